@@ -242,7 +242,7 @@ pub use object_store;
 
 #[cfg(feature = "conformance")]
 #[doc(hidden)]
-pub use crate::outbox::guard::Guard;
+pub use crate::outbox::guard::{Guard, Mutation};
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,

@@ -118,7 +118,9 @@ async fn a_big_partition_is_worked_on_in_chunks() {
     let first_removal = counts.order.iter().position(|is_deletion| *is_deletion).unwrap();
     let last_read = counts.order.iter().rposition(|is_deletion| !*is_deletion).unwrap();
     assert!(first_removal < last_read, "{first_removal} of {last_read}");
-    assert!(counts.order[first_removal..last_read].iter().filter(|deletion| !**deletion).count() > 2);
+    assert!(
+        counts.order[first_removal..last_read].iter().filter(|deletion| !**deletion).count() > 2
+    );
     assert!(counts.most_rows <= 1_000, "{}", counts.most_rows);
     assert!(counts.held.is_empty());
 }
@@ -295,8 +297,7 @@ async fn a_look_finds_work_that_was_left_meanwhile() {
     for _ in 0..30 {
         world.requests.clear();
         sleep(Duration::from_secs(60)).await;
-        let requests: Vec<_> =
-            world.requests.take().iter().map(ToString::to_string).collect();
+        let requests: Vec<_> = world.requests.take().iter().map(ToString::to_string).collect();
         found.push(looks(&requests));
     }
     assert!(found.iter().sum::<usize>() <= 12, "{found:?}");

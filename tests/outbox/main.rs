@@ -29,6 +29,7 @@ mod load;
 mod lost;
 mod messages;
 mod moves;
+mod mutations;
 mod registrations;
 mod shared;
 mod clock_skew;

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use super::{
     blob_writes::{self, blob_at, delete_blob},
     deadline::WriteDeadline,
-    guard::Guard,
+    guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     list_retry::write_again,
     remote_list::{is_settled, write_lists},
@@ -311,7 +311,9 @@ impl FastPath {
         let (operation, is_there) =
             match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
-                CopyStep::Delete(operation) => (operation, false),
+                CopyStep::Delete(operation) => {
+                    (operation, outbox.guards.has(Mutation::OwnDeletionIsSettled))
+                }
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
                 CopyStep::Claimed | CopyStep::Occupied | CopyStep::Unclear => {

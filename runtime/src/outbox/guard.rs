@@ -87,18 +87,85 @@ pub enum Guard {
     PutBack,
 }
 
+macro_rules! mutations {
+    ($($(#[$docs:meta])* $name:ident,)*) => {
+        /// A mistake that a test build can make in the code of workers and writers, to show that a test
+        /// notices it. `tests/mutations.md` lists each with the test.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[doc(hidden)]
+        #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
+        pub enum Mutation {
+            $($(#[$docs])* $name,)*
+        }
+
+        #[cfg(feature = "conformance")]
+        impl Mutation {
+            /// All mutations, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+mutations! {
+    /// Rows of unknown kinds and formats do not keep a fence from being closed.
+    UnknownWorkIsNone,
+    /// The outbox rows behind a partition's first chunk are not read.
+    FirstChunkAlone,
+    /// The directory markers behind the first page are not read.
+    FirstPageAlone,
+    /// Work is deleted at its place before it is inserted into the poison table.
+    PoisonAfterDeletion,
+    /// A writer that deleted a copy itself leaves nothing for a second look.
+    OwnDeletionIsSettled,
+    /// A registration counts as complete although its directory marker was not written.
+    MarkerNotNeeded,
+    /// A rebuild, a repair, or work that is put back replaces the names of open work.
+    NamesReplaced,
+    /// A claim is marked dead however young it is.
+    YoungClaimKilled,
+    /// An effect of a message is committed although the lease of the message is over.
+    EffectAfterLease,
+    /// A dirty row is deleted although a copy that it names belongs to a type that is not known.
+    UnknownCopyIsRight,
+    /// A failure that passes alone counts towards the poison table.
+    PassingFailureCounts,
+    /// Work that was done is no longer due once it waits for its second look.
+    SecondLookForgotten,
+}
+
 /// Tells which guards hold. All of them do, except in a simulation that lifts one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Guards {
     #[cfg(feature = "conformance")]
     lifted: Option<Guard>,
+    #[cfg(feature = "conformance")]
+    mutation: Option<Mutation>,
 }
 
 impl Guards {
     /// Returns guards of which all hold except `guard`.
     #[cfg(feature = "conformance")]
     pub(crate) const fn without(guard: Guard) -> Self {
-        Self { lifted: Some(guard) }
+        Self { lifted: Some(guard), mutation: None }
+    }
+
+    /// Returns guards which all hold, in code with a mistake.
+    #[cfg(feature = "conformance")]
+    pub(crate) const fn mutated(mutation: Mutation) -> Self {
+        Self { lifted: None, mutation: Some(mutation) }
+    }
+
+    /// Returns whether the code makes this mistake: never, in a build without simulations.
+    #[cfg(not(feature = "conformance"))]
+    #[allow(clippy::unused_self, reason = "a simulation mutates the code of one client")]
+    pub(crate) const fn has(self, _: Mutation) -> bool {
+        false
+    }
+
+    /// Returns whether the code makes this mistake: `true` if the simulation makes it.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn has(self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
     }
 
     /// Returns whether a guard holds: always, in a build without simulations.

@@ -5,9 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::{guard::Guard, registrations::Registration, state::Outbox};
+use super::{
+    guard::{Guard, Mutation},
+    registrations::Registration,
+    state::Outbox,
+};
 use crate::{
-    batch::{Batch, Operation, Written},
+    batch::{Batch, Operation, Verb, Written},
     edm::Ticks,
     error::{Error, ErrorKind, Result},
     limits::BATCH_OPERATIONS,
@@ -60,7 +64,8 @@ pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, Strin
     }
     for shard in shards.into_values() {
         for together in shard.chunks(BATCH_OPERATIONS) {
-            if insert_markers(outbox, together).await.is_ok() {
+            let is_marked = insert_markers(outbox, together).await.is_ok();
+            if is_marked || outbox.guards.has(Mutation::MarkerNotNeeded) {
                 for (_, fence, slot) in together {
                     slot.lock().set_complete(fence);
                 }
@@ -84,7 +89,12 @@ pub(crate) async fn record(
         let touch = outbox.guards.keep(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
         for operation in operations.iter().cloned().chain(touch) {
-            batch.push(operation)?;
+            let is_replaced = outbox.guards.has(Mutation::NamesReplaced)
+                && operation.verb() == Verb::InsertOrMerge;
+            batch.push(match is_replaced {
+                true => Operation::insert_or_replace(operation.row().clone()),
+                false => operation,
+            })?;
         }
         match outbox.store.apply(&batch).await {
             Err(error) if error.is_row_missing() => {

@@ -10,7 +10,7 @@ use crate::authentic::Authenticity;
 #[cfg(feature = "blob")]
 use crate::blob::{BlobStore, Blobs};
 #[cfg(feature = "conformance")]
-use crate::outbox::guard::Guard;
+use crate::outbox::guard::{Guard, Mutation};
 use crate::{
     authentic::WorkCodes,
     backend::{
@@ -272,6 +272,15 @@ impl ClientBuilder {
     #[must_use]
     pub fn without_guard(mut self, guard: Guard) -> Self {
         self.guards = Guards::without(guard);
+        self
+    }
+
+    /// Makes one mistake in the code of writers and workers, so that a test can show that it notices it.
+    #[doc(hidden)]
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn mutated(mut self, mutation: Mutation) -> Self {
+        self.guards = Guards::mutated(mutation);
         self
     }
 

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     error::Result,
-    outbox::{guard::Guard, reservation::resolve_reservation},
+    outbox::{
+        guard::{Guard, Mutation},
+        reservation::resolve_reservation,
+    },
     plan::outbox::{StoredClaim, kill_claim},
     row::ETag,
 };
@@ -66,7 +69,7 @@ impl Worker {
         let mut wait = row.time_until(outbox.options.flight);
         if claim.is_alive {
             let young = row.time_until(outbox.options.claim);
-            if !young.is_zero() {
+            if !young.is_zero() && !outbox.guards.has(Mutation::YoungClaimKilled) {
                 return Ok(ClaimOutcome::Young(young));
             }
             wait = outbox.options.flight;

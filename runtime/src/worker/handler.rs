@@ -22,6 +22,7 @@ use crate::{
     backend::Read,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
+    outbox::guard::Mutation,
     plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key},
     queue::Receipts,
     table::{Client, Transaction},
@@ -246,7 +247,9 @@ impl Context {
     /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
     /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
-        if Instant::now() >= *self.until.lock().unwrap_or_else(PoisonError::into_inner) {
+        let is_mutated = self.client.outbox().guards.has(Mutation::EffectAfterLease);
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= until && !is_mutated {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));
         }

@@ -9,7 +9,10 @@ use super::{
     state::{RoundResult, Worker},
     visit::PartitionVisit,
 };
-use crate::error::{Error, Result, Retry};
+use crate::{
+    error::{Error, Result, Retry},
+    outbox::guard::Mutation,
+};
 
 /// The worker's reaction to work that failed.
 #[derive(Debug)]
@@ -84,7 +87,13 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        match Remedy::for_row(error) {
+        let remedy = match Remedy::for_row(error) {
+            Remedy::TryLater(error) if self.outbox().guards.has(Mutation::PassingFailureCounts) => {
+                Remedy::Count(error)
+            }
+            remedy => remedy,
+        };
+        match remedy {
             Remedy::BeginAgain => {
                 self.memory().stats.retried += 1;
                 round.raced += 1;

@@ -12,14 +12,14 @@ use crate::{
     error::Result,
     filter::Filter,
     limits::PAGE_ROWS,
-    outbox::guard::{Guard, Guards},
+    outbox::guard::{Guard, Guards, Mutation},
+    page::Continuation,
     plan::outbox::{
         Fence,
         reserved_keys::{
             CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, has_known_format,
         },
     },
-    page::Continuation,
     row::Row,
     table::Client,
 };
@@ -135,8 +135,13 @@ impl<'a> PartitionReader<'a> {
             NextChunk::From(from) => Some(from),
             NextChunk::End => return Ok(None),
         };
-        let scan =
-            Scan { table: self.table, filter: &self.filter, select: None, top: Some(self.rows), from };
+        let scan = Scan {
+            table: self.table,
+            filter: &self.filter,
+            select: None,
+            top: Some(self.rows),
+            from,
+        };
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;
         self.rows = rows_of_next_chunk(&page, self.rows);
@@ -152,7 +157,12 @@ impl<'a> PartitionReader<'a> {
                 Err(_) => chunk.unknown += 1,
             }
         }
-        self.next = page.next.map_or(NextChunk::End, NextChunk::From);
+        let guards = self.client.outbox().guards;
+        if guards.has(Mutation::UnknownWorkIsNone) {
+            chunk.unknown = 0;
+        }
+        let next = page.next.filter(|_| !guards.has(Mutation::FirstChunkAlone));
+        self.next = next.map_or(NextChunk::End, NextChunk::From);
         Ok(Some(chunk))
     }
 }

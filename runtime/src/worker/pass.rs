@@ -15,7 +15,7 @@ use crate::{
     outbox::{
         blob_writes::{blob_at, delete_blob},
         deadline::WriteDeadline,
-        guard::{Guard, Guards},
+        guard::{Guard, Guards, Mutation},
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
@@ -93,7 +93,8 @@ impl PassBeforeLists {
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
         }
-        if outcomes.contains(&CopyOutcome::UnknownType) {
+        let is_ignored = guards.has(Mutation::UnknownCopyIsRight);
+        if outcomes.contains(&CopyOutcome::UnknownType) && !is_ignored {
             return PassOutcome::UnknownType;
         }
         let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
@@ -101,7 +102,10 @@ impl PassBeforeLists {
         let finished = FinishedDirtyRow { dirty, has_written, until_second_look };
         // A write under a condition makes every delayed write of that copy fail. A copy that is gone
         // has no ETag: a delayed writer could insert it again, until the flight is over.
-        let is_all_written = outcomes.iter().all(|outcome| *outcome == CopyOutcome::Written);
+        let is_right = |outcome| {
+            outcome == CopyOutcome::Written || (is_ignored && outcome == CopyOutcome::UnknownType)
+        };
+        let is_all_written = outcomes.iter().copied().all(is_right);
         match is_all_written || is_second_look || !guards.holds(Guard::SecondLook) {
             true => PassOutcome::Finished(finished),
             false => PassOutcome::AwaitsSecondLook(finished),

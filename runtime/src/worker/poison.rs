@@ -12,6 +12,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    outbox::guard::Mutation,
     plan::outbox::{
         MessageCodes, StoredDirtyRow, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
@@ -102,9 +103,13 @@ impl Worker {
         version: Option<ETag>,
         error: &str,
     ) -> Result<()> {
-        self.copy_aside(table, row, version.as_ref(), error).await?;
-        let seen = Condition::for_etag(version);
+        let seen = Condition::for_etag(version.clone());
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
+        if self.outbox().guards.has(Mutation::PoisonAfterDeletion) {
+            ignore_newer(self.store().apply_one(table, delete).await)?;
+            return self.copy_aside(table, row, version.as_ref(), error).await;
+        }
+        self.copy_aside(table, row, version.as_ref(), error).await?;
         ignore_newer(self.store().apply_one(table, delete).await)
     }
 

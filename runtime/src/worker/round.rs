@@ -12,7 +12,7 @@ use super::{
     state::{DueWork, RoundResult, Worker, row_texts},
     visit::{PartitionTexts, PartitionVisit, Seen},
 };
-use crate::{error::Result, plan::outbox::DirectoryMarker};
+use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Works through the directory once.
@@ -28,7 +28,8 @@ impl Worker {
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
             round.add(self.work_on_page(page.markers, &looks, due).await);
-            match page.next {
+            let is_first_alone = self.outbox().guards.has(Mutation::FirstPageAlone);
+            match page.next.filter(|_| !is_first_alone) {
                 Some(next) => from = Some(next),
                 None => break,
             }
@@ -193,7 +194,8 @@ impl Worker {
         } else {
             visit.add_open(row.age);
         }
-        let is_due = left.is_zero() || (!is_waiting && due == DueWork::All);
+        let is_forgotten = is_waiting && self.outbox().guards.has(Mutation::SecondLookForgotten);
+        let is_due = !is_forgotten && left.is_zero() || (!is_waiting && due == DueWork::All);
         if !is_due {
             visit.revisit_after(left);
         }
