@@ -241,7 +241,7 @@ async fn work_that_is_not_due_costs_little() {
     sleep(Duration::from_secs(20)).await;
     assert_eq!(unknowing.stats().unknown, 1_000);
     let mut looked_at = Vec::new();
-    for minute in 0..10 {
+    for minute in 0..6 {
         let requests = world.minute().await;
         assert!(requests <= 100, "{requests} in minute {minute}");
         let scans = world.requests.take().into_iter().map(|request| request.to_string());
@@ -249,7 +249,7 @@ async fn work_that_is_not_due_costs_little() {
     }
     // Those that wait the longest come first, so that nobody is forgotten.
     let looks = looked_at.len();
-    assert!((400..=620).contains(&looks), "{looks}");
+    assert!((200..=380).contains(&looks), "{looks}");
     looked_at.sort();
     looked_at.dedup();
     assert_eq!(looked_at.len(), looks);

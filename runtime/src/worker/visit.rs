@@ -14,6 +14,9 @@ use crate::row::ETag;
 /// Number of looks at partitions with nothing due that one worker makes in a minute, at most.
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
 
+/// Number of visits of an unchanged partition after which its looks become rarer.
+const STEADY_LOOKS: u32 = 5;
+
 /// A look at an unchanged partition waits at most 2 to the power of this, in leases.
 const MOST_DOUBLINGS: u32 = 4;
 
@@ -91,7 +94,8 @@ impl PartitionVisit {
             self.revisit_after(lease);
             return;
         }
-        let wait = lease.saturating_mul(1 << self.unchanged.min(MOST_DOUBLINGS));
+        let doublings = self.unchanged.saturating_sub(STEADY_LOOKS).min(MOST_DOUBLINGS);
+        let wait = lease.saturating_mul(1 << doublings);
         self.look = Some(Instant::now() + wait);
     }
 
