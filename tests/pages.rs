@@ -1,5 +1,5 @@
 //! Compares the pages with the sources: every link leads to a page and a heading that exist, every page is in
-//! the summary, every sample runs, every setting, error and code has its row, and every function that the
+//! the summary, every sample runs, every setting, error and code has its row, the derive's own page has every key, and every function that the
 //! architecture names is in the file that it names. Every example of a derive is tested.
 #![allow(
     clippy::unwrap_used,
@@ -217,6 +217,29 @@ fn the_attribute_page_has_every_setting() {
     assert!(missing.is_empty(), "docs/attributes.md has no row for {missing:?}");
 }
 
+/// The documentation that editors show has every key that the book has, with fewer words.
+#[test]
+fn the_documentation_of_the_derive_has_every_key_of_the_attribute_page() {
+    let page = read("docs/attributes.md");
+    // The derive's own keys: of the struct, of `index` and `list`, and of fields.
+    let start = page.find("\n## On a struct with `TableEntity`").expect("the section");
+    let end = page.find("\n## On other derives").expect("the next section");
+    let keys: BTreeSet<&str> = page[start..end]
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        .collect();
+    assert!(keys.len() > 30, "found only {keys:?}");
+    let derive = prose(&read("macros/docs/table_entity.md"));
+    let code: Vec<&str> = derive.split('`').skip(1).step_by(2).collect();
+    let is_word = |text: &str, key: &str| {
+        text.split(|c: char| !c.is_ascii_lowercase() && c != '_').any(|word| word == key)
+    };
+    let missing: Vec<_> =
+        keys.iter().filter(|key| !code.iter().any(|text| is_word(text, key))).collect();
+    assert!(missing.is_empty(), "macros/docs/table_entity.md says nothing of {missing:?}");
+}
+
 #[test]
 fn troubleshooting_has_every_predicate_and_code() {
     let page = prose(&read("docs/troubleshooting.md"));
@@ -273,6 +296,35 @@ fn the_architecture_names_functions_that_exist() {
 fn a_longer_name_is_no_definition() {
     assert!(defines("pub fn insert<E>(", "insert") && defines("fn insert(", "insert"));
     assert!(!defines("fn insert_all(", "insert") && !defines("insert(", "insert"));
+}
+
+/// Examples are found by what a reader wants: the first cell of a row is a question, the second links.
+#[test]
+fn the_examples_are_listed_by_question() {
+    let page = read("examples/README.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    let mut examples = 0;
+    for entry in fs::read_dir(workspace().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let target = match path.is_dir() && path.join("main.rs").exists() {
+            true => format!("]({name}/main.rs)"),
+            false if name.ends_with(".rs") => format!("]({name})"),
+            false => continue,
+        };
+        let is_answer =
+            |row: &&&str| row.splitn(3, " | ").nth(1).is_some_and(|cell| cell.contains(&target));
+        assert!(
+            rows.iter().any(|row| is_answer(&row)),
+            "examples/README.md has no question for {name}"
+        );
+        examples += 1;
+    }
+    assert!(examples > 25, "found only {examples} examples");
+    for row in rows {
+        let question = row.trim_start_matches("| ");
+        assert!(!question.starts_with('['), "an example where a question belongs: {row}");
+    }
 }
 
 #[test]

@@ -163,6 +163,30 @@ async fn two_and_a_half_thousand(store: &Store) -> Result<Table<Worker>, Error> 
     Ok(staff)
 }
 
+/// One partition answers page by page, several are read side by side, and each page is one request.
+#[tokio::test]
+async fn v08_several_pages_of_several_partitions() -> TestResult {
+    on_both(async |store| {
+        let staff = two_and_a_half_thousand(&store).await?;
+        let more = (10_000..11_400).map(|id| Worker { department: "D0".into(), ..worker(id) });
+        staff.bulk().insert_all(more).await?.into_result()?;
+        store.requests();
+        let path = |department: &str| Worker::primary().department(department);
+
+        let one = staff.query(path("D0")).collect().await?;
+        assert_eq!((one.len(), store.requests().len()), (2_300, 3));
+
+        let all = staff.query_many(["D0", "D1", "D2"].map(path)).collect().await?;
+        assert_eq!((all.len(), store.requests().len()), (3_900, 5));
+        let mut keys: Vec<_> = all.iter().map(|worker| (&worker.department, worker.id)).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), 3_900, "each once");
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn v09_a_stream_crosses_pages() -> TestResult {
     on_both(async |store| {

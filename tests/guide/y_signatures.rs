@@ -51,15 +51,16 @@ fn at(id: u32) -> Point<Worker> {
     Worker::primary().department("Sales").id(id)
 }
 
+fn readers() -> AccessPolicy {
+    let mut policy = AccessPolicy::new("readers");
+    policy.permissions = Some("r".to_owned());
+    policy.start = Some(datetime!(2020-01-01 0:00 UTC));
+    policy.expiry = Some(datetime!(2100-01-01 0:00 UTC));
+    policy
+}
+
 #[tokio::test]
-async fn a13_stored_access_policies_are_read_and_set() -> TestResult {
-    let readers = || {
-        let mut policy = AccessPolicy::new("readers");
-        policy.permissions = Some("r".to_owned());
-        policy.start = Some(datetime!(2020-01-01 0:00 UTC));
-        policy.expiry = Some(datetime!(2100-01-01 0:00 UTC));
-        policy
-    };
+async fn a13_other_stores_have_no_access_policies() -> TestResult {
     on_both(async |store| {
         for client in [&store.client, &store.other] {
             let get = client.access_policies("Staff").await.unwrap_err();
@@ -73,7 +74,12 @@ async fn a13_stored_access_policies_are_read_and_set() -> TestResult {
         }
         Ok(())
     })
-    .await?;
+    .await
+}
+
+#[tokio::test]
+#[ignore = "needs the emulator that ENTABLE_AZURITE names"]
+async fn a13_stored_access_policies_are_read_and_set() -> TestResult {
     let Some((owner, staff)) = owner().await else { return Ok(()) };
     assert_eq!(owner.access_policies(staff.name()).await?, []);
     owner.set_access_policies(staff.name(), &[readers()]).await?;
@@ -91,6 +97,7 @@ async fn a13_stored_access_policies_are_read_and_set() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs the emulator that ENTABLE_AZURITE names"]
 async fn y01_a_client_is_built_from_a_signature_alone() -> TestResult {
     let Some((owner, staff)) = owner().await else { return Ok(()) };
     staff.insert(&worker(1)).await?;
@@ -123,6 +130,7 @@ async fn y02_a_guest_holds_no_key() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs the emulator that ENTABLE_AZURITE names"]
 async fn y04_permissions_and_times_bind() -> TestResult {
     let Some((owner, staff)) = owner().await else { return Ok(()) };
     staff.insert(&worker(1)).await?;
@@ -294,6 +302,7 @@ fn y07_ranges_come_from_access_paths() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs the emulator that ENTABLE_AZURITE names"]
 async fn y07_a_range_lets_in_what_is_inside_alone() -> TestResult {
     let Some((owner, staff)) = owner().await else { return Ok(()) };
     let marketing = |id| Worker { department: "Marketing".into(), ..worker(id) };
@@ -337,6 +346,7 @@ async fn y07_a_range_lets_in_what_is_inside_alone() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs the emulator that ENTABLE_AZURITE names"]
 async fn y08_each_user_reaches_the_own_entities() -> TestResult {
     let Some((owner, staff)) = owner().await else { return Ok(()) };
     // Users whose names are hostile to addresses, ranges and signatures, and their neighbours.

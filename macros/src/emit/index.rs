@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{key, or_return, path_builder, schema::marker};
+use super::{entry_doc::entry_doc, key, or_return, path_builder, schema::marker};
 use crate::{
     model::{Entity, Family, Field},
     names,
@@ -27,7 +27,7 @@ fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> T
         let method = names::path_method(&family.name)?;
         let start_type = path_builder::start_type(entity, family);
         let value = start(entity, family);
-        let doc = format!("The path by `{}`.", family.row.text);
+        let doc = entry_doc(entity, family);
         Some(quote! {
             #[doc = #doc]
             #[inline]

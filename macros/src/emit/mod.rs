@@ -12,6 +12,7 @@ mod columns;
 mod const_assert;
 mod copy_key_check;
 mod edm_enum;
+mod entry_doc;
 pub(crate) mod fallback;
 mod field;
 mod from_row;

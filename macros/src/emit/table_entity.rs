@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{index, key_part, patch, path_builder, schema::family_constant};
+use super::{entry_doc::entry_doc, index, key_part, patch, path_builder, schema::family_constant};
 use crate::{
     model::{Dated, Entity},
     names::{made, runtime_item},
@@ -17,6 +17,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let path = path_builder::start_type(entity, primary);
     let start = path_builder::start(entity, primary);
+    let doc = entry_doc(entity, primary);
     let point = path_builder::point_of_self(entity, primary);
     let constant = family_constant(primary);
     let has_blobs = entity.fields.iter().any(|field| field.attr.blob.is_set());
@@ -52,6 +53,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
             const SCHEMA: &'static _rt::Schema = &__SCHEMA;
 
+            #[doc = #doc]
             #[inline]
             fn primary() -> Self::Primary {
                 #start

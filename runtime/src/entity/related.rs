@@ -69,6 +69,17 @@ impl<A: TableEntity> Point<A> {
 
 impl<A: TableEntity> Stored<A> {
     /// Returns the path to the row that this entity is stored in.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let hall = staff.get(at(223)).await?.expect("Hall is there");
+    /// assert_eq!(hall.point().row_key(), "empid_000223");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn point(&self) -> Point<A> {
         let point = Point::at(self.partition_key(), self.row_key());
         match &A::SCHEMA.dated {
@@ -83,6 +94,19 @@ impl<A: TableEntity> Stored<A> {
 
     /// Returns the point of an entity whose key consists of fields of this key. [`Point::related`]
     /// explains it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Photos", partition_key = "{department}", row_key = "photo_{id:06}")]
+    /// # struct Photo { department: String, id: u32 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let hall = staff().await?.get(at(223)).await?.expect("Hall is there");
+    /// assert_eq!(hall.related::<Photo>().row_key(), "photo_000223");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn related<B: TableEntity>(&self) -> Point<B> {
         self.point().related()
     }

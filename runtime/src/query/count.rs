@@ -64,6 +64,17 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Returns whether the query has an item: one request for one row, and further ones only while
     /// rows of other types come first.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.query(sales()).filter(Employee::LAST_NAME.eq("Hall")).exists().await?);
+    /// assert!(!staff.query(sales()).filter(Employee::AGE.gt(60)).exists().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails as [`count`](Self::count) does.
@@ -119,6 +130,23 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     }
 
     /// Returns whether there is a copy on the path, as [`Query::exists`] does.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    ///         index(ByEmail, row_key = "email_{email:lower}", only(id)))]
+    /// pub struct Employee { pub department: String, pub id: u32, pub email: String, pub age: i32 }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let staff = Client::memory().table::<Employee>();
+    /// staff.create().await?;
+    /// let email = Employee::by_email().department("Sales").email("jones@contoso.com");
+    /// assert!(!staff.query(email).exists().await?);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -51,6 +51,16 @@ impl MessageQueue {
     /// Sends and receives typed messages through `queue`, without keys: workers that have keys refuse
     /// such messages unless their type is declared `unauthenticated`.
     /// [`Client::queue_over`](crate::Client::queue_over) signs with the keys of a client.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let queue = entable::MessageQueue::over(Client::memory().table_queue("welcome"));
+    /// assert_eq!(queue.name(), "welcome");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn over(queue: impl Queue) -> Self {
         let clock = Arc::new(SystemClock);
         Self::signed(Arc::new(queue), RandomSource::default(), WorkCodes::default(), clock)
@@ -169,6 +179,25 @@ impl MessageQueue {
     }
 
     /// Makes a poison message visible again, with a dequeue count of zero.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// use std::time::Duration;
+    ///
+    /// let queue = Client::memory().queue("welcome");
+    /// // Below the typed messages the queue moves texts.
+    /// queue.port().send("{}", Duration::ZERO).await?;
+    /// let received = queue.port().receive(1, Duration::from_secs(60)).await?;
+    /// queue.port().poison(&received[0], "no handler takes it").await?;
+    ///
+    /// let poison = queue.poisoned(10).await?;
+    /// queue.requeue(&poison[0]).await?;
+    /// assert!(queue.poisoned(10).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

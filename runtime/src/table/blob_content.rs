@@ -71,6 +71,32 @@ impl<E: TableEntity> Table<E> {
     /// The first verb that writes the value takes the blob. A blob that no row points to goes with the
     /// next [`sweep_blobs`](Self::sweep_blobs).
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use entable::{Blob, backend::Memory, object_store::memory::InMemory, prelude::*};
+    /// # #[derive(Clone, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee {
+    /// #     pub department: String,
+    /// #     pub id: u32,
+    /// #     #[table(blob)]
+    /// #     pub photo: Option<Blob>,
+    /// # }
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let store = Arc::new(InMemory::new());
+    /// # let client = Client::builder().backend(Memory::new()).blobs(store).build()?;
+    /// let staff = client.table::<Employee>();
+    /// staff.create().await?;
+    /// let mut jones = Employee { department: "Sales".into(), id: 223, photo: None };
+    /// let bytes = futures_util::stream::iter([Ok(vec![0xff; 1000].into()), Ok(vec![0; 24].into())]);
+    /// let photo = staff.upload(&jones, Employee::PHOTO, bytes).await?;
+    /// assert_eq!(photo.len(), 1024);
+    /// jones.photo = Some(photo);
+    /// staff.insert(&jones).await?;
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_rejected` with the first error of the stream; `is_too_large` if the entity's keys do not fit

@@ -140,8 +140,7 @@ impl ClientBuilder {
     /// use entable::{Keyring, backend::Memory, prelude::*};
     ///
     /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
-    /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
-    /// # let _ = client;
+    /// assert!(Client::builder().backend(Memory::new()).keys(keys).build().is_ok());
     /// # Ok::<(), Error>(())
     /// ```
     #[cfg(feature = "encrypt")]
@@ -153,6 +152,13 @@ impl ClientBuilder {
 
     /// Sets what happens to a plain value where an encrypted one is declared or chosen by
     /// [`encrypt_if`](Self::encrypt_if). By default its row is refused.
+    ///
+    /// ```
+    /// use entable::{PlaintextPolicy, backend::Memory, prelude::*};
+    ///
+    /// let builder = Client::builder().backend(Memory::new());
+    /// assert!(builder.plaintext(PlaintextPolicy::Allow).build().is_ok());
+    /// ```
     #[must_use]
     pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
         self.sealing.plaintext = policy;
@@ -168,8 +174,7 @@ impl ClientBuilder {
     /// // Until every writer has keys and no older work is left.
     /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
     /// let builder = Client::builder().backend(Memory::new()).keys(keys);
-    /// let client = builder.authenticity(Authenticity::Accept).build()?;
-    /// # let _ = client;
+    /// assert!(builder.authenticity(Authenticity::Accept).build().is_ok());
     /// # Ok::<(), Error>(())
     /// ```
     #[cfg(feature = "encrypt")]
@@ -194,7 +199,7 @@ impl ClientBuilder {
     /// let builder = Client::builder()
     ///     .backend(Memory::new())
     ///     .encrypt_if(|partition_key, _, property| property == "Ssn" || partition_key == "HR");
-    /// # let _ = builder;
+    /// assert!(builder.build().is_ok());
     /// ```
     #[must_use]
     pub fn encrypt_if(
@@ -220,8 +225,7 @@ impl ClientBuilder {
     /// use entable::{backend::Memory, object_store::memory::InMemory, prelude::*};
     ///
     /// let blobs = Arc::new(InMemory::new());
-    /// let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
-    /// # let _ = client;
+    /// assert!(Client::builder().backend(Memory::new()).blobs(blobs).build().is_ok());
     /// # Ok::<(), Error>(())
     /// ```
     #[cfg(feature = "blob")]
@@ -251,6 +255,14 @@ impl ClientBuilder {
 
     /// Sets the client's clock. It decides only the order in which workers find work; stores have
     /// clocks of their own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use entable::{SteppedClock, Ticks, backend::Memory, prelude::*};
+    ///
+    /// let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
+    /// assert!(Client::builder().backend(Memory::new()).clock(clock).build().is_ok());
+    /// ```
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);

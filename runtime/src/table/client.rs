@@ -92,6 +92,14 @@ impl Client {
     /// Returns a client of Azure Table storage, an emulator, or a store that speaks its protocol.
     /// Requests that fail for a moment are retried, see [`Retry`](crate::backend::layer::Retry).
     ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert!(client.table_url("Staff")?.ends_with("/devstoreaccount1/Staff"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_invalid` for an endpoint that is no URL.
@@ -157,15 +165,20 @@ impl Client {
     /// requests of this client and its clones fail. The file of the embedded store can be opened again
     /// as soon as this returns, although clones are left. Does nothing to a service or to memory.
     ///
-    /// ```no_run
+    /// ```
     /// # use entable::prelude::*;
-    /// # async fn run() -> Result<(), Error> {
-    /// let client = Client::open("staff.db")?;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # #[cfg(feature = "embedded")] {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("staff.db");
+    /// let client = Client::open(&path)?;
+    /// client.create_table("Staff").await?;
     /// client.close().await?;
-    /// let again = Client::open("staff.db")?;
-    /// # let _ = again;
-    /// # Ok(())
+    /// let again = Client::open(&path)?;
+    /// assert_eq!(again.tables().await?, ["Staff"]);
     /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
@@ -209,6 +222,16 @@ impl Client {
     }
 
     /// Returns the backend.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::memory();
+    /// assert_eq!(client.backend().capabilities().name, client.capabilities().name);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.store().backend
     }

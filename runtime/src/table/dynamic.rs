@@ -405,6 +405,19 @@ impl DynamicTable {
 
     /// Deletes the entity with these keys under the given condition.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?.client().dynamic("Staff");
+    /// staff.insert(&DynamicEntity::new("Sales", "note")).await?;
+    /// staff.delete("Sales", "note", Condition::Any).await?;
+    /// let error = staff.delete("Sales", "note", Condition::Any).await.unwrap_err();
+    /// assert!(error.is_not_found());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_not_found` if there is none, and with `is_precondition_failed` for another

@@ -156,6 +156,16 @@ impl<E: TableEntity> Table<E> {
     /// A message of the move that is in the poison table does not matter: put back, it finds no mark
     /// and ends. Where the entity has arrived at its target already, it is in both places afterwards.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(!staff.unlock(at(223)).await?, "no move has marked it");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if

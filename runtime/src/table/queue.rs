@@ -24,6 +24,14 @@ impl Client {
 
     /// Returns typed messages in `queue`, such as a queue on Azure. Those that are sent are signed
     /// with the client's keys, if it has some.
+    ///
+    /// ```
+    /// use entable::Client;
+    ///
+    /// let client = Client::memory();
+    /// let queue = client.queue_over(client.table_queue("orders"));
+    /// assert_eq!(queue.name(), "orders");
+    /// ```
     pub fn queue_over(&self, queue: impl Queue) -> MessageQueue {
         let outbox = self.outbox();
         let (random, codes) = (outbox.store.random.fork(), outbox.codes.clone());

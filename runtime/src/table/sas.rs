@@ -42,6 +42,17 @@ impl Client {
     /// Returns a cache of signatures of one lifetime, each of which is reused until it is near its
     /// end, see [`SasCache`].
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::prelude::*;
+    ///
+    /// let client = Client::memory();
+    /// assert!(client.sas_cache(Duration::from_secs(3600)).unwrap_err().is_unsupported());
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert!(client.sas_cache(Duration::from_secs(3600)).is_ok());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_unsupported` for a client that does not hold an account's key.
@@ -50,6 +61,15 @@ impl Client {
     }
 
     /// Returns the URL of a table, to which a signature is appended.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert!(client.table_url("Staff")?.ends_with("/devstoreaccount1/Staff"));
+    /// assert!(client.table_url("no table name").unwrap_err().is_invalid());
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -62,6 +82,15 @@ impl Client {
     }
 
     /// Reads the stored access policies of a table.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// use entable::prelude::*;
+    ///
+    /// let error = Client::memory().access_policies("Staff").await.unwrap_err();
+    /// assert!(error.is_unsupported());
+    /// # }); Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -82,6 +111,7 @@ impl Client {
     /// let mut readers = AccessPolicy::new("readers");
     /// readers.permissions = Some("r".to_owned());
     /// client.set_access_policies("Staff", &[readers]).await?;
+    /// assert_eq!(client.access_policies("Staff").await?.len(), 1);
     /// # Ok(()) }
     /// ```
     ///

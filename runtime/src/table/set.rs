@@ -72,6 +72,30 @@ pub struct SetTable<S> {
 
 impl Client {
     /// Returns a table whose rows are read as a set of types.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// assert_eq!(client.set::<StaffRow>("Staff").name(), "Staff");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
         SetTable::new(self.clone(), table.into())
     }
@@ -95,16 +119,92 @@ impl<S: Set> SetTable<S> {
     }
 
     /// Returns the table's name.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// assert_eq!(staff.name(), "Staff");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Begins an entity group transaction in this table.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// let mut egt = staff.transaction();
+    /// egt.insert(&jones())?.insert(&Department { name: "Sales".into(), employee_count: 1 })?;
+    /// egt.commit().await?;
+    /// assert_eq!(staff.query(Keys::partition("Sales")).collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Begins bulk writes to this table.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// let report = staff.bulk().insert_all([jones()]).await?;
+    /// assert_eq!(report.done, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
@@ -112,6 +212,32 @@ impl<S: Set> SetTable<S> {
 
 impl<S: EntitySet> SetTable<S> {
     /// Reads the row with both keys. Returns `None` if there is none.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// staff.insert(&jones().into()).await?;
+    /// let row = staff.get(Keys::point("Sales", "empid_000223")).await?;
+    /// assert!(row.is_some_and(|row| *row == StaffRow::Employee(jones())));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -137,6 +263,33 @@ impl<S: EntitySet> SetTable<S> {
 
     /// Returns a query of the rows that keys, a typed path or a filter select. Nothing is sent
     /// before it is asked for items. A selection without a PartitionKey needs `allow_scan`.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// staff.insert(&jones().into()).await?;
+    /// assert_eq!(staff.query(Employee::primary().department("Sales")).collect().await?.len(), 1);
+    /// let of_any = staff.query(Filter::eq("Id", 223));
+    /// assert!(of_any.collect().await.unwrap_err().is_scan_refused());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
         let request = request.made_by(&self.client.outbox, &self.name);
@@ -145,6 +298,31 @@ impl<S: EntitySet> SetTable<S> {
     }
 
     /// Creates the entity that a value holds.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// staff.insert(&StaffRow::Employee(jones())).await?;
+    /// assert!(staff.insert(&StaffRow::Employee(jones())).await.unwrap_err().is_conflict());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -159,6 +337,34 @@ impl<S: EntitySet> SetTable<S> {
     }
 
     /// Inserts the entity that a value holds, or replaces the existing one.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// let sales = |employee_count| StaffRow::Department(Department { name: "Sales".into(), employee_count });
+    /// staff.insert_or_replace(&sales(1)).await?;
+    /// staff.insert_or_replace(&sales(2)).await?;
+    /// let row = staff.get(Keys::point("Sales", "department")).await?;
+    /// assert!(row.is_some_and(|row| *row == sales(2)));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -175,6 +381,37 @@ impl<S: EntitySet> SetTable<S> {
 
 impl<A: Aggregate> SetTable<A> {
     /// Reads the selected rows in one query and folds them into the struct.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// # #[derive(Debug, EntitySet)]
+    /// # struct Sales {
+    /// #     #[table(one)] department: Option<Stored<Department>>,
+    /// #     #[table(many)] employees: Vec<Stored<Employee>>,
+    /// # }
+    /// staff.insert(&jones().into()).await?;
+    /// let sales = client.set::<Sales>("Staff").load(Keys::partition("Sales")).await?;
+    /// assert_eq!((sales.department, sales.employees.len()), (None, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -208,6 +445,35 @@ impl<S: EntitySet> Condition<SetOf<S>> for Filter {
 impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     /// Returns index copies as well: a copy of a member is an item of that member, and
     /// [`Stored::index`] names its index.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// client.table::<Employee>().insert(&jones()).await?;
+    /// let query = staff.query(Keys::partition("Sales"));
+    /// assert_eq!(query.collect().await?.len(), 1);
+    /// let rows = staff.query(Keys::partition("Sales")).include_copies().collect().await?;
+    /// assert_eq!(rows.len(), 2);
+    /// assert_eq!(rows.iter().filter(|row| row.index() == Some("ByEmail")).count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn include_copies(self) -> Self {
         let include = |request: &mut Request| {
@@ -223,6 +489,38 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
 
     /// Reads the rows as values of another set, of projections, so that only their properties, the
     /// keys and the type are sent.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// # #[derive(Debug, Clone, PartialEq, Projection)]
+    /// # #[table(of = Employee)]
+    /// # struct Number { id: u32 }
+    /// # #[derive(Debug, EntitySet)]
+    /// # enum Numbers { Employee(Number) }
+    /// client.table::<Employee>().insert(&jones()).await?;
+    /// let rows = staff.query(Keys::partition("Sales")).select::<Numbers>().collect().await?;
+    /// let Numbers::Employee(number) = &*rows[0];
+    /// assert_eq!(number.id, 223);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
         let copies = self.request.copies;

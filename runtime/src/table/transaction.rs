@@ -382,6 +382,20 @@ impl Transaction {
 
     /// Names the partition, for a transaction that has no entity to tell it.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut egt = staff.client().transaction();
+    /// egt.in_partition("Sales")?.insert(&employee(8, "Kim"))?;
+    /// assert!(egt.in_partition("Marketing").is_err());
+    /// egt.commit().await?;
+    /// assert!(staff.get(at(8)).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_invalid` if the transaction began in another partition.

@@ -90,6 +90,20 @@ impl<E: TableEntity> Table<E> {
     /// and a put by a worker that was given up, which lands after the deletion, is for the target
     /// to refuse.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let former = staff.client().table_named::<Employee>("Former");
+    /// former.create().await?;
+    /// assert!(staff.transfer(at(223), &former).await?);
+    /// assert!(!staff.transfer(at(223), &former).await?, "it is not here any more");
+    /// assert_eq!(former.get(at(223)).await?.map(|hall| hall.id), Some(223));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_rejected` if the target failed, with its error as the source, and with

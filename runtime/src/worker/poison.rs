@@ -196,6 +196,44 @@ impl Worker {
     /// Puts work back that was put aside: remote copies are made what the primary says by then, and a
     /// message is handed over again.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize, Message)]
+    /// # #[table(name = "Welcome", version = 1)]
+    /// # struct Welcome { id: u32 }
+    /// # let outbox = OutboxOptions::default().poison_after(1);
+    /// # let client = Client::builder().backend(Memory::new()).outbox(outbox).build()?;
+    /// # client.create_table("Staff").await?;
+    /// # let is_up = Arc::new(AtomicBool::new(false));
+    /// let mut egt = client.transaction();
+    /// egt.insert(&employee(8, "Kim"))?.emit(&Welcome { id: 8 })?;
+    /// egt.commit().await?;
+    /// # let up = is_up.clone();
+    /// let worker = client.worker().on(move |_, _: Welcome| {
+    ///     let is_up = up.clone();
+    ///     async move {
+    ///         match is_up.load(Ordering::Relaxed) {
+    ///             true => Ok(()),
+    ///             false => Err("no mail today".into()),
+    ///         }
+    ///     }
+    /// });
+    /// worker.drain().await?;
+    /// let poisoned = worker.poisoned().await?;
+    /// assert_eq!(poisoned.len(), 1);
+    ///
+    /// is_up.store(true, Ordering::Relaxed);
+    /// worker.requeue(&poisoned[0]).await?;
+    /// worker.drain().await?;
+    /// assert!(worker.poisoned().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// The backend's; `is_decode` where the poisoned row is damaged.
@@ -207,6 +245,42 @@ impl Worker {
     /// the caller vouches for it. For work of a table that was restored under another name, and of a
     /// key that is gone. Look at the message first. Other work is put back as
     /// [`requeue`](Self::requeue) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize, Message)]
+    /// # #[table(name = "Welcome", version = 1)]
+    /// # struct Welcome { id: u32 }
+    /// # let outbox = OutboxOptions::default().poison_after(1);
+    /// # let client = Client::builder().backend(Memory::new()).outbox(outbox).build()?;
+    /// # client.create_table("Staff").await?;
+    /// # let is_up = Arc::new(AtomicBool::new(false));
+    /// let mut egt = client.transaction();
+    /// egt.insert(&employee(8, "Kim"))?.emit(&Welcome { id: 8 })?;
+    /// egt.commit().await?;
+    /// # let up = is_up.clone();
+    /// let worker = client.worker().on(move |_, _: Welcome| {
+    ///     let is_up = up.clone();
+    ///     async move {
+    ///         match is_up.load(Ordering::Relaxed) {
+    ///             true => Ok(()),
+    ///             false => Err("no mail today".into()),
+    ///         }
+    ///     }
+    /// });
+    /// worker.drain().await?;
+    /// let poisoned = worker.poisoned().await?;
+    /// assert_eq!(poisoned.len(), 1);
+    ///
+    /// let error = worker.requeue_vouched(&poisoned[0]).await.unwrap_err();
+    /// assert!(error.is_key_unavailable(), "this client has no key to sign it with");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -276,7 +276,7 @@ impl Worker {
     ///
     /// let worker = Client::memory().worker();
     /// let worker = worker.lease(Duration::from_secs(30)).handler_time(Duration::from_secs(3600));
-    /// # let _ = worker;
+    /// assert_eq!(worker.stats().applied, 0);
     /// ```
     #[must_use]
     pub fn handler_time(self, time: Duration) -> Self {
@@ -298,6 +298,7 @@ impl Worker {
     /// let worker = Client::memory().worker().stop_within(std::time::Duration::from_secs(20));
     /// // In a server: `tokio::signal::ctrl_c()`.
     /// worker.run(tokio::time::sleep(std::time::Duration::from_millis(20))).await;
+    /// assert_eq!(worker.stats().failures, 0);
     /// # Ok(())
     /// # }
     /// ```
@@ -386,7 +387,7 @@ impl Worker {
     ///         eprintln!("the worker is not let in: {error}");
     ///     }
     /// });
-    /// # let _ = worker;
+    /// assert_eq!(worker.stats().applied, 0);
     /// ```
     #[must_use]
     pub fn on_error(self, report: impl Fn(&Error) + Send + Sync + 'static) -> Self {

@@ -149,6 +149,35 @@ pub trait Variant<M>: EntitySet {
 impl<S: EntitySet> Stored<S> {
     /// Converts the row to one of the set's members, so that it can be written.
     ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// staff.insert(&jones().into()).await?;
+    /// let row = staff.get(Keys::point("Sales", "empid_000223")).await?.expect("Jones is there");
+    /// assert!(row.clone().narrow::<Department>().is_err());
+    /// let mut jones: Stored<Employee> = row.narrow()?;
+    /// jones.email = "kim@contoso.com".into();
+    /// client.table::<Employee>().replace(&jones).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_unrecognized_entity`, naming both types, if the row belongs to another member.
@@ -171,6 +200,32 @@ impl<S: EntitySet> Stored<S> {
     }
 
     /// Returns the name of the type that the row was read as: a member's, or `DynamicEntity`.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByEmail, row_key = "email_{email:lower}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// # #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+    /// # pub struct Department { pub name: String, pub employee_count: i32 }
+    /// # #[derive(Debug, Clone, PartialEq, EntitySet)]
+    /// # pub enum StaffRow { Employee(Employee), Department(Department) }
+    /// # fn jones() -> Employee {
+    /// #     Employee { department: "Sales".into(), id: 223, email: "jones@contoso.com".into() }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.set::<StaffRow>("Staff");
+    /// staff.insert(&jones().into()).await?;
+    /// let row = staff.get(Keys::point("Sales", "empid_000223")).await?.expect("Jones is there");
+    /// assert_eq!(row.member_name(), "Employee");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn member_name(&self) -> &'static str {
         (**self).member_name()
     }

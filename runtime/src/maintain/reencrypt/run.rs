@@ -107,6 +107,18 @@ impl<E: TableEntity> Table<E> {
     /// its template or that is of another type, is in the report and stays as it is: the report
     /// [is complete](ReencryptReport::is_complete) when no such row is left.
     /// [`dry_run`](Reencrypt::dry_run) counts the rows that remain and writes none.
+    ///
+    /// ```no_run
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.migrate_legacy(entable::seal::legacy::LegacyKeys::new()).await?;
+    /// assert!(report.is_complete());
+    /// assert_eq!(report.rewritten, 0, "no row is in the old format");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg(feature = "legacy-encryption")]
     pub fn migrate_legacy(&self, keys: LegacyKeys) -> Reencrypt<E> {
         Reencrypt { conversion: Conversion::FromLegacy(Arc::new(keys)), ..self.reencrypt() }

@@ -24,6 +24,15 @@ pub struct KeyringBuilder {
 
 impl Keyring {
     /// Returns a builder of a keyring, without keys.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
+    /// let keys = Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build()?;
+    /// assert_eq!(keys.key_ids(&scope).len(), 1);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn builder() -> KeyringBuilder {
         KeyringBuilder::default()
     }
@@ -37,6 +46,19 @@ impl fmt::Debug for KeyringBuilder {
 
 impl KeyringBuilder {
     /// Adds the data key that encrypts new values of a scope.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let scope = KeyScope::default_scope();
+    /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
+    ///
+    /// let keys = Keyring::builder().primary(&scope, &new).build()?;
+    /// assert!(keys.primary_key(&scope).is_ok());
+    /// let error = Keyring::builder().primary(&scope, &old).primary(&scope, &new).build().unwrap_err();
+    /// assert!(error.is_invalid());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn primary(self, scope: &KeyScope, root: &RootKey) -> Self {
         self.add_data_key(scope, DataKey::from_root(root), true)
@@ -44,6 +66,17 @@ impl KeyringBuilder {
 
     /// Adds a data key that only decrypts: an earlier primary key, or the next one while it is rolled
     /// out.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let scope = KeyScope::default_scope();
+    /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
+    ///
+    /// let keys = Keyring::builder().primary(&scope, &new).decrypt_only(&scope, &old).build()?;
+    /// assert_eq!(keys.key_ids(&scope).len(), 2);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn decrypt_only(self, scope: &KeyScope, root: &RootKey) -> Self {
         self.add_data_key(scope, DataKey::from_root(root), false)
@@ -62,6 +95,17 @@ impl KeyringBuilder {
     }
 
     /// Adds the index key that makes new blind tokens of a scope.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let scope = KeyScope::default_scope();
+    /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
+    ///
+    /// let keys = Keyring::builder().primary(&scope, &new).index(&scope, 1, &old).build()?;
+    /// assert_eq!(keys.index_key(&scope, None)?.version(), 1);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn index(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
         self.add_index_key(scope, version, root, true)
@@ -69,6 +113,18 @@ impl KeyringBuilder {
 
     /// Adds an index key that is only used to look values up, while blind tokens of two versions
     /// are stored.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let scope = KeyScope::default_scope();
+    /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
+    ///
+    /// let keys = Keyring::builder().index_only(&scope, 1, &old).index(&scope, 2, &new).build()?;
+    /// assert_eq!(keys.index_key(&scope, None)?.version(), 2);
+    /// assert_eq!(keys.index_key(&scope, Some(1))?.version(), 1);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn index_only(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
         self.add_index_key(scope, version, root, false)
@@ -97,6 +153,16 @@ impl KeyringBuilder {
     }
 
     /// Sets the function from PartitionKey to key scope. Without one, all rows are in the default scope.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::named("HR"), RootKey::from_bytes([7; 32]));
+    /// let builder = Keyring::builder().primary(&scope, &root);
+    /// let keys = builder.scopes(|partition_key| KeyScope::named(partition_key)).build()?;
+    /// assert!(keys.primary_key(&scope).is_ok());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
         self.rule = Some(Arc::new(rule));
@@ -111,6 +177,15 @@ impl KeyringBuilder {
     }
 
     /// Builds the keyring.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
+    /// assert!(Keyring::builder().primary(&scope, &root).build().is_ok());
+    /// assert!(Keyring::builder().index(&scope, 0, &root).build().unwrap_err().is_invalid());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -49,6 +49,18 @@ pub(super) struct ScopeKeys {
 
 impl Keyring {
     /// Makes a keyring with one data key, in the default scope, and without an index key.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// # let root = [7; 32]; // of a store of secrets
+    /// let keys = Keyring::from_bytes(root);
+    /// let scope = KeyScope::default_scope();
+    /// assert_eq!(keys.key_ids(&scope).len(), 1);
+    /// assert!(keys.index_key(&scope, None).unwrap_err().is_key_unavailable());
+    /// # let _ = RootKey::from_bytes(root);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn from_bytes(root: [u8; 32]) -> Self {
         let mut keys = ScopeKeys::default();
         let key = DataKey::from_root(&RootKey::from_bytes(*Zeroizing::new(root)));
@@ -60,6 +72,16 @@ impl Keyring {
 
     /// Sets the function from PartitionKey to key scope. Rows of a scope without keys in the keyring can
     /// be neither written nor read.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let text = Keyring::generate_text()?;
+    /// let keys = Keyring::parse(&text)?.with_scopes(|partition_key| KeyScope::named(partition_key));
+    /// assert!(keys.primary_key(&KeyScope::named("Sales")).unwrap_err().is_key_unavailable());
+    /// # let _ = RootKey::from_bytes([0; 32]);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn with_scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
         self.rule = Some(Arc::new(rule));
@@ -67,6 +89,15 @@ impl Keyring {
     }
 
     /// Returns the data key that encrypts new values of a scope.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
+    /// let keys = Keyring::builder().primary(&scope, &root).build()?;
+    /// assert_eq!(keys.key_ids(&scope), [keys.primary_key(&scope)?.id()]);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -79,6 +110,17 @@ impl Keyring {
 
     /// Returns the data key of that id in a scope.
     ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
+    /// let keys = Keyring::builder().primary(&scope, &root).build()?;
+    /// let id = keys.primary_key(&scope)?.id();
+    /// assert_eq!(keys.data_key(&scope, id)?.id(), id);
+    /// assert!(keys.data_key(&KeyScope::named("HR"), id).unwrap_err().is_decrypt());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_decrypt` if the scope does not have the key.
@@ -89,6 +131,16 @@ impl Keyring {
 
     /// Returns the index key of that version in a scope; for `None`, the one that makes new blind
     /// tokens.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
+    /// let keys = Keyring::builder().index(&scope, 1, &root).build()?;
+    /// assert_eq!(keys.index_key(&scope, None)?.version(), 1);
+    /// assert!(keys.index_key(&scope, Some(2)).unwrap_err().is_key_unavailable());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -103,6 +155,17 @@ impl Keyring {
     }
 
     /// Returns the ids of the data keys of a scope, the primary key's first.
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring, RootKey};
+    ///
+    /// let scope = KeyScope::default_scope();
+    /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
+    /// let keys = Keyring::builder().decrypt_only(&scope, &old).primary(&scope, &new).build()?;
+    /// assert_eq!(keys.key_ids(&scope).len(), 2);
+    /// assert_eq!(keys.key_ids(&scope)[0], keys.primary_key(&scope)?.id());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn key_ids(&self, scope: &KeyScope) -> Vec<KeyId> {
         let Some(keys) = self.scopes.get(scope) else { return Vec::new() };
         let others = keys.data.keys().copied().filter(|id| Some(*id) != keys.primary);

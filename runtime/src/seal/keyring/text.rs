@@ -31,6 +31,16 @@ const HEADER: &str = "entable-keyring 1";
 impl Keyring {
     /// Reads a keyring from its text form, which `docs/encryption.md` specifies.
     ///
+    /// ```
+    /// use entable::{KeyScope, Keyring};
+    ///
+    /// let text = Keyring::generate_text()?;
+    /// let keys = Keyring::parse(&text)?;
+    /// assert_eq!(keys.key_ids(&KeyScope::default_scope()).len(), 1);
+    /// assert!(Keyring::parse("no keyring").unwrap_err().is_invalid());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid`, with the number of the wrong line and without its content;
@@ -41,6 +51,20 @@ impl Keyring {
 
     /// Reads a keyring from a file, which nobody but its owner may be able to write (where the system has
     /// such permissions).
+    ///
+    /// ```
+    /// use entable::{KeyScope, Keyring};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("keys.txt");
+    /// std::fs::write(&path, Keyring::generate_text()?.as_bytes())?;
+    /// # #[cfg(unix)]
+    /// # std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    /// let keys = Keyring::from_file(&path)?;
+    /// assert_eq!(keys.key_ids(&KeyScope::default_scope()).len(), 1);
+    /// assert!(Keyring::from_file("missing").unwrap_err().is_key_unavailable());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -69,6 +93,12 @@ impl Keyring {
     /// Reads a keyring from an environment variable. Prefer a file: child processes see the
     /// environment, and logs often contain it.
     ///
+    /// ```
+    /// use entable::Keyring;
+    ///
+    /// assert!(Keyring::from_env("A_VARIABLE_THAT_IS_NOT_SET").unwrap_err().is_key_unavailable());
+    /// ```
+    ///
     /// # Errors
     ///
     /// The errors of [`parse`](Self::parse); `is_key_unavailable` if the variable is not set.
@@ -85,6 +115,15 @@ impl Keyring {
 
     /// Generates a new keyring with a data key and an index key for the default scope, and returns its
     /// text form, for a store of secrets.
+    ///
+    /// ```
+    /// use entable::Keyring;
+    ///
+    /// let (one, two) = (Keyring::generate_text()?, Keyring::generate_text()?);
+    /// assert_ne!(one, two);
+    /// assert!(Keyring::parse(&one).is_ok());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

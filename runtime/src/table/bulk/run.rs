@@ -157,6 +157,26 @@ impl Bulk {
     /// Calls `save` in [`update_all`](Self::update_all) after every page whose entities are all
     /// written or failed, with the cursor that [`resume`](Self::resume) continues from, also in
     /// another process.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    ///
+    /// let staff = staff().await?;
+    /// let checkpoints = Arc::new(AtomicU32::new(0));
+    /// let counted = checkpoints.clone();
+    /// let bulk = staff.client().bulk().on_checkpoint(move |_| {
+    ///     counted.fetch_add(1, Ordering::Relaxed);
+    /// });
+    /// let query = staff.query(sales()).page_size(1);
+    /// let report = bulk.update_all(query, |employee| { employee.age += 1; Ok(()) }).await?;
+    /// assert_eq!(report.done, 3);
+    /// assert!(checkpoints.load(Ordering::Relaxed) > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn on_checkpoint(mut self, save: impl Fn(&Cursor) + Send + Sync + 'static) -> Self {
         self.on_checkpoint = Listener::new(save);
@@ -164,6 +184,30 @@ impl Bulk {
     }
 
     /// Continues an earlier [`update_all`](Self::update_all) of the same query from its checkpoint.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let staff = staff().await?;
+    /// let first = Arc::new(Mutex::new(None));
+    /// let saved = first.clone();
+    /// let bulk = staff.client().bulk().on_checkpoint(move |cursor| {
+    ///     saved.lock().unwrap().get_or_insert(cursor.clone());
+    /// });
+    /// let query = || staff.query(sales()).page_size(1);
+    /// bulk.update_all(query(), |employee| { employee.age += 1; Ok(()) }).await?;
+    ///
+    /// // Another process goes on behind the first page: two employees are left.
+    /// let checkpoint = first.lock().unwrap().clone().expect("there were pages");
+    /// let rest = staff.client().bulk().resume(checkpoint);
+    /// let report = rest.update_all(query(), |employee| { employee.age += 1; Ok(()) }).await?;
+    /// assert_eq!(report.done, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn resume(mut self, checkpoint: Cursor) -> Self {
         self.start = Some(checkpoint);

@@ -1,0 +1,142 @@
+//! Writes the documentation of the methods that begin a path: the steps, and what a read costs with all
+//! or some of them.
+
+use crate::model::{Entity, Family, FamilyKind};
+
+/// Returns the documentation of the method that begins a path through a row family.
+pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
+    let mut doc = opening(family);
+    let fields = |parts: usize| {
+        let mut names: Vec<&str> = Vec::new();
+        let partition = family.partition.parts();
+        for part in partition.chain(family.row.parts().take(parts)) {
+            let name = entity.fields.get(part.field).map_or("", |field| &field.name);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let all = family.row.parts().count();
+    let is_list = family.kind == FamilyKind::List;
+    if let Some(dated) = &entity.dated
+        && let Some(field) = entity.fields.get(dated.field)
+    {
+        let name = &field.name;
+        doc.push_str(&format!(
+            "\n\nThe period of `{name}` names the table. Where the keys do not hold it, `{name}` or a window, \
+             `{name}_between`, comes first; a window costs 1 request or more for each of its tables."
+        ));
+    }
+    doc.push_str("\n\n| given | class | `$filter` | requests |\n|---|---|---|---|");
+    let partition = &family.partition.text;
+    for given in (0..=all).rev().take(if is_list { 1 } else { all + 1 }) {
+        let prefix = prefix_of(&family.row.text, given);
+        let (class, keys) = match (given == all, prefix.is_empty()) {
+            (true, _) => ("point", format!("`RowKey eq '{}'`", family.row.text)),
+            (false, false) => ("range", format!("RowKeys that begin with `{prefix}`")),
+            (false, true) => ("partition scan", "every RowKey".to_owned()),
+        };
+        let requests = match (given == all, is_list) {
+            (true, true) => "1 for the ids, 1 more for each entity",
+            (true, false) if entity.wide.is_some() => "1 for each part",
+            (true, false) => "1",
+            (false, _) => "1 for each 1,000 rows",
+        };
+        let names = fields(given);
+        let names = if names.is_empty() { "nothing".to_owned() } else { quoted(&names) };
+        doc.push_str(&format!(
+            "\n| {names} | {class} | `PartitionKey eq '{partition}'` and {keys} | {requests} |"
+        ));
+    }
+    doc
+}
+
+fn opening(family: &Family) -> String {
+    let name = &family.name;
+    let table = family.table.as_ref().map(|table| format!(" of table `{}`", table.value()));
+    let place = match (family.in_blob, family.is_remote, table) {
+        (true, ..) => "in a blob".to_owned(),
+        (_, _, Some(table)) => format!("in partitions{table}, soon after the answer"),
+        (_, true, None) => "in other partitions, soon after the answer".to_owned(),
+        (_, false, None) => "in the transaction of the entity".to_owned(),
+    };
+    match family.kind {
+        FamilyKind::Primary => "Begins the path by the keys of the entity.".to_owned(),
+        FamilyKind::Copy => {
+            let unique = if family.unique { ", which are unique," } else { "" };
+            format!(
+                "Begins the path through the index `{name}`. Its copies{unique} are written {place}."
+            )
+        }
+        FamilyKind::List => {
+            format!("Begins the path through the list `{name}`. Its ids are written {place}.")
+        }
+    }
+}
+
+/// Returns the text of a template before the part behind the first `given` ones.
+fn prefix_of(template: &str, given: usize) -> &str {
+    let end = template.match_indices('{').nth(given).map_or(template.len(), |(at, _)| at);
+    template.get(..end).unwrap_or(template)
+}
+
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::driver;
+
+    /// Returns the code that the derive writes, with the lines of its documentation.
+    fn expansion() -> String {
+        let entity = quote! {
+            #[table(
+                name = "Staff",
+                partition_key = "{department}",
+                row_key = "empid_{id:06}",
+                index(ByEmail, partition_key = "email_{email:lower}", row_key = "account", unique),
+                index(ByName, row_key = "name_{last_name}_{id:06}"),
+                list(ByCity, row_key = "city_{city}")
+            )]
+            struct Employee {
+                department: String,
+                id: u32,
+                last_name: String,
+                city: String,
+                email: String,
+            }
+        };
+        driver::table_entity(&syn::parse2(entity).expect("a struct"))
+            .to_string()
+            .replace("\\n", "\n")
+    }
+
+    #[test]
+    fn entry_methods_say_their_steps_classes_filters_and_requests() {
+        let code = expansion();
+        for line in [
+            "Begins the path through the index `ByEmail`. Its copies, which are unique, are written in \
+             other partitions, soon after the answer.",
+            "| `email` | point | `PartitionKey eq 'email_{email:lower}'` and `RowKey eq 'account'` | 1 |",
+            "Begins the path through the index `ByName`. Its copies are written in the transaction of the \
+             entity.",
+            "| `department`, `last_name`, `id` | point | `PartitionKey eq '{department}'` and `RowKey eq \
+             'name_{last_name}_{id:06}'` | 1 |",
+            "| `department`, `last_name` | range | `PartitionKey eq '{department}'` and RowKeys that begin \
+             with `name_{last_name}_` | 1 for each 1,000 rows |",
+            "| `department` | range | `PartitionKey eq '{department}'` and RowKeys that begin with `name_` |",
+            "| `department`, `city` | point | `PartitionKey eq '{department}'` and `RowKey eq \
+             'city_{city}'` | 1 for the ids, 1 more for each entity |",
+            "Begins the path by the keys of the entity.",
+            "| `department`, `id` | point | `PartitionKey eq '{department}'` and `RowKey eq \
+             'empid_{id:06}'` | 1 |",
+        ] {
+            assert!(code.contains(line), "{line}\n{code}");
+        }
+    }
+}
