@@ -14,6 +14,7 @@ mod remote_checks;
 mod remote_copies;
 mod authentic;
 mod fixture;
+mod index_scopes;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;
 mod messages;

@@ -58,6 +58,11 @@ impl Template {
         self.parts().filter(|part| part.form == Form::Hmac).map(|part| part.field)
     }
 
+    /// Returns whether the template's keys hold blind tokens.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.token_fields().next().is_some()
+    }
+
     /// Finds the blind tokens in a key, each with its field. Returns `None` if the template cannot
     /// have written the key.
     pub(crate) fn find_tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {

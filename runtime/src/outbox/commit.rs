@@ -132,7 +132,11 @@ pub(crate) async fn resolve_change(
         Unresolved::NeedsTokens(_) => outbox.store.tokens().await,
         Unresolved::Ready(_) => Ok(Tokens::none()),
     };
-    tokens.and_then(|tokens| verb.resolve(&tokens)).map_err(|error| error.in_table(table))
+    let change = match tokens {
+        Ok(tokens) => resolve_with(outbox, &tokens, verb).await,
+        Err(error) => Err(error),
+    };
+    change.map_err(|error| error.in_table(table))
 }
 
 /// Puts the blind tokens into the keys of verbs. It fetches the index key only if a verb needs
@@ -151,10 +155,20 @@ pub(crate) async fn resolve_changes(
         true => outbox.store.tokens().await.map_err(|error| error.in_table(table))?,
         false => Tokens::none(),
     };
-    let changes = verbs.into_iter().enumerate().map(|(index, verb)| {
-        verb.resolve(&tokens).map_err(|error| error.in_table(table).at_operation(index))
-    });
-    changes.collect()
+    let mut changes = Vec::with_capacity(verbs.len());
+    for (index, verb) in verbs.into_iter().enumerate() {
+        let change = resolve_with(outbox, &tokens, verb).await;
+        changes.push(change.map_err(|error| error.in_table(table).at_operation(index))?);
+    }
+    Ok(changes)
+}
+
+/// Puts blind tokens into the keys of a verb.
+async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
+    if !tokens.is_by_scope() {
+        return verb.resolve(tokens);
+    }
+    outbox.store.with_index_keys(tokens, || verb.clone().resolve(tokens)).await
 }
 
 /// Reads what the changes need, plans the transaction, reserves unique keys, and sends.
@@ -307,7 +321,7 @@ async fn effect(
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
     let row = outbox.store.read_as(read, Reading::Typed(verb.schema())).await?;
-    let effect = verb.effect(row.as_ref());
+    let effect = outbox.store.with_index_keys(verb.tokens(), || verb.effect(row.as_ref())).await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 

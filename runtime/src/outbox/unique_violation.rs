@@ -80,7 +80,8 @@ impl OccupiedCopy<'_> {
     async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
         let tokens = outbox.store.tokens_of(schema).await?;
-        let rows = schema.derive(primary, &tokens)?.into_known_rows(schema)?;
+        let derived = outbox.store.with_index_keys(&tokens, || schema.derive(primary, &tokens));
+        let rows = derived.await?.into_known_rows(schema)?;
         let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
@@ -93,7 +94,9 @@ impl OccupiedCopy<'_> {
             return Ok(Some(describe(found)));
         };
         let tokens = outbox.store.tokens_of(schema).await?;
-        let row_key = tokens.resolve_row_key(schema, &row_key, found)?;
+        let keys = [&*partition_key, &*row_key];
+        let resolve = || tokens.resolve_row_key(schema, keys, found);
+        let row_key = outbox.store.with_index_keys(&tokens, resolve).await?;
         let primary = match schema.is_wide() {
             true => {
                 let at = RowAt::new(self.table, &partition_key, &row_key);

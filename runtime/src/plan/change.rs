@@ -226,6 +226,11 @@ impl VerbOnCurrent {
         self.keys.keys()
     }
 
+    /// Returns what makes the blind tokens of the effect's rows.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.planner.tokens
+    }
+
     /// Returns the effect on the stored primary, or on its absence.
     pub(crate) fn effect(&self, current: Option<&Row>) -> Result<Effect> {
         self.verb.effect_on(&self.planner, current)

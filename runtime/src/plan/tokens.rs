@@ -1,13 +1,17 @@
 //! Replaces placeholders in keys by blind tokens of secret values.
 
 #[cfg(feature = "encrypt")]
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 #[cfg(feature = "encrypt")]
-use crate::seal::IndexKey;
+use crate::seal::{IndexKey, KeyProvider, KeyScope};
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteList, Schema},
+    entity::{Access, CopyRow, EntityRows, ListEntry, PathDraft, RemoteList, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
@@ -18,15 +22,89 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens {
     #[cfg(feature = "encrypt")]
-    key: Option<Arc<IndexKey>>,
+    keys: TokenKeys,
 }
+
+/// The index keys that blind tokens are made with.
+#[cfg(feature = "encrypt")]
+#[derive(Debug, Clone, Default)]
+enum TokenKeys {
+    #[default]
+    None,
+    /// The key of all partitions.
+    One(Arc<IndexKey>),
+    /// The keys of scopes.
+    ByScope(Arc<ScopedKeys>),
+}
+
+/// The index keys of scopes that are known so far. A scope whose key is missing is noted, for the
+/// caller to fetch the key and to make the blind tokens again.
+#[cfg(feature = "encrypt")]
+struct ScopedKeys {
+    provider: Arc<dyn KeyProvider>,
+    known: Mutex<HashMap<KeyScope, Result<Arc<IndexKey>>>>,
+    missing: Mutex<BTreeSet<KeyScope>>,
+}
+
+/// The scope whose index key makes a blind token; `None` where all partitions share one key.
+#[cfg(feature = "encrypt")]
+pub(crate) type TokenScope = Option<KeyScope>;
+#[cfg(not(feature = "encrypt"))]
+pub(crate) type TokenScope = ();
 
 /// Number of bits in one character of a blind token.
 #[cfg(feature = "encrypt")]
 pub(crate) const BITS: u32 = 5;
 
-/// The blind tokens of one entity, by field.
+/// The blind tokens of one entity under one index key, by field.
 type FieldTokens = Vec<(&'static str, String)>;
+
+/// The blind tokens of one entity, made once for each scope that its rows are in.
+struct EntityTokens<'t> {
+    tokens: &'t Tokens,
+    schema: &'static Schema,
+    /// A row with the values.
+    values: &'t Row,
+    made: Vec<(TokenScope, FieldTokens)>,
+}
+
+/// Returns the scope whose index key makes the blind tokens of a row: the default scope for a row
+/// whose PartitionKey holds a blind token, else that of its PartitionKey.
+#[cfg(feature = "encrypt")]
+pub(crate) fn token_scope(
+    keys: &dyn KeyProvider,
+    family: &Family,
+    partition_key: &str,
+) -> KeyScope {
+    match keys.has_index_scopes() && !family.partition.has_tokens() {
+        true => keys.index_scope(partition_key),
+        false => KeyScope::default_scope(),
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl ScopedKeys {
+    fn key(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
+        if let Some(key) = lock(&self.known).get(scope) {
+            return key.clone();
+        }
+        lock(&self.missing).insert(scope.clone());
+        Err(unfetched_key(scope))
+    }
+}
+
+#[cfg(feature = "encrypt")]
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one insertion or removal: a poisoned lock is as good as a sound one.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(feature = "encrypt")]
+impl fmt::Debug for ScopedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedKeys").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
 
 impl Tokens {
     /// Creates a maker for entities without blind tokens. It fails to make any.
@@ -34,41 +112,106 @@ impl Tokens {
         Self::default()
     }
 
-    /// Creates a maker with an index key.
+    /// Creates a maker with one index key for all partitions.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with(key: Arc<IndexKey>) -> Self {
-        Self { key: Some(key) }
+        Self { keys: TokenKeys::One(key) }
+    }
+
+    /// Creates a maker with an index key for each scope, none of which is known yet.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn by_scope(provider: Arc<dyn KeyProvider>) -> Self {
+        let (known, missing) = (Mutex::default(), Mutex::default());
+        Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
+    }
+
+    /// Returns whether scopes have index keys of their own.
+    pub(crate) const fn is_by_scope(&self) -> bool {
+        #[cfg(feature = "encrypt")]
+        let is_by_scope = matches!(self.keys, TokenKeys::ByScope(_));
+        #[cfg(not(feature = "encrypt"))]
+        let is_by_scope = false;
+        is_by_scope
+    }
+
+    /// Takes the scopes whose index keys were missing since the last call, with the provider that has
+    /// them.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn take_missing(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
+        let TokenKeys::ByScope(keys) = &self.keys else { return None };
+        let missing = std::mem::take(&mut *lock(&keys.missing));
+        (!missing.is_empty()).then(|| (keys.provider.clone(), missing))
+    }
+
+    /// Keeps the index key of a scope, or the error of the question for it.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn keep(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
+        if let TokenKeys::ByScope(keys) = &self.keys {
+            lock(&keys.known).insert(scope, key);
+        }
     }
 
     #[cfg(feature = "encrypt")]
-    fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> Result<String> {
-        let key = self.key.as_ref().ok_or_else(|| no_index_key(field))?;
-        Ok(key.token(table, field, value))
+    fn scope(&self, family: &Family, partition_key: &str) -> TokenScope {
+        let TokenKeys::ByScope(keys) = &self.keys else { return None };
+        Some(token_scope(&*keys.provider, family, partition_key))
+    }
+
+    #[cfg(not(feature = "encrypt"))]
+    #[allow(clippy::unused_self, reason = "the other form has keys")]
+    fn scope(&self, _: &Family, _: &str) -> TokenScope {}
+
+    #[cfg(feature = "encrypt")]
+    fn key(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
+        match (&self.keys, scope) {
+            (TokenKeys::One(key), _) => Ok(key.clone()),
+            (TokenKeys::ByScope(keys), Some(scope)) => keys.key(scope),
+            (TokenKeys::None, _) | (TokenKeys::ByScope(_), None) => Err(no_index_key(field)),
+        }
+    }
+
+    #[cfg(feature = "encrypt")]
+    fn token(
+        &self,
+        scope: &TokenScope,
+        table: &str,
+        field: &str,
+        value: ValueRef<'_>,
+    ) -> Result<String> {
+        Ok(self.key(scope, field)?.token(table, field, value))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
-    fn token(&self, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
+    fn token(&self, (): &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
         Err(no_index_key(field))
     }
 
-    /// Returns the blind token that is stored beside an encrypted property, `chars` characters
-    /// long.
+    /// Returns the blind token that is stored beside an encrypted property in rows of a scope, `chars`
+    /// characters long.
     #[cfg(feature = "encrypt")]
     pub(crate) fn short(
         &self,
+        scope: &TokenScope,
         table: &str,
         property: &str,
         value: ValueRef<'_>,
         chars: u32,
     ) -> Result<String> {
-        let key = self.key.as_ref().ok_or_else(|| no_index_key(property))?;
+        let key = self.key(scope, property)?;
         Ok(key.short_token(table, property, value, chars.saturating_mul(BITS)))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
-    pub(crate) fn short(&self, _: &str, property: &str, _: ValueRef<'_>, _: u32) -> Result<String> {
+    pub(crate) fn short(
+        &self,
+        (): &TokenScope,
+        _: &str,
+        property: &str,
+        _: ValueRef<'_>,
+        _: u32,
+    ) -> Result<String> {
         Err(no_index_key(property))
     }
 
@@ -81,36 +224,34 @@ impl Tokens {
         if !schema.has_tokens() {
             return Ok(rows);
         }
-        let tokens = self.tokens_of(schema, &rows.primary)?;
+        let values = rows.primary.clone();
+        let mut tokens = self.of_entity(schema, &values);
         let mut primary = rows.primary;
         for version in schema.versions() {
-            primary = with_tokens(&primary, version.primary()?, &tokens)?;
+            primary = tokens.put_into_row(&primary, version.primary()?)?;
         }
         check_complete(schema.primary()?, &primary)?;
-        let keyed = |copy: CopyRow| {
-            let row = with_tokens(&copy.row, copy.family, &tokens)?;
+        let mut keyed = |copy: CopyRow| {
+            let row = tokens.put_into_row(&copy.row, copy.family)?;
             check_complete(copy.family, &row)?;
             Ok(CopyRow { row, family: copy.family })
         };
-        let remote_copies = rows.remote_copies.into_iter().map(keyed).collect::<Result<_>>()?;
-        let local_copies = rows.local_copies.into_iter().map(keyed);
-        let local_list_entries = rows.local_list_entries.into_iter().map(|entry| ListEntry {
-            row_key: key_with_tokens(&entry.family.row, &entry.row_key, &tokens),
-            id: primary.row_key().to_owned(),
-            family: entry.family,
+        let remote_copies = rows.remote_copies.into_iter().map(&mut keyed);
+        let remote_copies = remote_copies.collect::<Result<_>>()?;
+        let local_copies = rows.local_copies.into_iter().map(&mut keyed);
+        let local_copies = local_copies.collect::<Result<_>>()?;
+        let local_list_entries = rows.local_list_entries.into_iter().map(|entry| {
+            let keys = [primary.partition_key(), &entry.row_key];
+            let [_, row_key] = tokens.put_into_keys(keys, entry.family)?;
+            Ok(ListEntry { row_key, id: primary.row_key().to_owned(), family: entry.family })
         });
-        let remote_lists = rows.remote_lists.into_iter().map(|listed| RemoteList {
-            partition_key: key_with_tokens(
-                &listed.family.partition,
-                &listed.partition_key,
-                &tokens,
-            ),
-            row_key: key_with_tokens(&listed.family.row, &listed.row_key, &tokens),
-            family: listed.family,
+        let local_list_entries = local_list_entries.collect::<Result<_>>()?;
+        let remote_lists = rows.remote_lists.into_iter().map(|listed| {
+            let keys = [&*listed.partition_key, &listed.row_key];
+            let [partition_key, row_key] = tokens.put_into_keys(keys, listed.family)?;
+            Ok(RemoteList { partition_key, row_key, family: listed.family })
         });
-        let remote_lists = remote_lists.collect();
-        let (local_copies, local_list_entries) =
-            (local_copies.collect::<Result<_>>()?, local_list_entries.collect());
+        let remote_lists = remote_lists.collect::<Result<_>>()?;
         let blobs = rows.blobs;
         Ok(EntityRows {
             primary,
@@ -122,39 +263,36 @@ impl Tokens {
         })
     }
 
-    /// Returns the blind tokens of the fields that a row holds.
-    fn tokens_of(&self, schema: &'static Schema, row: &Row) -> Result<FieldTokens> {
-        let mut tokens = FieldTokens::new();
-        for field in schema.token_fields() {
-            if tokens.iter().any(|(known, _)| *known == field) {
-                continue;
-            }
-            if let Some(value) = row.get(field)? {
-                tokens.push((field, self.token(schema.table, field, value)?));
-            }
-        }
-        Ok(tokens)
+    fn of_entity<'t>(&'t self, schema: &'static Schema, values: &'t Row) -> EntityTokens<'t> {
+        EntityTokens { tokens: self, schema, values, made: Vec::new() }
     }
 
-    /// Puts blind tokens of the values in `copy` into the RowKey of the copy's primary.
+    /// Puts blind tokens of the values in `copy` into the RowKey of the copy's primary, which is in
+    /// the partition `partition_key`.
     pub(crate) fn resolve_row_key(
         &self,
         schema: &'static Schema,
-        row_key: &str,
+        [partition_key, row_key]: [&str; 2],
         copy: &Row,
     ) -> Result<String> {
-        if !schema.has_tokens() {
-            return Ok(row_key.to_owned());
-        }
-        let tokens = self.tokens_of(schema, copy)?;
         let mut row_key = row_key.to_owned();
+        if !schema.has_tokens() {
+            return Ok(row_key);
+        }
+        let mut tokens = self.of_entity(schema, copy);
         for version in schema.versions() {
-            row_key = key_with_tokens(&version.primary()?.row, &row_key, &tokens);
+            let keys = [partition_key, &row_key];
+            [_, row_key] = tokens.put_into_keys(keys, version.primary()?)?;
         }
         Ok(row_key)
     }
 
     /// Puts blind tokens of the values that a path was given into the path.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a path without its PartitionKey, if scopes have index keys of their own: only
+    /// the PartitionKey tells the scope.
     pub(crate) fn resolve_tokens(
         &self,
         schema: &'static Schema,
@@ -163,7 +301,42 @@ impl Tokens {
         if !access.is_open() {
             return Ok(access.clone());
         }
-        access.with_tokens(|field, value| self.token(schema.table, field, value))
+        let scope = self.scope_of_path(access)?;
+        access.with_tokens(|field, value| self.token(&scope, schema.table, field, value))
+    }
+
+    /// Returns the scope of the rows that a path leads to.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the path does not tell the scope.
+    pub(crate) fn scope_of_path(&self, access: &Access) -> Result<TokenScope> {
+        // An untyped request keeps the family only in the draft of its path.
+        let of_draft = access.open.as_deref().map(PathDraft::family);
+        let Some(family) = access.family.or(of_draft) else { return Err(no_scope()) };
+        match access.keys.partition.as_deref() {
+            // The one key of all partitions needs no PartitionKey, the default scope's neither.
+            _ if !self.is_by_scope() || family.partition.has_tokens() => Ok(self.scope(family, "")),
+            Some(partition_key) => Ok(self.scope(family, partition_key)),
+            None => Err(no_scope()),
+        }
+    }
+
+    /// Returns the scopes whose short blind tokens a filter compares: that of the path's PartitionKey;
+    /// where the path has none, `named`.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if neither tells a scope.
+    pub(crate) fn scopes_of_filter(
+        &self,
+        access: &Access,
+        named: &[TokenScope],
+    ) -> Result<Vec<TokenScope>> {
+        match self.scope_of_path(access) {
+            Err(_) if !named.is_empty() => Ok(named.to_vec()),
+            scope => Ok(vec![scope?]),
+        }
     }
 
     /// Checks that the blind tokens in a row's keys are those of the values in the row.
@@ -177,11 +350,12 @@ impl Tokens {
         family: &'static Family,
         row: &Row,
     ) -> Result<()> {
+        let scope = self.scope(family, row.partition_key());
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         for (template, key) in keys {
             for (field, found) in template.find_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
-                if self.token(schema.table, field, value)? != found {
+                if self.token(&scope, schema.table, field, value)? != found {
                     return Err(wrong_token(field).at_keys(row.partition_key(), row.row_key()));
                 }
             }
@@ -190,10 +364,48 @@ impl Tokens {
     }
 }
 
-/// Returns the row with blind tokens in its keys.
-fn with_tokens(row: &Row, family: &Family, tokens: &FieldTokens) -> Result<Row> {
-    let partition_key = key_with_tokens(&family.partition, row.partition_key(), tokens);
-    row.with_keys(&partition_key, &key_with_tokens(&family.row, row.row_key(), tokens))
+impl EntityTokens<'_> {
+    /// Returns the row with blind tokens in its keys.
+    fn put_into_row(&mut self, row: &Row, family: &Family) -> Result<Row> {
+        let [partition_key, row_key] = self.put_into_keys(row.keys().into(), family)?;
+        row.with_keys(&partition_key, &row_key)
+    }
+
+    /// Returns PartitionKey and RowKey of a row of `family` with blind tokens in place of their
+    /// placeholders.
+    fn put_into_keys(&mut self, keys: [&str; 2], family: &Family) -> Result<[String; 2]> {
+        if !family.partition.has_tokens() && !family.row.has_tokens() {
+            return Ok(keys.map(str::to_owned));
+        }
+        let [partition_key, row_key] = keys;
+        let tokens = self.in_scope(self.tokens.scope(family, partition_key))?;
+        Ok([
+            key_with_tokens(&family.partition, partition_key, tokens),
+            key_with_tokens(&family.row, row_key, tokens),
+        ])
+    }
+
+    /// Returns the blind tokens of the fields that the row holds, made with the key of a scope.
+    fn in_scope(&mut self, scope: TokenScope) -> Result<&FieldTokens> {
+        let at = match self.made.iter().position(|(known, _)| *known == scope) {
+            Some(at) => at,
+            None => {
+                let mut tokens = FieldTokens::new();
+                for field in self.schema.token_fields() {
+                    if tokens.iter().any(|(known, _)| *known == field) {
+                        continue;
+                    }
+                    if let Some(value) = self.values.get(field)? {
+                        let token = self.tokens.token(&scope, self.schema.table, field, value)?;
+                        tokens.push((field, token));
+                    }
+                }
+                self.made.push((scope, tokens));
+                self.made.len() - 1
+            }
+        };
+        self.made.get(at).map(|(_, tokens)| tokens).ok_or_else(no_scope)
+    }
 }
 
 /// Returns the key with the blind tokens in place of their placeholders.
@@ -221,6 +433,20 @@ fn no_index_key(field: &str) -> Error {
     let message = "the key has a token of this field, and there is no key to make it with: give the client keys with `Client::builder().keys(..)`";
     let fault = SealFault::KeyUnavailable { retryable: false };
     Error::seal(fault, message).in_property(field)
+}
+
+/// Returns the error for a blind token whose key was not fetched yet. Callers of `Store::with_index_keys`
+/// never see it.
+#[cfg(feature = "encrypt")]
+fn unfetched_key(scope: &KeyScope) -> Error {
+    let message =
+        format!("the index key of the scope `{}` was not fetched", scope.name().escape_debug());
+    Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
+}
+
+fn no_scope() -> Error {
+    let message = "each scope makes blind tokens with an index key of its own, and only a whole PartitionKey tells the scope: give the path its PartitionKey, or name the scopes of a filter with `in_scopes(..)`";
+    Error::new(ErrorKind::Invalid, message)
 }
 
 fn wrong_token(field: &str) -> Error {

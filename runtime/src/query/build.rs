@@ -138,6 +138,27 @@ macro_rules! setters {
             self.request.page_size(rows);
             self
         }
+
+        /// Compares `blind` properties by the index keys of these scopes. Only clients whose scopes have
+        /// index keys of their own need it, and only for a path without its PartitionKey, which tells the
+        /// scope. Rows of other scopes are not found.
+        ///
+        /// ```
+        /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Error> {
+        /// let scopes = ["tenant-7", "tenant-8"].map(entable::KeyScope::named);
+        /// let staff = staff().await?;
+        /// assert_eq!(staff.query(sales()).in_scopes(scopes).collect().await?.len(), 3);
+        /// # Ok(())
+        /// # }
+        /// ```
+        #[cfg(feature = "encrypt")]
+        #[must_use]
+        pub fn in_scopes(mut self, scopes: impl IntoIterator<Item = crate::seal::KeyScope>) -> Self {
+            self.request.scopes = scopes.into_iter().map(Some).collect();
+            self
+        }
     };
 }
 pub(super) use setters;

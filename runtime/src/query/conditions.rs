@@ -123,7 +123,9 @@ impl Request {
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
             Some(schema) if access.is_open() => {
-                self.store.tokens().await?.resolve_tokens(schema, access)
+                let tokens = self.store.tokens().await?;
+                let resolve = || tokens.resolve_tokens(schema, access);
+                self.store.with_index_keys(&tokens, resolve).await
             }
             _ if access.is_open() => {
                 let message =
@@ -164,16 +166,21 @@ impl Request {
             return self.filter_of(access, &|property, _| Err(no_token(property)));
         }
         let tokens = self.store.tokens().await?;
+        let scopes = tokens.scopes_of_filter(access, &self.scopes)?;
         let token = |property: &str, value: &Value| {
             let column = self.schema.and_then(|schema| schema.sealed_column(property));
             let companion = column.and_then(|column| column.companion);
             let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
                 return Err(no_token(property));
             };
-            let token = tokens.short(schema.table, property, value.as_ref(), chars)?;
-            Ok(Filter::eq(name, token))
+            let mut terms = Vec::with_capacity(scopes.len());
+            for scope in &scopes {
+                let token = tokens.short(scope, schema.table, property, value.as_ref(), chars)?;
+                terms.push(Filter::eq(&*name, token));
+            }
+            Ok(Filter::any(terms))
         };
-        self.filter_of(access, &token)
+        self.store.with_index_keys(&tokens, || self.filter_of(access, &token)).await
     }
 
     /// Returns whether every row that the filter finds is an item: the filter compares the type, of

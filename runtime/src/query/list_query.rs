@@ -23,7 +23,10 @@ use crate::{
         outbox::{ListAddress, list_entry_keys},
     },
     row::Row,
-    store::lists::{blob_name, find_list, read_list},
+    store::{
+        lists::{blob_name, find_list, read_list},
+        rows::Store,
+    },
 };
 
 /// Entities that are read at a time.
@@ -162,7 +165,10 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
     let mut items = Vec::new();
     for row in rows.into_iter().flatten() {
         let is_in = match &belongs {
-            Some(belongs) => belongs.holds::<E>(&row).map_err(|error| at(&row, error))?,
+            Some(belongs) => {
+                let holds = belongs.holds::<E>(&request.store, &row).await;
+                holds.map_err(|error| at(&row, error))?
+            }
             None => true,
         };
         if is_in && filter.matches(&row)? {
@@ -189,8 +195,9 @@ impl Belongs {
         Ok(Self { family, keys: prepared.access.keys.clone(), tokens })
     }
 
-    fn holds<E: TableEntity>(&self, row: &Row) -> Result<bool> {
-        let derived = E::SCHEMA.derive(row, &self.tokens)?;
+    async fn holds<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
+        let derive = || E::SCHEMA.derive(row, &self.tokens);
+        let derived = store.with_index_keys(&self.tokens, derive).await?;
         let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob

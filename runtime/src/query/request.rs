@@ -20,7 +20,10 @@ use crate::{
     limits::PAGE_ROWS,
     outbox::state::Outbox,
     page::Cursor,
-    plan::wide::{self, PartsRead},
+    plan::{
+        TokenScope,
+        wide::{self, PartsRead},
+    },
     row::Row,
     store::{dated::name_of, rows::Store, sealing::open::Reading},
 };
@@ -52,6 +55,8 @@ pub(crate) struct Request {
     /// tokens.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
+    /// The scopes whose blind tokens a condition compares where the path does not tell the scope.
+    pub(crate) scopes: Vec<TokenScope>,
     pub(crate) select: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,
     pub(crate) take: Option<u64>,
@@ -79,6 +84,7 @@ impl Request {
             members: None,
             tokens: None,
             conditions: Vec::new(),
+            scopes: Vec::new(),
             select: None,
             fault: None,
             take: None,

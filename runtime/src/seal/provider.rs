@@ -58,6 +58,7 @@ impl fmt::Display for KeyScope {
 ///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
 ///   not answer, all three fail with a `KeyUnavailable` that is retryable.
 /// * It answers in bounded time: reads and writes wait for it without a limit of their own.
+/// * A provider around another provider passes on all of its functions, also those that have a body here.
 ///
 /// [`SealFault::KeyNotFound`]: crate::SealFault::KeyNotFound
 pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
@@ -77,6 +78,22 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>>;
+
+    /// Returns whether scopes have index keys of their own. Unless it is `true`, `index_scope` is not
+    /// asked, and every blind token is made with the index key of the default scope.
+    fn has_index_scopes(&self) -> bool {
+        false
+    }
+
+    /// Returns the scope whose index key makes the blind tokens of rows in a partition. A row whose
+    /// PartitionKey itself holds a blind token has the default scope without being asked for.
+    ///
+    /// A scope that has no index key gets none of another scope: what needs one fails with
+    /// `is_key_unavailable`.
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        let _ = partition_key;
+        KeyScope::default_scope()
+    }
 }
 
 /// Passes every question on to the shared provider.
@@ -99,5 +116,13 @@ impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>> {
         (**self).index(scope, version)
+    }
+
+    fn has_index_scopes(&self) -> bool {
+        (**self).has_index_scopes()
+    }
+
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        (**self).index_scope(partition_key)
     }
 }

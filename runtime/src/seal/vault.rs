@@ -1,40 +1,73 @@
 //! Keyrings stored as secrets in Azure Key Vault.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use azure_security_keyvault_secrets as secrets;
 use azure_security_keyvault_secrets::SecretClient;
 use zeroize::Zeroizing;
 
 use super::{
+    cache::{KeyCache, Lifetime},
     data_key::DataKey,
     envelope::KeyId,
     index_key::IndexKey,
     keyring::Keyring,
     provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
 };
-use crate::error::{Error, ErrorKind, Result, SealFault};
+use crate::{
+    clock::{Clock, SystemClock},
+    error::{Error, ErrorKind, Result, SealFault},
+};
 
 /// Largest number of characters of a secret's name.
 const NAME_CHARACTERS: usize = 127;
+
+/// Time for which a keyring answers all questions about its scope. A page of rows that names key ids
+/// which do not exist reads the keyring once instead of once for each id.
+const RING_TIME: Duration = Duration::from_secs(5);
 
 /// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret, whose text is a
 /// keyring with the keys of that scope in the form that [`Keyring::parse`] reads. Deleting and purging
 /// the secret of a scope destroys its keys.
 ///
-/// Each question is a request to the vault: put the provider behind
-/// [`CachedKeys`](super::CachedKeys). Wrapped keys that are stored beside the rows are not supported:
+/// A keyring that was read answers all questions about its scope for five seconds. Put the provider
+/// behind [`CachedKeys`](super::CachedKeys), which keeps keys for longer. Wrapped keys that are stored beside the rows are not supported:
 /// wrapping needs only the public key, so that a writer of the rows could wrap a key of their own.
 pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
     rule: Option<ScopeRule>,
+    has_index_scopes: bool,
+    clock: Arc<dyn Clock>,
+    rings: KeyCache<KeyScope, Keyring>,
 }
 
 impl VaultKeys {
     /// Reads the keys of each scope from the secret `{prefix}-{scope}` in the client's vault.
     pub fn new(client: Arc<SecretClient>, prefix: &str) -> Self {
-        Self { client, prefix: prefix.to_owned(), rule: None }
+        Self {
+            client,
+            prefix: prefix.to_owned(),
+            rule: None,
+            has_index_scopes: false,
+            clock: Arc::new(SystemClock),
+            rings: KeyCache::default(),
+        }
+    }
+
+    /// Makes blind tokens with index keys of the rows' own scopes, see
+    /// [`Keyring::with_index_scopes`].
+    #[must_use]
+    pub fn with_index_scopes(mut self) -> Self {
+        self.has_index_scopes = true;
+        self
+    }
+
+    /// Sets the clock that measures the age of keyrings.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Sets the function from PartitionKey to key scope. The name of a scope must consist of letters,
@@ -76,6 +109,15 @@ impl VaultKeys {
         })
     }
 
+    /// Returns the keyring of a scope, read at most [`RING_TIME`] ago.
+    async fn ring(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
+        let lifetime = Lifetime { clock: &*self.clock, fresh: RING_TIME, stale: Duration::ZERO };
+        let load = || -> KeyFuture<'_, Arc<Keyring>> {
+            Box::pin(async move { self.load(scope).await.map(Arc::new) })
+        };
+        Ok(self.rings.get(scope.clone(), lifetime, load).await?.0)
+    }
+
     fn secret_name(&self, scope: &KeyScope) -> Result<String> {
         let name = format!("{}-{scope}", self.prefix);
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -97,11 +139,11 @@ impl KeyProvider for VaultKeys {
     }
 
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.load(scope).await?.primary_key(scope) })
+        Box::pin(async move { self.ring(scope).await?.primary_key(scope) })
     }
 
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.load(scope).await?.data_key(scope, id) })
+        Box::pin(async move { self.ring(scope).await?.data_key(scope, id) })
     }
 
     fn index<'a>(
@@ -109,7 +151,18 @@ impl KeyProvider for VaultKeys {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.load(scope).await?.index_key(scope, version) })
+        Box::pin(async move { self.ring(scope).await?.index_key(scope, version) })
+    }
+
+    fn has_index_scopes(&self) -> bool {
+        self.has_index_scopes
+    }
+
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        match self.has_index_scopes {
+            true => self.scope_of(partition_key),
+            false => KeyScope::default_scope(),
+        }
     }
 }
 

@@ -48,7 +48,8 @@ pub(crate) async fn derive_stored(
     };
     // Blind tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
-    schema.derive(&plain, &tokens)?.into_known_rows(schema)
+    let derived = store.with_index_keys(&tokens, || schema.derive(&plain, &tokens)).await?;
+    derived.into_known_rows(schema)
 }
 
 /// A copy that a stored primary derives, with that primary and its ETag.

@@ -90,15 +90,65 @@ impl Store {
         answer.map_err(|error| error.in_table(name))
     }
 
-    /// Fetches the key that makes the blind tokens of keys (`{..:hmac}` parts).
+    /// Returns the maker of the blind tokens of keys (`{..:hmac}` parts). What it makes runs in
+    /// [`with_index_keys`](Self::with_index_keys).
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.sealing.tokens().await
     }
 
-    /// Fetches the key that makes the blind tokens of an entity's keys; none if its keys have no
+    /// Returns the maker of the blind tokens of an entity's keys; one without a key if its keys have no
     /// blind tokens.
     pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
+    }
+
+    /// Returns whether a lookup by a blind token failed since all keys of the scope of its row are gone
+    /// for good, and counts it. `partition_key` is the partition of the row if the error names none.
+    ///
+    /// Such a lookup finds nothing, as one for a value that is not stored. Otherwise whoever looks values
+    /// up would learn which of them a shredded tenant had.
+    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    pub(crate) async fn is_of_shredded_scope(&self, error: &Error, partition_key: &str) -> bool {
+        #[cfg(feature = "encrypt")]
+        {
+            let partition_key = error.keys().map_or(partition_key, |(partition_key, _)| partition_key);
+            let is_shredded = self.sealing.is_shredded(error, partition_key).await;
+            self.usage.count_shredded(is_shredded);
+            is_shredded
+        }
+        #[cfg(not(feature = "encrypt"))]
+        {
+            let _ = (error, partition_key);
+            false
+        }
+    }
+
+    /// Calls `make`, which makes blind tokens. Where it lacks index keys of scopes, fetches them and calls
+    /// it again. `make` must not have effects before its tokens are made.
+    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    pub(crate) async fn with_index_keys<T>(
+        &self,
+        tokens: &Tokens,
+        mut make: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        // Which scopes it needs is known only once values are read and keys are made of them. An entity
+        // has few, and each is asked for once.
+        loop {
+            let made = make();
+            #[cfg(feature = "encrypt")]
+            if made.is_err()
+                && let Some((provider, missing)) = tokens.take_missing()
+            {
+                for scope in missing {
+                    let key = provider.index(&scope, None).await;
+                    tokens.keep(scope, key);
+                }
+                continue;
+            }
+            #[cfg(not(feature = "encrypt"))]
+            let _ = tokens;
+            return made;
+        }
     }
 
     /// Reads a row and decrypts what `reading` says is sealed. A wide entity is read with the parts that

@@ -44,6 +44,9 @@ pub struct Usage {
     pub failures: u64,
     /// The number of requests that the store throttled, among the failures.
     pub throttled: u64,
+    /// The number of lookups by a blind token that found nothing since the keys of the row's scope are
+    /// gone for good.
+    pub shredded: u64,
 }
 
 /// The price of 10,000 requests of each kind, in any currency.
@@ -95,6 +98,7 @@ pub(crate) struct UsageCounters {
     table_requests: AtomicU64,
     failures: AtomicU64,
     throttled: AtomicU64,
+    shredded: AtomicU64,
 }
 
 impl UsageCounters {
@@ -119,6 +123,12 @@ impl UsageCounters {
     /// Counts the answer to a request about tables.
     pub(crate) fn count_table_request<T>(&self, answer: &Result<T>) {
         self.count(&self.table_requests, 0, answer.as_ref().err());
+    }
+
+    /// Counts a lookup whose row's scope has no keys any more.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn count_shredded(&self, is_shredded: bool) {
+        add(&self.shredded, usize::from(is_shredded));
     }
 
     fn count(&self, kind: &AtomicU64, rows: usize, failure: Option<&Error>) {
@@ -147,6 +157,7 @@ impl UsageCounters {
             table_requests: of(&self.table_requests),
             failures: of(&self.failures),
             throttled: of(&self.throttled),
+            shredded: of(&self.shredded),
         }
     }
 }

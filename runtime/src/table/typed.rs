@@ -359,6 +359,21 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_point_here<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
+        let found = self.read_keyed_point(access).await;
+        match &found {
+            Err(error) if access.is_open() => {
+                let partition_key = access.keys.partition.as_deref().unwrap_or_default();
+                let store = self.client.store();
+                match store.is_of_shredded_scope(error, partition_key).await {
+                    true => Ok(None),
+                    false => found,
+                }
+            }
+            _ => found,
+        }
+    }
+
+    async fn read_keyed_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
         let access = self.keyed(access).await?;
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
@@ -524,9 +539,20 @@ impl<E: TableEntity> Table<E> {
         Bulk::new(self.client.clone(), self.one_name())
     }
 
-    /// Fetches the key that makes the blind tokens of the entity's keys.
+    /// Returns the maker of the blind tokens of the entity's keys.
     pub(crate) async fn key_tokens(&self) -> Result<Tokens> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
+    }
+
+    /// Calls `make` with the index keys that it needs, as [`Store::with_index_keys`] does.
+    ///
+    /// [`Store::with_index_keys`]: crate::store::rows::Store::with_index_keys
+    pub(crate) async fn with_index_keys<T>(
+        &self,
+        tokens: &Tokens,
+        make: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        self.client.store().with_index_keys(tokens, make).await
     }
 
     /// Fills the blind tokens into the keys of a path.
@@ -534,12 +560,14 @@ impl<E: TableEntity> Table<E> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));
         }
-        let keyed = self
-            .client
-            .store()
-            .tokens()
-            .await
-            .and_then(|tokens| tokens.resolve_tokens(E::SCHEMA, access));
+        let store = self.client.store();
+        let keyed = match store.tokens().await {
+            Ok(tokens) => {
+                let resolve = || tokens.resolve_tokens(E::SCHEMA, access);
+                store.with_index_keys(&tokens, resolve).await
+            }
+            Err(error) => Err(error),
+        };
         keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
 }

@@ -202,7 +202,8 @@ impl LocalReading {
             Some(primary) => read_primary(table, at.with_row_key(primary)).await?,
             None => None,
         };
-        let derived = derive_existing::<E>(stored.as_ref(), &tokens)?;
+        let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
+        let derived = table.with_index_keys(&tokens, derive).await?;
         let mut reading = Self { kind: None, found, list, primary: stored, wanted: None };
         // This program cannot tell which copies a primary entity of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
@@ -248,7 +249,8 @@ async fn confirm_contested<E: TableEntity>(
     let tokens = table.key_tokens().await?;
     let mut deriving = Vec::new();
     for primary in &after {
-        let derived = derive_existing::<E>(Some(primary), &tokens)?;
+        let derive = || derive_existing::<E>(Some(primary), &tokens);
+        let derived = table.with_index_keys(&tokens, derive).await?;
         if let Derived::UnknownVersion(_) = derived {
             return Ok(Vec::new());
         }

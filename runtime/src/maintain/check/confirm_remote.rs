@@ -7,7 +7,7 @@ use std::{pin::pin, time::Duration};
 use futures_util::{StreamExt, stream};
 
 use super::{
-    fact::{FactReader, copy_family},
+    fact::{Fact, FactReader, copy_family},
     finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
     scan::{ProgressMeter, TablePager, Unmatched},
 };
@@ -124,7 +124,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         let tokens = table.key_tokens().await?;
         let mut suspects = Vec::new();
         for row in &page.rows {
-            self.reader.read(&page.table, row, &tokens, &mut |fact| {
+            let mut keep = |fact: &Fact<'_>| {
                 if self.unmatched.contains(fact) {
                     let primary = fact.primary.map(|keys| keys.texts());
                     suspects.push(Suspect {
@@ -134,7 +134,9 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                         is_found: fact.is_found,
                     });
                 }
-            })?;
+            };
+            let read = || self.reader.read(&page.table, row, &tokens, &mut keep);
+            table.with_index_keys(&tokens, read).await?;
         }
         Ok(Some(suspects))
     }
@@ -234,7 +236,8 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     }
     let tokens = table.key_tokens().await?;
     // This program cannot tell which copies a primary entity of an unknown version should have.
-    let derived = derive_existing::<E>(primary.as_ref(), &tokens)?;
+    let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
+    let derived = table.with_index_keys(&tokens, derive).await?;
     if let Derived::UnknownVersion(_) = derived {
         return Ok(Outcome::Right);
     }

@@ -214,7 +214,8 @@ pub(crate) async fn scan<E: TableEntity>(
     let tokens = reader.table.key_tokens().await?;
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
-            reader.read(&page.table, row, &tokens, &mut each)?;
+            let read = || reader.read(&page.table, row, &tokens, &mut each);
+            reader.table.with_index_keys(&tokens, read).await?;
         }
         on_page(page.rows_read);
     }
@@ -301,7 +302,8 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
                 }
             };
             let table = &self.reader.table.name;
-            let is_primary = self.reader.read(table, &current, &tokens, &mut match_both)?;
+            let read = || self.reader.read(table, &current, &tokens, &mut match_both);
+            let is_primary = self.reader.table.with_index_keys(&tokens, read).await?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }

@@ -73,7 +73,11 @@ impl IndexedPrimary {
         family: &'static Family,
     ) -> Result<Option<Self>> {
         match read_primary(table, row_at(table, &self.primary)).await? {
-            Some(primary) => Self::derive::<E>(family, &primary, &table.key_tokens().await?),
+            Some(primary) => {
+                let tokens = table.key_tokens().await?;
+                let derive = || Self::derive::<E>(family, &primary, &tokens);
+                table.with_index_keys(&tokens, derive).await
+            }
             None => Ok(None),
         }
     }

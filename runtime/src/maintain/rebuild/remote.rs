@@ -24,7 +24,8 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     let tokens = table.key_tokens().await?;
     let mut rows = Vec::new();
     for primary in primaries {
-        let Some(derived) = derive::<E>(primary, &tokens)? else { continue };
+        let derive = || derive::<E>(primary, &tokens);
+        let Some(derived) = table.with_index_keys(&tokens, derive).await? else { continue };
         let of_family = |copy: &&CopyRow| copy.family.index == family.index;
         for copy in derived.remote_copies.iter().filter(of_family) {
             let (sealing, owner) = (&table.client.store().sealing, primary.partition_key());

@@ -96,12 +96,11 @@ impl<E: TableEntity> Rebuild<E> {
             return Ok(());
         }
         let tokens = table.key_tokens().await?;
-        let primaries = page
-            .iter()
-            .filter_map(|stored| {
-                IndexedPrimary::derive::<E>(family, stored.row(), &tokens).transpose()
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let mut primaries = Vec::new();
+        for stored in page {
+            let derive = || IndexedPrimary::derive::<E>(family, stored.row(), &tokens);
+            primaries.extend(table.with_index_keys(&tokens, derive).await?);
+        }
         let mut writer = RebuildWriter { table, family, report };
         let groups = group_primaries(primaries, E::SCHEMA.parts.len().max(1));
         let written = write_groups(&mut writer, &table.client.store().random, groups).await;

@@ -131,6 +131,14 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
             Ok(got.0)
         })
     }
+
+    fn has_index_scopes(&self) -> bool {
+        self.provider.has_index_scopes()
+    }
+
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        self.provider.index_scope(partition_key)
+    }
 }
 
 impl<P: fmt::Debug> fmt::Debug for CachedKeys<P> {

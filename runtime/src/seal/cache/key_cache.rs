@@ -19,16 +19,16 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// How long the keys of a cache are used, by which clock.
 #[derive(Clone, Copy)]
-pub(super) struct Lifetime<'a> {
-    pub(super) clock: &'a dyn Clock,
+pub(in crate::seal) struct Lifetime<'a> {
+    pub(in crate::seal) clock: &'a dyn Clock,
     /// Time for which a key is used without asking again.
-    pub(super) fresh: Duration,
+    pub(in crate::seal) fresh: Duration,
     /// Further time for which a key is used while the key store does not answer.
-    pub(super) stale: Duration,
+    pub(in crate::seal) stale: Duration,
 }
 
 /// A cache of keys by name. Each entry knows when its key was asked for.
-pub(super) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
+pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
 
 /// The cached state of one name.
 struct Entry<V> {
@@ -63,7 +63,7 @@ fn is_within(at: Ticks, now: Ticks, span: Duration) -> bool {
 impl<K: Hash + Eq, V> KeyCache<K, V> {
     /// Returns the key of that name and the time of the question for it. Calls `fetch` if the cache
     /// has no usable answer; tasks that ask for one name at once share one call and its error.
-    pub(super) async fn get<'a>(
+    pub(in crate::seal) async fn get<'a>(
         &self,
         name: K,
         lifetime: Lifetime<'_>,

@@ -5,3 +5,5 @@ mod key_cache;
 mod cached_keys;
 
 pub use cached_keys::CachedKeys;
+#[cfg(feature = "keyvault")]
+pub(super) use key_cache::{KeyCache, Lifetime};

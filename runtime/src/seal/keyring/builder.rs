@@ -194,7 +194,10 @@ impl KeyringBuilder {
     pub fn build(self) -> Result<Keyring> {
         match self.fault {
             Some(fault) => Err(fault),
-            None => Ok(Keyring { scopes: self.scopes.into(), rule: self.rule }),
+            None => {
+                let (scopes, rule) = (self.scopes.into(), self.rule);
+                Ok(Keyring { scopes, rule, has_index_scopes: false })
+            }
         }
     }
 }

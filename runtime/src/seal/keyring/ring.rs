@@ -35,6 +35,8 @@ use crate::seal::{
 pub struct Keyring {
     pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
     pub(super) rule: Option<ScopeRule>,
+    /// Whether each scope has index keys of its own.
+    pub(super) has_index_scopes: bool,
 }
 
 /// The keys of one scope.
@@ -67,7 +69,7 @@ impl Keyring {
         keys.primary = Some(key.id());
         keys.data.insert(key.id(), Arc::new(key));
         let scopes = BTreeMap::from([(KeyScope::default_scope(), keys)]);
-        Self { scopes: scopes.into(), rule: None }
+        Self { scopes: scopes.into(), rule: None, has_index_scopes: false }
     }
 
     /// Sets the function from PartitionKey to key scope. Rows of a scope without keys in the keyring can
@@ -85,6 +87,30 @@ impl Keyring {
     #[must_use]
     pub fn with_scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
         self.rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// Makes blind tokens with index keys of the rows' own scopes, instead of the default scope's for
+    /// all. A scope without an index key in the keyring makes none: what needs one fails with
+    /// `is_key_unavailable`. `docs/encryption.md` says which values can be guessed all the same, and
+    /// how to change the rows of a program that runs.
+    ///
+    /// ```
+    /// use entable::{KeyProvider, KeyScope, Keyring, RootKey};
+    ///
+    /// let tenant = KeyScope::named("tenant-7");
+    /// let keys = Keyring::builder()
+    ///     .primary(&tenant, &RootKey::generate()?)
+    ///     .index(&tenant, 1, &RootKey::generate()?)
+    ///     .build()?
+    ///     .with_scopes(KeyScope::named)
+    ///     .with_index_scopes();
+    /// assert_eq!(keys.index_scope("tenant-7"), tenant);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_index_scopes(mut self) -> Self {
+        self.has_index_scopes = true;
         self
     }
 
@@ -197,6 +223,17 @@ impl KeyProvider for Keyring {
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>> {
         Box::pin(ready(self.index_key(scope, version)))
+    }
+
+    fn has_index_scopes(&self) -> bool {
+        self.has_index_scopes
+    }
+
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        match self.has_index_scopes {
+            true => self.scope_of(partition_key),
+            false => KeyScope::default_scope(),
+        }
     }
 }
 

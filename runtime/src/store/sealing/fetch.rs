@@ -21,6 +21,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct PageKeys {
     scopes: Vec<KeyScope>,
+    /// The position of each scope in `scopes`.
+    scope_positions: HashMap<KeyScope, usize>,
     /// For each PartitionKey, the index of its scope in `scopes`.
     partitions: HashMap<String, usize>,
     wanted: Vec<(usize, KeyId)>,
@@ -34,7 +36,7 @@ const QUESTIONS_AT_ONCE: usize = 16;
 
 /// Number of questions of a page that may fail. Rows name keys and scopes, and whoever writes rows can
 /// name any: without a bound, a page of made-up names would be a thousand requests to a key store.
-const MOST_FAILURES: usize = 32;
+pub(super) const MOST_FAILURES: usize = 32;
 
 impl PageKeys {
     /// Returns the index of a partition's scope, and adds the scope if it is new.
@@ -44,9 +46,10 @@ impl PageKeys {
             return Some(*at);
         }
         let scope = keys.scope_of(partition_key);
-        let at = self.scopes.iter().position(|known| *known == scope).unwrap_or_else(|| {
-            self.scopes.push(scope);
-            self.scopes.len() - 1
+        let scopes = &mut self.scopes;
+        let at = *self.scope_positions.entry(scope).or_insert_with_key(|scope| {
+            scopes.push(scope.clone());
+            scopes.len() - 1
         });
         self.partitions.insert(partition_key.to_owned(), at);
         Some(at)

@@ -1,35 +1,42 @@
 //! Verifying the blind tokens in keys: they are made again from the decrypted values, with index
 //! keys that are fetched once a page.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use super::RowSealer;
+use super::{RowSealer, fetch::MOST_FAILURES};
 use crate::{
     entity::Schema,
-    error::Result,
+    error::{Error, Result, SealFault},
     key::Family,
     plan::Tokens,
     row::Row,
-    seal::{IndexKey, token_version},
+    seal::{IndexKey, KeyScope, token_version},
 };
 
-/// The index keys of one page by version; `None` is the version in use.
+/// The index keys of one page by scope and version; without a version, the key in use.
 pub(crate) struct IndexKeys<'v> {
     sealer: &'v RowSealer,
-    known: Vec<(Option<u32>, Result<Arc<IndexKey>>)>,
+    known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,
+    failures: usize,
 }
 
 impl<'v> IndexKeys<'v> {
     pub(crate) fn new(sealer: &'v RowSealer) -> Self {
-        Self { sealer, known: Vec::new() }
+        Self { sealer, known: HashMap::new(), failures: 0 }
     }
 
-    async fn key(&mut self, version: Option<u32>) -> Result<Arc<IndexKey>> {
-        if let Some((_, key)) = self.known.iter().find(|(known, _)| *known == version) {
+    async fn key(&mut self, scope: &KeyScope, version: Option<u32>) -> Result<Arc<IndexKey>> {
+        let name = (scope.clone(), version);
+        if let Some(key) = self.known.get(&name) {
             return key.clone();
         }
-        let key = self.sealer.index_key(version).await;
-        self.known.push((version, key.clone()));
+        // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
+        if self.failures >= MOST_FAILURES {
+            return Err(too_many_scopes(scope));
+        }
+        let key = self.sealer.index_key(scope, version).await;
+        self.failures += usize::from(key.is_err());
+        self.known.insert(name, key.clone());
         key
     }
 
@@ -50,12 +57,13 @@ impl<'v> IndexKeys<'v> {
                 .and_then(|(_, t)| token_version(t))
         });
         let Some(spare) = first else { return Ok(()) };
-        let current = self.key(None).await?;
+        let scope = self.sealer.token_scope(family, row.partition_key());
+        let current = self.key(&scope, None).await?;
         let mut refused = None;
         for version in versions(current.version(), spare) {
             let key = match version == current.version() {
                 true => Ok(current.clone()),
-                false => self.key(Some(version)).await,
+                false => self.key(&scope, Some(version)).await,
             };
             match key.and_then(|key| Tokens::with(key).check(schema, family, row)) {
                 Ok(()) => return Ok(()),
@@ -64,6 +72,16 @@ impl<'v> IndexKeys<'v> {
         }
         refused.map_or(Ok(()), Err)
     }
+}
+
+/// Returns the error for an index key that was not asked for, since too many others of its page
+/// cannot be had.
+fn too_many_scopes(scope: &KeyScope) -> Error {
+    let message = format!(
+        "{MOST_FAILURES} other index keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
+        scope.name().escape_debug()
+    );
+    Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
 }
 
 /// Returns the versions of the index key that the two bits in a blind token can mean: the latest up

@@ -47,7 +47,8 @@ impl RowSealer {
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
         let declared = TypeSealing::new(schema);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
-        let index = if has_tokens { Some(self.index_key(None).await?) } else { None };
+        let scope = self.token_scope(family, stored.partition_key());
+        let index = if has_tokens { Some(self.index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_library_property(name, Some(&declared))
                 && self.chooses_of(schema, family, stored, name)

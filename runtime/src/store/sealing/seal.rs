@@ -1,7 +1,7 @@
 //! Sealing rows before they are sent.
 
 #[cfg(feature = "encrypt")]
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
 use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
@@ -11,15 +11,17 @@ use crate::{batch::Operation, error::Result};
 use crate::{
     edm::ValueRef,
     entity::SEAL,
-    error::{Error, ErrorKind},
-    plan::{BITS, StoredAs, Tokens},
+    authentic::is_key_gone,
+    error::{Error, ErrorKind, SealFault},
+    key::Family,
+    plan::{BITS, StoredAs, Tokens, token_scope},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Fetches the key that makes the blind tokens of keys.
+    /// Returns the maker of the blind tokens of keys.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
@@ -66,10 +68,7 @@ impl RowSealer {
             placed.first().map_or("", |placed| placed.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
         let key = keys.primary(&scope).await?;
-        let index = match plans.iter().any(SealPlan::makes_tokens) {
-            true => Some(self.index_key(None).await?),
-            false => None,
-        };
+        let index_keys = self.index_keys_of(&placed, &plans).await?;
         let sealed = placed.into_iter().zip(plans).map(|(placed, plan)| {
             if plan.is_empty() {
                 return Ok(placed.operation);
@@ -80,23 +79,80 @@ impl RowSealer {
                 }
                 StoredAs::Untyped | StoredAs::Framework => (table, table),
             };
-            let sealer = Sealer { table, own, key: &key, index: index.as_deref() };
+            let scope = if plan.makes_tokens() { self.scope_of_placed(&placed) } else { None };
+            let index = scope.and_then(|scope| index_keys.get(&scope)).map(|key| &**key);
+            let sealer = Sealer { table, own, key: &key, index };
             let row = sealer.row(placed.operation.row(), &plan)?;
             Ok(placed.operation.with_row(row))
         });
         sealed.collect()
     }
 
-    /// Fetches the key that makes the blind tokens of keys.
+    /// Returns the maker of the blind tokens of keys. It has the index key that all partitions share;
+    /// where scopes have keys of their own, it has none yet.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
-        self.index_key(None).await.map(Tokens::with)
+        if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
+            return Ok(Tokens::by_scope(keys.clone()));
+        }
+        self.index_key(&KeyScope::default_scope(), None).await.map(Tokens::with)
     }
 
-    /// Fetches the index key of a version, or the one in use. All partitions share it, so that
-    /// blind tokens are alike everywhere.
-    pub(crate) async fn index_key(&self, version: Option<u32>) -> Result<Arc<IndexKey>> {
+    /// Returns the scope whose index key makes the blind tokens of a row.
+    pub(crate) fn token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
+        let keys = self.keys.as_ref();
+        keys.map_or_else(KeyScope::default_scope, |keys| token_scope(&**keys, family, partition_key))
+    }
+
+    /// Returns whether `error` says that a key is missing, and the scope of the partition has neither a
+    /// key that writes nor an index key any more.
+    // By scope and never by the id of a key: ids stand in rows, and made-up ones would hide rows.
+    pub(crate) async fn is_shredded(&self, error: &Error, partition_key: &str) -> bool {
+        let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) else {
+            return false;
+        };
+        let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
+        if !is_missing && !is_key_gone(error) {
+            return false;
+        }
+        let is_gone = |error: Option<Error>| error.is_some_and(|error| is_key_gone(&error));
+        is_gone(keys.primary(&keys.scope_of(partition_key)).await.err())
+            && is_gone(keys.index(&keys.index_scope(partition_key), None).await.err())
+    }
+
+    /// Fetches the index key of a version, or the one in use, of a scope.
+    pub(crate) async fn index_key(
+        &self,
+        scope: &KeyScope,
+        version: Option<u32>,
+    ) -> Result<Arc<IndexKey>> {
         let keys = self.keys.as_ref().ok_or_else(|| keyless("a token is to be made"))?;
-        keys.index(&KeyScope::default_scope(), version).await
+        keys.index(scope, version).await
+    }
+
+    /// Fetches the index keys that the short blind tokens of rows of one partition need. Rows of one
+    /// partition have one scope, unless their PartitionKey holds a blind token of some of them only.
+    async fn index_keys_of(
+        &self,
+        placed: &[Placed],
+        plans: &[SealPlan],
+    ) -> Result<HashMap<KeyScope, Arc<IndexKey>>> {
+        let mut keys = HashMap::new();
+        let making = placed.iter().zip(plans).filter(|(_, plan)| plan.makes_tokens());
+        for (placed, _) in making {
+            if let Some(scope) = self.scope_of_placed(placed)
+                && !keys.contains_key(&scope)
+            {
+                let key = self.index_key(&scope, None).await?;
+                keys.insert(scope, key);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Returns the scope whose index key makes the short blind tokens of a row.
+    fn scope_of_placed(&self, placed: &Placed) -> Option<KeyScope> {
+        let (_, family) = placed.home.entity()?;
+        Some(self.token_scope(family, placed.operation.row().partition_key()))
     }
 
     /// Refuses plain bytes that begin as an encrypted value does: they could not be read back.

@@ -1,0 +1,403 @@
+//! Tests index keys of scopes: blind tokens that only the holder of a tenant's own key can make.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use entable::{
+    DataKey, IndexKey, KeyProvider, KeyScope, Keyring, Row, ValueRef,
+    backend::{Memory, Scan},
+    batch::Operation,
+    prelude::*,
+    seal::{KeyFuture, KeyId},
+};
+
+use crate::fixture::{root, value, with};
+
+/// Its own copies follow the tenant, the copy of a city follows the city, and that of an email, whose
+/// PartitionKey is a token, the default scope.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "People",
+    partition_key = "{tenant}",
+    row_key = "e_{id:04}",
+    seal,
+    index(BySsn, row_key = "ssn_{ssn:hmac}"),
+    list(ByName, row_key = "name_{name:hmac}"),
+    index(ByCity, partition_key = "{city}", row_key = "pin_{pin:hmac}_{tenant}_{id:04}", only(age)),
+    index(ByEmail, partition_key = "mail_{email:hmac}", row_key = "is", unique)
+)]
+struct Person {
+    tenant: String,
+    id: u32,
+    city: String,
+    #[table(encrypt)]
+    ssn: String,
+    #[table(encrypt)]
+    pin: i32,
+    #[table(encrypt)]
+    name: String,
+    #[table(encrypt)]
+    email: String,
+    #[table(encrypt, blind)]
+    phone: String,
+    age: i32,
+}
+
+fn person(tenant: &str, id: u32) -> Person {
+    Person {
+        tenant: tenant.into(),
+        id,
+        city: "c-x".into(),
+        ssn: "123".into(),
+        pin: 7,
+        name: "Jones".into(),
+        email: format!("{id}@{tenant}"),
+        phone: "555".into(),
+        age: 30,
+    }
+}
+
+fn scope_of(partition_key: &str) -> KeyScope {
+    match partition_key.starts_with("t-") || partition_key.starts_with("c-") {
+        true => KeyScope::named(partition_key),
+        false => KeyScope::default_scope(),
+    }
+}
+
+/// Data keys 1 to 6 and index keys 101 to 105; the scope `t-n` has no index key.
+fn keys(shredded: Option<&str>) -> Keyring {
+    let mut keys = Keyring::builder();
+    for (at, name) in ["default", "t-a", "t-b", "c-x", "c-y", "t-n"].into_iter().enumerate() {
+        if shredded == Some(name) {
+            continue;
+        }
+        let (scope, at) = (KeyScope::named(name), at as u8 + 1);
+        keys = keys.primary(&scope, &root(at));
+        if name != "t-n" {
+            keys = keys.index(&scope, 1, &root(100 + at));
+        }
+    }
+    keys.build().unwrap().with_scopes(scope_of).with_index_scopes()
+}
+
+async fn people(keys: impl KeyProvider) -> Table<Person> {
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    client.create_table("People").await.unwrap();
+    client.table()
+}
+
+fn again(table: &Table<Person>, keys: impl KeyProvider) -> Table<Person> {
+    let backend = table.client().backend().clone();
+    Client::builder().backend(backend).keys(keys).build().unwrap().table()
+}
+
+async fn stored(table: &Table<Person>) -> BTreeMap<(String, String), Row> {
+    let filter = Filter::Constant(true);
+    let scan = Scan { table: "People", filter: &filter, select: None, top: None, from: None };
+    let rows = table.client().backend().scan(scan).await.unwrap().into_rows().unwrap();
+    let keyed = |row: Row| ((row.partition_key().to_owned(), row.row_key().to_owned()), row);
+    rows.into_iter().map(keyed).collect()
+}
+
+async fn settle(table: &Table<Person>) {
+    table.client().wait_for_copies().await;
+    table.client().worker().with::<Person>().drain().await.unwrap();
+}
+
+fn token(index: u8, field: &str, value: ValueRef<'_>) -> String {
+    IndexKey::from_root(&root(index), 1).token("People", field, value)
+}
+
+fn by_ssn(tenant: &str) -> Point<Person, entable::entity::FullCopy> {
+    Person::by_ssn().tenant(tenant).ssn("123")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_row_has_the_tokens_of_its_own_partitions_scope() {
+    let people = people(keys(None)).await;
+    people.insert(&person("t-a", 1)).await.unwrap();
+    people.insert(&person("t-b", 2)).await.unwrap();
+    settle(&people).await;
+    let (ssn, name) = (ValueRef::String("123"), ValueRef::String("Jones"));
+    let city = token(104, "Pin", ValueRef::Int32(7));
+    let mail = |of: &'static str| format!("mail_{}", token(101, "Email", ValueRef::String(of)));
+    let wanted = [
+        ("t-a".to_owned(), format!("ssn_{}", token(102, "Ssn", ssn))),
+        ("t-b".to_owned(), format!("ssn_{}", token(103, "Ssn", ssn))),
+        ("t-a".to_owned(), format!("name_{}", token(102, "Name", name))),
+        ("t-b".to_owned(), format!("name_{}", token(103, "Name", name))),
+        ("c-x".to_owned(), format!("pin_{city}_t-a_0001")),
+        ("c-x".to_owned(), format!("pin_{city}_t-b_0002")),
+        (mail("1@t-a"), "is".to_owned()),
+        (mail("2@t-b"), "is".to_owned()),
+    ];
+    let rows = stored(&people).await;
+    for key in &wanted {
+        assert!(rows.contains_key(key), "{key:?} in {:?}", rows.keys());
+    }
+    // The short token beside a value follows the row that it stands in.
+    for (key, index) in [
+        (("t-a".to_owned(), "e_0001".to_owned()), 102),
+        (wanted[1].clone(), 103),
+        (wanted[6].clone(), 101),
+    ] {
+        let index = IndexKey::from_root(&root(index), 1);
+        let short = index.short_token("People", "Phone", ValueRef::String("555"), 40);
+        assert_eq!(value(&rows[&key], "PhoneBlind"), Some(short.into()), "{key:?}");
+    }
+    for (tenant, id) in [("t-a", 1), ("t-b", 2)] {
+        let wanted = person(tenant, id);
+        assert_eq!(*people.get(by_ssn(tenant)).await.unwrap().unwrap(), wanted);
+        let by_email = Person::by_email().email(&*wanted.email);
+        assert_eq!(*people.get(by_email).await.unwrap().unwrap(), wanted);
+        let named = people.query(Person::by_name().tenant(tenant).name("Jones"));
+        assert_eq!(named.collect().await.unwrap().len(), 1);
+        let by_phone = people.query(Person::primary().tenant(tenant));
+        let by_phone = by_phone.filter(Person::PHONE.eq("555")).collect().await.unwrap();
+        assert_eq!(by_phone.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    }
+    assert!(people.check().await.unwrap().is_clean());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_follow_every_scope_that_a_row_was_or_will_be_in() {
+    let people = people(keys(None)).await;
+    let mut one = people.insert(&person("t-a", 1)).await.unwrap();
+    (one.city, one.ssn, one.name) = ("c-y".into(), "456".into(), "Smith".into());
+    let one = people.replace(&one).await.unwrap();
+    settle(&people).await;
+    let city = token(105, "Pin", ValueRef::Int32(7));
+    let rows = stored(&people).await;
+    assert!(rows.contains_key(&("c-y".to_owned(), format!("pin_{city}_t-a_0001"))), "{rows:?}");
+    assert!(!rows.keys().any(|(partition, _)| partition == "c-x"), "{rows:?}");
+    assert!(people.get(by_ssn("t-a")).await.unwrap().is_none());
+    // Read through one scope's token, written through the primary.
+    let mut copy = people.get(Person::by_ssn().tenant("t-a").ssn("456")).await.unwrap().unwrap();
+    copy.city = "c-x".into();
+    people.replace(&copy).await.unwrap();
+    let point = || Person::primary().tenant("t-a").id(1);
+    people.patch_at(point(), Person::patch().city("c-y").ssn("789")).await.unwrap();
+    let taken = people.insert(&Person { ssn: "789".into(), ..person("t-a", 2) }).await.unwrap_err();
+    assert!(taken.is_unique_violation(), "{taken}");
+    settle(&people).await;
+    assert!(people.check().await.unwrap().is_clean());
+    // What was lost is written again for the scope that it belongs to.
+    let kept = stored(&people).await;
+    for (partition, row) in kept.keys().filter(|(p, r)| p == "c-y" || r.starts_with("ssn_")) {
+        let condition = Condition::Any;
+        people.client().dynamic("People").delete(partition, row, condition).await.unwrap();
+    }
+    people.rebuild(Person::by_city()).await.unwrap();
+    people.rebuild(Person::by_ssn()).await.unwrap();
+    settle(&people).await;
+    assert_eq!(
+        stored(&people).await.keys().collect::<Vec<_>>(),
+        kept.keys().collect::<Vec<_>>()
+    );
+    assert_eq!(people.reencrypt().await.unwrap().rewritten, 0);
+    assert!(people.delete_at(point()).await.unwrap());
+    settle(&people).await;
+    let left = stored(&people).await.into_keys().filter(|(_, row_key)| !row_key.starts_with('~'));
+    let left: Vec<_> = left.collect();
+    assert!(left.is_empty(), "{left:?}");
+    drop(one);
+}
+
+/// A scope without an index key gets none of the default scope.
+#[tokio::test]
+async fn a_scope_without_an_index_key_makes_no_tokens() {
+    let people = people(keys(None)).await;
+    let error = people.insert(&person("t-n", 1)).await.unwrap_err();
+    assert!(error.is_key_unavailable() && error.to_string().contains("`t-n`"), "{error}");
+    assert!(stored(&people).await.is_empty());
+    // It has a data key, so that it is not shredded.
+    let error = people.get(by_ssn("t-n")).await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+    assert_eq!(people.client().usage().shredded, 0);
+}
+
+#[tokio::test]
+async fn a_condition_on_a_token_names_its_scopes() {
+    let people = people(keys(None)).await;
+    for (tenant, id) in [("t-a", 1), ("t-a", 2), ("t-b", 3)] {
+        let one = Person { ssn: id.to_string(), ..person(tenant, id) };
+        people.insert(&one).await.unwrap();
+    }
+    settle(&people).await;
+    let query = || people.query(Person::scan()).filter(Person::PHONE.eq("555")).allow_scan();
+    let error = query().collect().await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("in_scopes"), "{error}");
+    for (scopes, wanted) in [(&["t-a", "t-b"][..], 3), (&["t-b"], 1), (&["c-x"], 0)] {
+        let scopes = scopes.iter().copied().map(KeyScope::named);
+        let found = query().in_scopes(scopes).collect().await.unwrap();
+        assert_eq!(found.len(), wanted);
+    }
+    let error = query().in_scopes([KeyScope::named("t-n")]).collect().await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+    // A PartitionKey tells the scope, whatever is named.
+    let one = people.query(Person::primary().tenant("t-b")).filter(Person::PHONE.eq("555"));
+    let found = one.in_scopes([KeyScope::named("t-a")]).collect().await.unwrap();
+    assert_eq!(found.len(), 1);
+}
+
+#[tokio::test]
+async fn a_shredded_tenant_is_looked_up_as_if_it_had_nothing() {
+    let people = people(keys(None)).await;
+    people.insert(&person("t-a", 1)).await.unwrap();
+    people.insert(&person("t-b", 2)).await.unwrap();
+    settle(&people).await;
+    let after = again(&people, keys(Some("t-a")));
+    assert!(after.get(by_ssn("t-a")).await.unwrap().is_none());
+    assert!(after.get(by_ssn("t-b")).await.unwrap().is_some());
+    assert_eq!(after.client().usage().shredded, 1);
+    // Nothing else hides: not a point without a token, and not a key id that somebody made up.
+    let error = after.get(Person::primary().tenant("t-a").id(1)).await.unwrap_err();
+    assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
+    let rows = stored(&people).await;
+    let ((partition_key, row_key), copy) =
+        rows.iter().find(|((p, r), _)| p == "t-b" && r.starts_with("ssn_")).unwrap();
+    let Some(Value::Binary(bytes)) = value(copy, "EntitySeal") else { panic!() };
+    let mut bytes = bytes.to_vec();
+    bytes[3] ^= 1;
+    let forged = with(copy, "EntitySeal", Some(Value::Binary(bytes.into())));
+    assert_eq!((forged.partition_key(), forged.row_key()), (&**partition_key, &**row_key));
+    let batch = entable::Batch::single("People", Operation::insert_or_replace(forged)).unwrap();
+    after.client().backend().apply(&batch).await.unwrap();
+    assert!(after.get(by_ssn("t-b")).await.unwrap_err().is_decrypt());
+    assert_eq!(after.client().usage().shredded, 1);
+}
+
+/// The roll-out: the default scope's key first, as one that other programs use.
+#[tokio::test(start_paused = true)]
+async fn a_scope_gets_an_index_key_of_its_own_as_by_any_change_of_key() {
+    let shared = |current: u32| {
+        let mut keys = Keyring::builder();
+        for (at, name) in ["default", "t-a", "c-x"].into_iter().enumerate() {
+            let scope = KeyScope::named(name);
+            keys = keys.primary(&scope, &root(at as u8 + 1));
+            keys = match (name, current) {
+                ("default", _) | (_, 1) => keys.index(&scope, 1, &root(101)),
+                _ => keys.index_only(&scope, 1, &root(101)).index(&scope, 2, &root(150 + at as u8)),
+            };
+        }
+        keys.build().unwrap().with_scopes(scope_of)
+    };
+    let people = people(shared(1)).await;
+    people.insert(&person("t-a", 1)).await.unwrap();
+    settle(&people).await;
+    // Switched on, every token is as it was.
+    let on = again(&people, shared(1).with_index_scopes());
+    assert!(on.check().await.unwrap().is_clean());
+    let own = again(&people, shared(2).with_index_scopes());
+    let report = own.check().await.unwrap();
+    assert!(!report.is_clean());
+    report.repair().await.unwrap();
+    assert!(own.reencrypt().await.unwrap().rewritten > 0);
+    settle(&own).await;
+    assert!(own.check().await.unwrap().is_clean());
+    assert_eq!(*own.get(by_ssn("t-a")).await.unwrap().unwrap(), person("t-a", 1));
+    let rows = stored(&own).await;
+    let last = token(101, "Ssn", ValueRef::String("123"));
+    assert!(!rows.keys().any(|(_, row_key)| row_key.contains(&last)), "{:?}", rows.keys());
+}
+
+/// A provider that counts its questions.
+#[derive(Debug)]
+struct Counting {
+    keys: Keyring,
+    scoped: bool,
+    asked: Arc<AtomicUsize>,
+}
+
+impl KeyProvider for Counting {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        self.keys.scope_of(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        self.keys.primary(scope)
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.keys.get(scope, id)
+    }
+
+    fn index<'a>(&'a self, scope: &'a KeyScope, v: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.keys.index(scope, v)
+    }
+
+    fn has_index_scopes(&self) -> bool {
+        self.scoped
+    }
+
+    fn index_scope(&self, partition_key: &str) -> KeyScope {
+        assert!(self.scoped, "asked without having said that scopes have keys");
+        self.keys.index_scope(partition_key)
+    }
+}
+
+#[tokio::test]
+async fn scopes_are_asked_for_only_where_a_provider_says_that_they_have_keys() {
+    let asked = Arc::default();
+    let people = people(Counting { keys: keys(None), scoped: false, asked }).await;
+    people.insert(&person("t-a", 1)).await.unwrap();
+    settle(&people).await;
+    let ssn = format!("ssn_{}", token(101, "Ssn", ValueRef::String("123")));
+    assert!(stored(&people).await.contains_key(&("t-a".to_owned(), ssn)));
+    assert!(people.get(by_ssn("t-a")).await.unwrap().is_some());
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "People",
+    partition_key = "{tenant}",
+    row_key = "n_{id:04}",
+    index(ByText, row_key = "text_{text:hmac}")
+)]
+struct Note {
+    tenant: String,
+    id: u32,
+    #[table(encrypt)]
+    text: String,
+}
+
+#[derive(Debug, EntitySet)]
+enum Notes {
+    #[allow(dead_code)]
+    Note(Note),
+}
+
+/// Whoever writes rows can name any scope by a PartitionKey.
+#[tokio::test]
+async fn a_page_of_made_up_scopes_costs_few_questions() {
+    let asked: Arc<AtomicUsize> = Arc::default();
+    let people = people(Counting { keys: keys(None), scoped: true, asked: asked.clone() }).await;
+    let client = people.client();
+    let token = token(102, "Text", ValueRef::String("x"));
+    for at in 0..900 {
+        // Without an encrypted value, only the token in the key asks for a key.
+        let mut row = Row::build(&format!("t-{at:04}"), &format!("text_{token}"));
+        row.put("EntityType", ValueRef::String("Note#ByText"));
+        row.put("Id", ValueRef::Int64(at));
+        let made_up = Operation::insert_or_replace(row.finish().unwrap());
+        let batch = entable::Batch::single("People", made_up).unwrap();
+        client.backend().apply(&batch).await.unwrap();
+    }
+    asked.store(0, Ordering::Relaxed);
+    let condition = Filter::parse("RowKey ge 'text_'").unwrap();
+    let set = client.set::<Notes>("People").query(condition).include_copies().allow_scan();
+    let found = set.results().collect().await.unwrap();
+    assert_eq!((found.len(), found.iter().filter(|row| row.is_err()).count()), (900, 900));
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((32..=64).contains(&asked), "{asked} questions");
+    for error in found.into_iter().filter_map(Result::err) {
+        assert!(error.is_key_unavailable(), "{error}");
+    }
+}
