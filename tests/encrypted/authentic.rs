@@ -436,6 +436,83 @@ async fn a_move_serves_for_its_own_values_alone() {
     }
 }
 
+/// A move that was given up and put back for the very values that it was signed for.
+#[tokio::test]
+async fn a_move_that_was_given_up_goes_again_for_the_same_secret() {
+    let world = World::new().await;
+    let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+    let taken = Patient { clinic: "south".into(), ..patient(1) };
+    world.patients().insert(&taken).await.unwrap();
+    stored.clinic = "south".into();
+    world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    let message = world.messages("Patients", "north").await.remove(0);
+    world.drain(world.keyed(None)).await;
+    for _ in 0..2 {
+        world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+        world.drain(world.keyed(None)).await;
+    }
+    world.patients().delete_at(Patient::primary().clinic("south").id(1)).await.unwrap();
+    // Another plain value is no other secret.
+    let point = || Patient::primary().clinic("north").id(1);
+    world.patients().patch_at(point(), Patient::patch().visits(9)).await.unwrap();
+    world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+    world.plain("Patients").insert_or_replace(&message).await.unwrap();
+    let id = message.row_key().strip_prefix("~e3_").unwrap();
+    let mark = DynamicEntity::new("north", "0001").with_framework_names().with("EntableMoving", id);
+    world.plain("Patients").insert_or_merge(&mark).await.unwrap();
+    let stats = world.drain(world.keyed(None)).await;
+    let moved = world.patients().get(Patient::primary().clinic("south").id(1)).await.unwrap();
+    assert_eq!(moved.map(|moved| moved.visits), Some(9), "{stats:?}");
+    assert_eq!(stats.refused, 0);
+    assert!(world.patients().get(point()).await.unwrap().is_none());
+}
+
+/// A key that only decrypts still verifies: work that waits outlives a change of keys.
+#[tokio::test]
+async fn a_key_that_only_decrypts_verifies_work() {
+    let world = World::new().await;
+    world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+    let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+    stored.clinic = "south".into();
+    world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    let mut changed = Keyring::builder().primary(&KeyScope::default_scope(), &root(1));
+    for (at, clinic) in ["north", "south"].into_iter().enumerate() {
+        let (scope, at) = (KeyScope::named(clinic), at as u8);
+        changed = changed.primary(&scope, &root(52 + at)).decrypt_only(&scope, &root(2 + at));
+    }
+    let changed = changed.build().unwrap().with_scopes(KeyScope::named);
+    let stats = world.drain(world.builder().keys(changed.clone())).await;
+    assert_eq!((world.paid(), stats.refused, stats.poisoned), (1, 0, 0), "{stats:?}");
+    let client = world.builder().keys(changed).build().unwrap();
+    let south = Patient::primary().clinic("south").id(1);
+    assert!(client.table::<Patient>().get(south).await.unwrap().is_some());
+}
+
+/// A row of the poison table says where it belongs, and anybody may have written that.
+#[tokio::test]
+async fn a_poison_row_of_another_place_is_put_back_and_refused() {
+    let world = World::new().await;
+    world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+    let mut row = world.messages("Patients", "north").await.remove(0);
+    row.set("Body", r#"{"amount":"#);
+    world.plain("Patients").insert_or_replace(&row).await.unwrap();
+    let worker = world.worker(world.keyed(None));
+    assert_eq!(worker.drain().await.unwrap().refused, 1);
+    let table = "EntablePoison";
+    let all = Filter::parse("RowKey ge ''").unwrap();
+    let rows = world.plain(table).query(all).allow_scan().collect().await.unwrap();
+    let mut forged = rows.into_iter().next().unwrap().into_inner().with_framework_names();
+    assert_eq!(forged.str("PoisonPartition").unwrap(), "north");
+    forged.set("PoisonPartition", "south");
+    forged.set("Body", r#"{"amount":1}"#);
+    world.plain(table).insert_or_replace(&forged).await.unwrap();
+    let poisoned = worker.poisoned().await.unwrap().remove(0);
+    assert_eq!(poisoned.partition_key, "south");
+    worker.requeue(&poisoned).await.unwrap();
+    let stats = worker.drain().await.unwrap();
+    assert_eq!(world.paid(), 0, "{stats:?}");
+}
+
 #[tokio::test]
 async fn an_authentic_move_goes_and_its_target_consents() {
     let world = World::new().await;

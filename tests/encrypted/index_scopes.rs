@@ -28,7 +28,12 @@ use crate::fixture::{root, value, with};
     seal,
     index(BySsn, row_key = "ssn_{ssn:hmac}"),
     list(ByName, row_key = "name_{name:hmac}"),
-    index(ByCity, partition_key = "{city}", row_key = "pin_{pin:hmac}_{tenant}_{id:04}", only(age)),
+    index(
+        ByCity,
+        partition_key = "{city}",
+        row_key = "pin_{pin:hmac}_{tenant}_{id:04}",
+        only(age)
+    ),
     index(ByEmail, partition_key = "mail_{email:hmac}", row_key = "is", unique)
 )]
 struct Person {
@@ -195,10 +200,7 @@ async fn changes_follow_every_scope_that_a_row_was_or_will_be_in() {
     people.rebuild(Person::by_city()).await.unwrap();
     people.rebuild(Person::by_ssn()).await.unwrap();
     settle(&people).await;
-    assert_eq!(
-        stored(&people).await.keys().collect::<Vec<_>>(),
-        kept.keys().collect::<Vec<_>>()
-    );
+    assert_eq!(stored(&people).await.keys().collect::<Vec<_>>(), kept.keys().collect::<Vec<_>>());
     assert_eq!(people.reencrypt().await.unwrap().rewritten, 0);
     assert!(people.delete_at(point()).await.unwrap());
     settle(&people).await;

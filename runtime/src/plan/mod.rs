@@ -30,9 +30,9 @@ pub(crate) use planned::{Role, StoredAs};
 pub(crate) use size::hidden;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::BITS;
-pub(crate) use tokens::{TokenScope, Tokens};
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::token_scope;
+pub(crate) use tokens::{TokenScope, Tokens};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
 pub(crate) use untyped::{
     delete_row, insert_or_replace_row, insert_row, refuse_changed_keys, replace_row,

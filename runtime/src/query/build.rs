@@ -155,7 +155,10 @@ macro_rules! setters {
         /// ```
         #[cfg(feature = "encrypt")]
         #[must_use]
-        pub fn in_scopes(mut self, scopes: impl IntoIterator<Item = crate::seal::KeyScope>) -> Self {
+        pub fn in_scopes(
+            mut self,
+            scopes: impl IntoIterator<Item = crate::seal::KeyScope>,
+        ) -> Self {
             self.request.scopes = scopes.into_iter().map(Some).collect();
             self
         }

@@ -34,7 +34,9 @@ use crate::{
 pub struct DataKey {
     id: KeyId,
     fingerprint: [u8; 32],
-    cipher: Xaes256Gcm,
+    /// The key schedule. It lies on the heap, as the other secrets do, so that moving the key leaves no
+    /// copy on the stack.
+    pub(super) cipher: Box<Xaes256Gcm>,
     pub(super) seal: SecretBytes,
     /// The key of the codes over the work of workers.
     pub(super) work: SecretBytes,
@@ -46,7 +48,7 @@ impl DataKey {
         let fingerprint = **root.derive(&[b"azt-enc-v1/kid"]);
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
         let mut key = <Key>::from(**root.derive(&[b"azt-enc-v1/enc"]));
-        let cipher = Xaes256Gcm::new(&key);
+        let cipher = Box::new(Xaes256Gcm::new(&key));
         key.as_mut_slice().zeroize();
         Self {
             id: KeyId::from_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),

@@ -86,6 +86,33 @@ fn padded_values_come_out_as_written_down() {
 }
 
 #[test]
+fn keys_are_wiped_and_moving_them_leaves_no_copy() {
+    use zeroize::ZeroizeOnDrop;
+
+    fn is_wiped<T: ZeroizeOnDrop>(_: &T) {}
+    let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
+    is_wiped(&*key.seal);
+    is_wiped(&*key.work);
+    // Fails to compile without the feature `zeroize` of the crate.
+    is_wiped(&*key.cipher);
+    is_wiped(&RootKey::from_bytes([1; 32]));
+    // What moves is an address: the secrets stay where they are, so that no stack keeps them.
+    let places = |key: &DataKey| {
+        [
+            key.seal.as_ptr().addr(),
+            key.work.as_ptr().addr(),
+            std::ptr::from_ref(&*key.cipher).addr(),
+        ]
+    };
+    let before = places(&key);
+    let moved = Box::new(std::hint::black_box(key));
+    assert_eq!(places(&moved), before);
+    let root = RootKey::from_bytes([1; 32]);
+    let at = root.expose().as_ptr().addr();
+    assert_eq!(std::hint::black_box(Box::new(root)).expose().as_ptr().addr(), at);
+}
+
+#[test]
 fn what_the_key_opens_and_is_no_value_is_malformed() {
     for plain in [
         &[][..],
@@ -196,6 +223,134 @@ mod work {
                     "{name}, byte {at}"
                 );
             }
+        }
+    }
+
+    /// Values of all types, those that stores give back in another form among them.
+    fn all_values() -> HeldValues {
+        let guid = uuid::Uuid::from_bytes([7; 16]);
+        let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000).unwrap();
+        let values = [
+            ("Age", Some(Value::from(-7_i32))),
+            ("Big", Some(Value::from(9_007_199_254_740_993_i64))),
+            ("Binary", Some(Value::from(vec![0_u8, 255]))),
+            ("Born", Some(Value::from(second))),
+            ("Flag", Some(Value::from(true))),
+            ("Guid", Some(Value::from(guid))),
+            ("Nan", Some(Value::from(-f64::NAN))),
+            ("Note", None),
+            ("Pay", Some(Value::from(1.5))),
+            ("Text", Some(Value::from("\u{10ffff}\r\n\0"))),
+            ("Zero", Some(Value::from(-0.0))),
+        ];
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    #[test]
+    fn codes_over_all_types_come_out_as_the_vectors_say() {
+        let (vectors, held) = (vectors(), all_values());
+        let to_nowhere = MovePlace { to: RowAt::new("people", "", "00001"), ..place() };
+        let (name, version) = ("ArchiveEmployee", 1);
+        let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000);
+        let odd = "\u{10ffff}\r\n\0";
+        let message = |partition_key, body, sent| Work::Message {
+            table: "people",
+            partition_key,
+            id: ID,
+            name,
+            version,
+            body,
+            sent,
+        };
+        for (name, work) in [
+            ("sealed.mac", Work::Move { place: to_nowhere, held: &held }),
+            ("odd.mac", message("", odd, None)),
+            ("expires.mac", message("Sales", BODY, second)),
+        ] {
+            let code = key(0x42).sign_work(&work.input(TableCase::Insensitive)).unwrap();
+            assert_eq!(code, vectors[name], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_code_over_a_move_covers_every_field_and_does_for_no_other_kind() {
+        let (held, place) = (held(Some("123-45-6789".into())), place());
+        let input = |work: &Work<'_>| work.input(TableCase::Insensitive);
+        let code = key(0x42).sign_work(&input(&Work::Move { place, held: &held })).unwrap();
+        let from = |table, partition_key, row_key| MovePlace {
+            from: RowAt::new(table, partition_key, row_key),
+            ..place
+        };
+        let to = |table, partition_key, row_key| MovePlace {
+            to: RowAt::new(table, partition_key, row_key),
+            ..place
+        };
+        let others = [
+            MovePlace { id: "0102030405060708090a0b0d", ..place },
+            MovePlace { entity_type: "Employe", ..place },
+            from("person", "Sales", "00001"),
+            from("people", "Sale", "00001"),
+            from("people", "Sales", "00002"),
+            to("person", "Marketing", "00001"),
+            to("people", "Marketin", "00001"),
+            to("people", "Marketing", "00002"),
+            // Parts that are shifted over a border.
+            from("peopleS", "ales", "00001"),
+            from("people", "Sales0", "0001"),
+            to("people", "Marketing0", "0001"),
+            // Source and target exchanged.
+            MovePlace { from: place.to, to: place.from, ..place },
+        ];
+        let kinds = |place| {
+            [
+                Work::Move { place, held: &held },
+                Work::Consent { place, code: &code },
+                Work::Arrival { place },
+            ]
+        };
+        for (at, work) in kinds(place).iter().enumerate() {
+            let signed = key(0x42).sign_work(&input(work)).unwrap();
+            key(0x42).verify_work(&input(work), &signed).unwrap();
+            for (other_at, other) in kinds(place).iter().enumerate() {
+                let verified = key(0x42).verify_work(&input(other), &signed);
+                assert_eq!(verified.is_ok(), at == other_at, "kind {at} as {other_at}");
+            }
+            assert!(key(0x42).verify_work(&input(&message("people", BODY)), &signed).is_err());
+            assert!(key(0x42).verify_work(&input(&queued("people")), &signed).is_err());
+            for (number, other) in others.iter().enumerate() {
+                let other = &kinds(*other)[at];
+                let error = key(0x42).verify_work(&input(other), &signed).unwrap_err();
+                assert_eq!(
+                    error.seal_fault(),
+                    Some(SealFault::Authentication),
+                    "kind {at}, field {number}"
+                );
+            }
+        }
+        // A consent is to one code.
+        let mut another = code.clone();
+        another[42] ^= 1;
+        let consent = key(0x44).sign_work(&input(&Work::Consent { place, code: &code })).unwrap();
+        let other = Work::Consent { place, code: &another };
+        assert!(key(0x44).verify_work(&input(&other), &consent).is_err());
+        // A queue's message is bound to its queue and its fields.
+        let signed = key(0x42).sign_work(&input(&queued("archive"))).unwrap();
+        let change = |id, name, version, body| Work::Queued {
+            queue: "archive",
+            id,
+            name,
+            version,
+            body,
+            sent: None,
+        };
+        for other in [
+            queued("archives"),
+            change("0102030405060708090a0b0d", "ArchiveEmployee", 1, BODY),
+            change(ID, "Archive", 1, BODY),
+            change(ID, "ArchiveEmployee", 2, BODY),
+            change(ID, "ArchiveEmployee", 1, "null"),
+        ] {
+            assert!(key(0x42).verify_work(&input(&other), &signed).is_err());
         }
     }
 

@@ -111,7 +111,8 @@ impl Store {
     pub(crate) async fn is_of_shredded_scope(&self, error: &Error, partition_key: &str) -> bool {
         #[cfg(feature = "encrypt")]
         {
-            let partition_key = error.keys().map_or(partition_key, |(partition_key, _)| partition_key);
+            let partition_key =
+                error.keys().map_or(partition_key, |(partition_key, _)| partition_key);
             let is_shredded = self.sealing.is_shredded(error, partition_key).await;
             self.usage.count_shredded(is_shredded);
             is_shredded

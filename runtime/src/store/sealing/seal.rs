@@ -6,18 +6,18 @@ use std::{collections::HashMap, sync::Arc};
 #[cfg(feature = "encrypt")]
 use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
 use super::{RowSealer, keyless, plan::Placed};
-use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
+    authentic::is_key_gone,
     edm::ValueRef,
     entity::SEAL,
-    authentic::is_key_gone,
     error::{Error, ErrorKind, SealFault},
     key::Family,
     plan::{BITS, StoredAs, Tokens, token_scope},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
+use crate::{batch::Operation, error::Result};
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
@@ -100,7 +100,9 @@ impl RowSealer {
     /// Returns the scope whose index key makes the blind tokens of a row.
     pub(crate) fn token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
         let keys = self.keys.as_ref();
-        keys.map_or_else(KeyScope::default_scope, |keys| token_scope(&**keys, family, partition_key))
+        keys.map_or_else(KeyScope::default_scope, |keys| {
+            token_scope(&**keys, family, partition_key)
+        })
     }
 
     /// Returns whether `error` says that a key is missing, and the scope of the partition has neither a
