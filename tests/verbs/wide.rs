@@ -469,6 +469,81 @@ async fn bulk_transactions_and_delete_all_write_whole_entities() -> Result<(), E
     Ok(())
 }
 
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Counts", partition_key = "{department}", row_key = "note_{id:06}")]
+struct Note {
+    department: String,
+    id: u32,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, EntitySet)]
+enum CountRow {
+    Year(Year),
+    File(File),
+    Note(Note),
+}
+
+fn note(id: u32) -> Note {
+    Note { department: "Sales".into(), id, text: "text".into() }
+}
+
+/// A set sees whole entities: at a point, in queries of pages that end anywhere, counted and deleted.
+#[tokio::test]
+async fn a_set_sees_whole_entities() -> Result<(), Error> {
+    let faults = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(faults.clone()).build()?;
+    let years = client.table::<Year>();
+    years.create().await?;
+    let set = client.set::<CountRow>("Counts");
+    for id in 1..=3 {
+        set.insert(&CountRow::Year(year(id))).await?;
+        set.insert(&CountRow::Note(note(id))).await?;
+    }
+    set.insert(&CountRow::File(file("a"))).await?;
+    let all = set.query(Keys::partition("Sales"));
+    for rows in [None, Some(1), Some(2), Some(3), Some(4)] {
+        faults.shorten_pages(rows);
+        let found = all.collect().await?;
+        let values: Vec<CountRow> = found.into_iter().map(Stored::into_inner).collect();
+        let expected = (1..=3).map(|id| CountRow::Year(year(id)));
+        let expected = expected.chain([CountRow::File(file("a"))]);
+        let expected: Vec<CountRow> =
+            expected.chain((1..=3).map(|id| CountRow::Note(note(id)))).collect();
+        assert_eq!(values, expected, "{rows:?}");
+        assert_eq!(all.count().await?, 7, "{rows:?}");
+        let range = Keys::partition("Sales").rows("000001_01"..="000002_01");
+        assert_eq!(set.query(range).collect().await?.len(), 2, "the keys are those of part 1");
+        let years = all.clone().filter(Filter::eq("EntityType", "Year"));
+        assert_eq!(years.collect().await?.len(), 3);
+        let first = all.clone().take(2).collect().await?;
+        assert_eq!(first.len(), 2);
+    }
+    faults.shorten_pages(None);
+    let refused = all.clone().filter(Filter::eq("Note", "new")).collect().await.unwrap_err();
+    assert!(refused.is_invalid() && refused.property() == Some("Note"), "{refused}");
+
+    let one = set.get(Keys::point("Sales", "000002_01")).await?.unwrap();
+    assert_eq!(
+        (&*one, one.etag()),
+        (&CountRow::Year(year(2)), years.get(at(2)).await?.unwrap().etag())
+    );
+    assert!(set.get(Keys::point("Sales", "000002_02")).await?.is_none(), "a part is no entity");
+    let mut year_2 = one.narrow::<Year>()?;
+    years.patch_at(at(2), Year::patch().days(364, 7)).await?;
+    year_2.note = None;
+    assert!(years.replace(&year_2).await.unwrap_err().is_precondition_failed());
+
+    client.dynamic("Counts").delete_at("Sales", "000003_02").await?;
+    assert!(all.collect().await.unwrap_err().is_corrupt());
+    assert_eq!(all.clone().results().collect().await?.iter().filter(|one| one.is_ok()).count(), 6);
+    assert!(set.get(Keys::point("Sales", "000003_01")).await.unwrap_err().is_corrupt());
+    years.insert_or_replace(&year(3)).await?;
+    assert_eq!(all.delete_all().await?.done, 7);
+    assert!(keys(&client).await.is_empty());
+    Ok(())
+}
+
 /// An entity with one row gone, or replaced by one of another write.
 #[tokio::test]
 async fn a_torn_entity_is_read_again_and_then_corrupt() -> Result<(), Error> {

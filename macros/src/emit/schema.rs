@@ -74,11 +74,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .collect();
     let blobs = (!blobs.is_empty()).then(|| quote! { blobs: &[#(#blobs),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
-    let parts = entity.wide.map(|_| {
-        let of_part = |part| if part == 1 { marker.clone() } else { format!("{marker}#{part:02}") };
-        let markers = (1..=entity.part_count()).map(of_part);
-        quote! { parts: &[#(#markers),*], part_rows: _rt::Some(__PARTS), }
-    });
+    let parts = parts(entity, &marker);
     let any_part = any_part(entity);
     let dated = entity.dated.as_ref().and_then(|dated| {
         let (prefix, form) = (&dated.prefix, &dated.form);
@@ -124,6 +120,14 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             .._rt::Schema::NONE
         };
     }
+}
+
+/// Returns the fields of the schema that describe the parts of a wide entity.
+fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
+    entity.wide?;
+    let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
+    let markers = (1..=entity.part_count()).map(of_part);
+    Some(quote! { parts: &[#(#markers),*], part_rows: _rt::Some(__PARTS), })
 }
 
 /// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.

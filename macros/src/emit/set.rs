@@ -66,14 +66,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
             const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
         }
     });
-    let narrow = set.members.iter().zip(schemas).map(|(member, schema)| {
-        let message = format!(
-            "`{}` is a `wide` entity, which a set cannot read: its rows come one by one. Leave it out, and read it from a table of its own type",
-            member.ident
-        );
-        quote_spanned! { member.ty.span() => const _: () = _rt::assert_not_wide(#schema, #message); }
-    });
-    quote! { #(#asserts)* #(#narrow)* }
+    quote! { #(#asserts)* }
 }
 
 /// Returns the impls of an enum.

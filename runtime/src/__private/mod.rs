@@ -61,8 +61,8 @@ pub use crate::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},
             derived::{
-                assert_members_apart, assert_not_wide, assert_older, assert_same_type,
-                assert_types_apart, declared_table_of, projection_schema, read_projection,
+                assert_members_apart, assert_older, assert_same_type, assert_types_apart,
+                declared_table_of, projection_schema, read_projection,
             },
             entity_set::resolve_row,
             forms::{KeyForm, count_key_forms, sort_key_forms},

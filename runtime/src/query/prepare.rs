@@ -147,6 +147,10 @@ impl PreparedRequest {
             }
             None => {}
         }
+        let members = request.members.map(|members| members.schemas()).unwrap_or_default();
+        for schema in members.iter().filter(|schema| schema.is_wide()) {
+            rows = request.store.join_page(table, schema, rows).await?;
+        }
         if let Some(wanted) = &self.filter_after_opening {
             // A row that is an error stays: the caller has to see it.
             rows.retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));

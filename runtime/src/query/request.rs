@@ -289,9 +289,11 @@ impl Request {
     /// `is_invalid` for a condition on a property of a wide entity in another part than what is asked for.
     pub(crate) fn columns_to_read(&self) -> Result<Option<Vec<String>>> {
         let columns = self.own_columns_to_read();
-        Ok(match self.parts_read()? {
-            Some((_, PartsRead::All)) => columns.as_deref().map(wide::with_generation),
-            _ => columns,
+        let joins_members = self.members.is_some_and(Members::has_wide);
+        let joins_parts = matches!(self.parts_read()?, Some((_, PartsRead::All)));
+        Ok(match joins_members || joins_parts {
+            true => columns.as_deref().map(wide::with_generation),
+            false => columns,
         })
     }
 
@@ -344,16 +346,20 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a condition on a property in another part than what is asked for.
+    /// `is_invalid` for a condition on a property in another part than what is asked for, and for one
+    /// on a property in a query of a set with wide members.
     pub(crate) fn parts_read(&self) -> Result<Option<(&'static Schema, PartsRead)>> {
         // A copy is one row.
         let is_of_parts = self.family().is_none_or(Family::is_primary);
         let schema = self.schema.filter(|schema| schema.is_wide() && is_of_parts);
-        let Some(schema) = schema else { return Ok(None) };
         let mut compared = Vec::new();
         for condition in &self.conditions {
             condition.visit_properties(&mut |name| compared.push(name.to_owned()));
         }
+        if let Some(members) = self.members.filter(|members| members.has_wide()) {
+            refuse_properties(members, &compared)?;
+        }
+        let Some(schema) = schema else { return Ok(None) };
         let select = if self.keys_only { Some(&[][..]) } else { self.select.as_deref() };
         wide::parts_read(schema, select, &compared).map(|read| Some((schema, read)))
     }
@@ -414,5 +420,24 @@ impl Request {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses a condition on a property of a set with wide members: it would meet some of an entity's
+/// parts alone. Conditions on keys and on the type are met by the first part, for the whole entity.
+fn refuse_properties(members: &'static Members, compared: &[String]) -> Result<()> {
+    let is_of_all = |name: &String| {
+        ["PartitionKey", "RowKey"].contains(&name.as_str())
+            || members.discriminators().any(|discriminator| discriminator == name)
+    };
+    match compared.iter().find(|name| !is_of_all(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!(
+                "a filter on `{name}` of the set `{}`, which has wide members: it would find some rows of an entity alone. Compare keys and types, or query the type",
+                members.set()
+            );
+            Err(Error::new(ErrorKind::Invalid, message).in_property(name))
+        }
     }
 }

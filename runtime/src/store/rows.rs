@@ -10,7 +10,7 @@ use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
-    entity::Schema,
+    entity::{Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits,
@@ -160,7 +160,29 @@ impl Store {
         {
             return self.read_parts(request, schema).await;
         }
+        if let Reading::Members(members) = reading
+            && members.has_wide()
+        {
+            return self.read_member(request, members).await;
+        }
         self.read_row_as(request, reading).await
+    }
+
+    /// Reads a row of a set: all parts of a wide member if it is the first of them, `None` if it is
+    /// another.
+    async fn read_member(
+        &self,
+        request: Read<'_>,
+        members: &'static Members,
+    ) -> Result<Option<Row>> {
+        let row = self.read_row_as(request, Reading::Members(members)).await?;
+        match row.as_ref().and_then(|row| members.wide_member_of(row)) {
+            Some((_, schema)) if wide::is_first_key(request.row_key) => {
+                self.read_parts(request, schema).await
+            }
+            Some(_) => Ok(None),
+            None => Ok(row),
+        }
     }
 
     /// Reads one row and decrypts what `reading` says is sealed.

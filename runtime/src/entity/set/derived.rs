@@ -50,15 +50,6 @@ pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str)
     }
 }
 
-/// Fails the compilation of a set with a member that is stored as several rows.
-#[track_caller]
-#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
-pub const fn assert_not_wide(member: &Schema, message: &'static str) {
-    if member.is_wide() {
-        panic!("{}", message);
-    }
-}
-
 /// Fails the compilation of an entity whose `upgrade_from` names another entity type.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]

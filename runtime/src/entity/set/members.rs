@@ -185,6 +185,25 @@ impl Members {
         Some(RowMatch { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
+    /// Returns whether a member is stored as several rows.
+    pub(crate) fn has_wide(&self) -> bool {
+        self.schemas.iter().any(|schema| schema.is_wide())
+    }
+
+    /// Returns the wide member that a row is a part of, with its index in the set.
+    pub(crate) fn wide_member_of(&self, row: &Row) -> Option<(usize, &'static Schema)> {
+        let schemas: &'static [&'static Schema] = self.schemas;
+        let wide = schemas.iter().copied().enumerate().filter(|(_, schema)| schema.is_wide());
+        let mut wide = wide.filter_map(|(at, schema)| match schema.discriminator {
+            Discriminator::Property(name) => Some((at, schema, row.get(name).ok()??)),
+            Discriminator::RowKey => None,
+        });
+        let is_part = |(_, schema, marker): &(usize, &Schema, ValueRef<'_>)| {
+            schema.parts.iter().any(|part| *marker == ValueRef::String(part))
+        };
+        wide.find(is_part).map(|(at, schema, _)| (at, schema))
+    }
+
     /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
     /// unless `copies` is set.
     pub(crate) fn skips(&self, row: &Row, copies: bool) -> Result<bool> {

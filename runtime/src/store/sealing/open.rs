@@ -89,7 +89,10 @@ impl Reading {
             Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
                 Some(matched) => Known::Declared(matched.member(), Some(matched.family())),
-                None => Known::Untyped,
+                None => match members.wide_member_of(row) {
+                    Some((at, schema)) => Known::Declared(at, Some(schema.primary()?)),
+                    None => Known::Untyped,
+                },
             },
             Self::Untyped => Known::Untyped,
         })
