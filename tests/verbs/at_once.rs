@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -198,7 +199,7 @@ fn a_shared_store_needs_no_timers() {
 #[test]
 fn writers_that_meet_wait_without_timers() {
     const ROUNDS: i32 = 100;
-    let store = Memory::new();
+    let store = Arc::new(Memory::new());
     let bare = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let clients = [(); 2].map(|()| Client::builder().backend(store.clone()).build().unwrap());
     bare.block_on(async {
