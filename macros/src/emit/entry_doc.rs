@@ -39,7 +39,7 @@ pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
         };
         let requests = match (given == all, is_list) {
             (true, true) => "1 for the ids, 1 more for each entity",
-            (true, false) if entity.wide.is_some() => "1 for each part",
+            (true, false) if entity.wide.is_some() && family.is_primary() => "1 for each part",
             (true, false) => "1",
             (false, _) => "1 for each 1,000 rows",
         };

@@ -41,9 +41,9 @@ impl Counts {
     }
 
     /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
-    /// the type has copies, lists or blobs, otherwise 0.
+    /// the type has copies, lists or blobs, otherwise 0; each part of a wide entity is a read.
     fn lookup_reads(self) -> usize {
-        usize::from(self.copies + self.lists + self.remote() + self.blobs > 0)
+        self.parts * usize::from(self.copies + self.lists + self.remote() + self.blobs > 0)
     }
 
     /// Returns the cost of a verb. `remote` is the number of remote rows that it concerns.
@@ -106,7 +106,7 @@ pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
             ))
         },
         // The merge of a field is of the part that holds it.
-        kept("patch_at, no key changes", usize::from(n.copies + n.remote_copies > 0), 1),
+        kept("patch_at, no key changes", n.parts * usize::from(n.copies + n.remote_copies > 0), 1),
         kept("update, no key changes", n.parts, n.parts),
         deleted("delete", n.lists + n.remote_copies + n.remote_lists),
         deleted("delete_at", n.lookup_reads() + n.lists + n.remote_copies + n.remote_lists),

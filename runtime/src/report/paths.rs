@@ -76,7 +76,7 @@ fn paths_of_family(schema: &Schema, family: &'static Family) -> Vec<PathModel> {
                 requests.push_str(", and 1 for each further table of the window");
             }
         }
-        if !schema.parts.is_empty() && is_point {
+        if !schema.parts.is_empty() && is_point && family.is_primary() {
             requests = format!("{}, one for each part", schema.parts.len());
         }
         PathModel {
