@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use entable::{
     OutboxOptions,
-    backend::layer::Request,
+    backend::{TableCase, layer::Request},
     object_store::{GetOptions, ObjectStore, memory::InMemory},
     prelude::*,
 };
@@ -63,7 +63,12 @@ async fn l03_one_blob_for_each_last_name_has_pairs_of_keys() -> TestResult {
             let one = InBlobs { department: department.into(), id, last_name };
             staff.insert(&one).await?.wait_for_copies().await?;
         }
-        let name = "staff/lastnames/!jones.jsonl".into();
+        // The name has the table as the store tells tables apart.
+        let table = match store.client.backend().capabilities().table_case {
+            TableCase::Insensitive => "staff",
+            TableCase::Sensitive => "!staff",
+        };
+        let name = format!("{table}/lastnames/!jones.jsonl").into();
         let blob = blobs.get_opts(&name, GetOptions::default()).await?.bytes().await?;
         let text = String::from_utf8(blob.to_vec())?;
         let pairs: Vec<&str> = text.lines().skip(1).collect();

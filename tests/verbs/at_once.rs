@@ -15,9 +15,11 @@ use entable::{
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
     batch::{Batch, Written},
+    object_store::local::LocalFileSystem,
     prelude::*,
     row::Row,
 };
+use futures_util::{StreamExt, stream};
 use tokio::runtime::{Builder, Runtime};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
@@ -199,7 +201,7 @@ fn a_shared_store_needs_no_timers() {
 #[test]
 fn writers_that_meet_wait_without_timers() {
     const ROUNDS: i32 = 100;
-    let store = Arc::new(Memory::new());
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
     let bare = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let clients = [(); 2].map(|()| Client::builder().backend(store.clone()).build().unwrap());
     bare.block_on(async {
@@ -227,6 +229,53 @@ fn writers_that_meet_wait_without_timers() {
         let last = staff.get(at).await.unwrap().unwrap();
         assert_eq!(last.age, first.age + 4 * ROUNDS);
     });
+}
+
+#[test]
+fn a_slow_stream_is_written_without_timers() {
+    let bare = Builder::new_current_thread().build().unwrap();
+    bare.block_on(async {
+        let client = Client::memory();
+        let staff = client.table::<Employee>();
+        staff.create().await.unwrap();
+        let slow = stream::iter(0..5).then(|id| async move {
+            tokio::task::yield_now().await;
+            employee(id, "don")
+        });
+        let report = client.bulk().insert_stream(pin!(slow)).await.unwrap();
+        assert_eq!((report.done, report.failed.len()), (5, 0));
+    });
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "{id}",
+    list(ByTown, partition_key = "towns", row_key = "{town}", in_blob)
+)]
+struct Listed {
+    department: String,
+    id: u32,
+    town: String,
+}
+
+#[test]
+fn a_list_in_a_directory_needs_no_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let client = Client::builder().backend(Memory::new()).blobs(Arc::new(blobs)).build().unwrap();
+    let mut verbs = pin!(async {
+        let staff = client.table::<Listed>();
+        staff.create().await.unwrap();
+        let one = Listed { department: "D1".into(), id: 1, town: "Oslo".into() };
+        let stored = staff.insert(&one).await.unwrap();
+        let in_oslo = || Listed::by_town().town("Oslo");
+        assert_eq!(staff.query(in_oslo()).collect().await.unwrap().len(), 1);
+        staff.delete(&stored).await.unwrap();
+        assert!(staff.query(in_oslo()).collect().await.unwrap().is_empty());
+    });
+    while verbs.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use object_store::{ObjectStore, PutMode, path::Path};
-use tokio::sync::Mutex;
+use tokio::{runtime::Handle, sync::Mutex};
 
 use super::object::{BlobVersion, blob_changed, put_blob, read_blob};
 use crate::{
@@ -31,7 +31,7 @@ pub(super) async fn replace_under_lock(
     seen: Option<BlobVersion>,
 ) -> Result<()> {
     // A task of its own: a dropped future would release the lock while the put still runs.
-    let write = tokio::spawn(async move {
+    let write = async move {
         let locks = u64::try_from(LOCKS.len()).unwrap_or(1);
         let slot = stable_hash(path.as_ref().as_bytes()) % locks;
         let lock = LOCKS.get(usize::try_from(slot).unwrap_or_default());
@@ -44,10 +44,12 @@ pub(super) async fn replace_under_lock(
             return Err(blob_changed());
         }
         put_blob(&*store, &path, text, PutMode::Overwrite).await
-    });
+    };
+    // Outside of a runtime a directory is written where the future is polled, and does not wait.
+    let Ok(runtime) = Handle::try_current() else { return write.await };
     let stopped = |error| {
         let message = "the task that writes the blob stopped, the write may have happened";
         Error::new(ErrorKind::Ambiguous, message).with_source(error)
     };
-    write.await.map_err(stopped)?
+    runtime.spawn(write).await.map_err(stopped)?
 }

@@ -89,7 +89,9 @@ pub(crate) async fn commit_until(
         })
     };
     let committed = match attempt().await {
-        Err(error) if error.is_table_missing() && error.table() == Some(table) => {
+        // A layer may call tables otherwise, so the name in the error decides nothing: the table is made
+        // where it is missing, and a table that is missing elsewhere fails the second attempt too.
+        Err(error) if error.is_table_missing() => {
             if !make_table_of(outbox, table, changes).await? {
                 return Err(error);
             }

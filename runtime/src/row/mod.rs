@@ -8,6 +8,7 @@ mod check;
 pub(crate) mod json;
 
 pub use build::RowBuilder;
+pub(crate) use check::json_text_bytes;
 pub use compact_row::Row;
 pub(crate) use compact_row::corrupt_row;
 pub use etag::ETag;

@@ -11,7 +11,10 @@ use super::{
     hour::Hour,
     source::{LogSource, PutAnswer},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    timers,
+};
 
 /// The number of puts of one part with an unknown outcome after which `store_part` returns an
 /// error.
@@ -153,7 +156,7 @@ async fn owner(
 /// Waits a random time of at most 50 ms before the second put, twice that before the third.
 async fn wait(source: &LogSource, unanswered: u32) {
     let bound = 50_u64 << unanswered.saturating_sub(1).min(4);
-    tokio::time::sleep(Duration::from_millis(source.random.number() % bound)).await;
+    timers::sleep(Duration::from_millis(source.random.number() % bound)).await;
 }
 
 fn contended(source: &LogSource, hour: Hour) -> Error {

@@ -14,7 +14,10 @@ use super::{
     source::LogSource,
     store_part::{NextNumbers, store_part},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    timers,
+};
 
 /// Appends records to a [`BlobLog`](crate::BlobLog). Clones share their buffers.
 ///
@@ -293,7 +296,7 @@ impl Shared {
                 // The limit is beyond what the clock can show: the timer is never due.
                 return;
             };
-            tokio::time::sleep_until(due).await;
+            timers::sleep(due.saturating_duration_since(Instant::now())).await;
             let (seen, is_old, has_failed) = {
                 let state = self.state();
                 let old = |opened: Instant| opened.elapsed() >= limits.after;
@@ -301,7 +304,7 @@ impl Shared {
             };
             if (is_old || has_failed) && self.clone().flush_now(seen, is_old).await.is_err() {
                 // `store_unstored` has reported the failure.
-                tokio::time::sleep(limits.after.max(PAUSE_AFTER_FAILURE)).await;
+                timers::sleep(limits.after.max(PAUSE_AFTER_FAILURE)).await;
             }
         }
     }

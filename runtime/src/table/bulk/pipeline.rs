@@ -13,6 +13,7 @@ use futures_util::{
     future::{Either, poll_immediate, select},
     stream::FuturesUnordered,
 };
+use tokio::time::Instant;
 
 use super::{
     group::{ChangeGroup, InputItem, OpenGroups},
@@ -28,6 +29,7 @@ use crate::{
     },
     plan::Unresolved,
     table::{Client, job::Listener, writable::Rewritable},
+    timers,
 };
 
 /// Partitions of open groups that are registered together with one that is sent.
@@ -113,7 +115,7 @@ impl Pipeline {
             return item;
         }
         while let Some(due) = self.open.next_due(linger) {
-            let timer = pin!(tokio::time::sleep_until(due));
+            let timer = pin!(timers::sleep(due.saturating_duration_since(Instant::now())));
             if let Either::Left((item, _)) =
                 select(pin!(self.drive_while(input.as_mut())), timer).await
             {
