@@ -1,52 +1,102 @@
 //! Finds out from the manifest of the user's package whether it calls entable by another name.
 
-use std::sync::OnceLock;
+use std::{fs, path::Path, sync::OnceLock};
 
 /// Returns the name under which the package being compiled depends on entable, if it is another one
-/// and the manifest says so. `None` without a manifest, as without cargo.
+/// and its manifest or its workspace's says so. `None` without a manifest, as without cargo.
 pub(crate) fn other_name_of_entable() -> Option<&'static str> {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
         let folder = std::env::var_os("CARGO_MANIFEST_DIR")?;
-        let path = std::path::Path::new(&folder).join("Cargo.toml");
-        other_name(&std::fs::read_to_string(path).ok()?)
+        let folder = Path::new(&folder);
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+        other_name(&manifest, || workspace_of(folder))
     };
     NAME.get_or_init(read).as_deref()
 }
 
-/// Returns the name of a dependency with `package = "entable"`, unless one is called `entable`.
-fn other_name(manifest: &str) -> Option<String> {
-    let mut table = String::new();
+/// Returns the manifest of the workspace that a package's folder is in.
+fn workspace_of(folder: &Path) -> Option<String> {
+    let manifests = folder.ancestors().map(|folder| fs::read_to_string(folder.join("Cargo.toml")));
+    manifests.flatten().find(|manifest| {
+        let mut lines = manifest.lines().map(str::trim);
+        lines.any(|line| line == "[workspace]" || line.starts_with("[workspace."))
+    })
+}
+
+/// Returns the name of a dependency with `package = "entable"`, unless one is called `entable`. Reads
+/// the workspace's manifest for a dependency with `workspace = true`.
+fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Option<String> {
+    let mut inherited = Vec::new();
     let mut found = None;
-    for line in manifest.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            table = header.to_owned();
-        }
-        let (in_list, of_table) = match table.rsplit_once("dependencies") {
-            Some((_, "")) => (true, None),
-            Some((_, rest)) => (false, rest.strip_prefix('.')),
-            None => (false, None),
-        };
-        let key = line.split(['=', '.']).next().unwrap_or_default().trim();
-        if of_table == Some("entable") || (in_list && key == "entable") {
+    for (name, setting) in dependencies(manifest, false) {
+        if name == "entable" {
             return None;
         }
-        let text = line.replace(' ', "");
-        if !text.contains("package=\"entable\"") {
+        match setting {
+            Setting::Package => found = Some(name),
+            Setting::Workspace => inherited.push(name),
+            Setting::Other => {}
+        }
+    }
+    let of_workspace = || {
+        let manifest = (!inherited.is_empty()).then(workspace)??;
+        let mut renamed = dependencies(&manifest, true).into_iter();
+        renamed.find_map(|(name, setting)| {
+            (setting == Setting::Package && inherited.contains(&name)).then_some(name)
+        })
+    };
+    found.or_else(of_workspace).map(|name| name.replace('-', "_"))
+}
+
+/// What a line of a manifest says of a dependency.
+#[derive(Debug, PartialEq, Eq)]
+enum Setting {
+    /// `package = "entable"`: the dependency is entable.
+    Package,
+    /// `workspace = true`: the workspace's manifest says what the dependency is.
+    Workspace,
+    Other,
+}
+
+/// Returns each line about a dependency with the name of the dependency: of the package, or those that
+/// the workspace gives its packages.
+fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, Setting)> {
+    let mut table = String::new();
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        let header = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        if let Some(header) = header {
+            table = header.to_owned();
+        }
+        let Some((before, rest)) = table.rsplit_once("dependencies") else { continue };
+        if (before == "workspace.") != of_workspace {
             continue;
         }
-        match (in_list, of_table) {
-            (true, _) => found = Some(key.replace('-', "_")),
-            (false, Some(name)) => found = Some(name.replace('-', "_")),
-            (false, None) => {}
-        }
+        let key = line.split(['=', '.']).next().unwrap_or_default().trim();
+        let name = match (rest, header) {
+            ("", Some(_)) => continue,
+            ("", None) => key,
+            (rest, _) => rest.trim_start_matches('.'),
+        };
+        let text = line.replace(' ', "");
+        let setting = if text.contains("package=\"entable\"") {
+            Setting::Package
+        } else if text.contains("workspace=true") {
+            Setting::Workspace
+        } else {
+            Setting::Other
+        };
+        found.push((name.to_owned(), setting));
     }
     found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::other_name;
+    fn other_name(manifest: &str) -> Option<String> {
+        super::other_name(manifest, || None)
+    }
 
     #[test]
     fn a_renamed_dependency_is_found() {
@@ -66,5 +116,30 @@ mod tests {
         assert_eq!(other_name(both), None);
         assert_eq!(other_name("[package]\nname = \"entable\"\n"), None);
         assert_eq!(other_name("[dependencies]\nserde = \"1\"\n"), None);
+    }
+    #[test]
+    fn a_dependency_that_the_workspace_renames_is_found() {
+        let workspace = "[workspace]\nmembers = []\n[workspace.dependencies]\nserde = \"1\"\nmy-tables = { package = \"entable\", version = \"1\" }\n";
+        let of_workspace =
+            |manifest: &str| super::other_name(manifest, || Some(workspace.to_owned()));
+        let forms = [
+            "[dependencies]\nmy-tables = { workspace = true }\n",
+            "[dependencies]\nmy-tables.workspace = true\n",
+            "[dev-dependencies.my-tables]\nworkspace = true\n",
+        ];
+        for manifest in forms {
+            assert_eq!(of_workspace(manifest).as_deref(), Some("my_tables"), "{manifest}");
+        }
+        assert_eq!(of_workspace("[dependencies]\nserde = { workspace = true }\n"), None);
+        assert_eq!(of_workspace("[dependencies]\nserde = \"1\"\n"), None);
+        // A package at the root of its workspace does not depend on all that the workspace names.
+        assert_eq!(other_name(&[workspace, "[dependencies]\nserde = \"1\"\n"].concat()), None);
+    }
+
+    #[test]
+    fn the_manifest_of_the_workspace_is_found() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let manifest = super::workspace_of(folder).unwrap_or_default();
+        assert!(manifest.contains("[workspace.dependencies]"), "{manifest}");
     }
 }

@@ -8,7 +8,7 @@ pub(crate) struct Slot<T> {
     /// The setting's name. Kept for a malformed value too, so that the setting is not called missing.
     key: Option<Ident>,
     value: Option<T>,
-    /// Whether a misspelt name means the setting: it is not called missing then.
+    /// Whether a misspelt name means the setting: such a setting is not called missing.
     is_meant: bool,
 }
 
@@ -48,5 +48,11 @@ impl<T> Slot<T> {
     /// Returns whether the setting was given.
     pub(crate) fn is_set(&self) -> bool {
         self.key.is_some() || self.is_meant
+    }
+
+    /// Returns whether the setting was given with a malformed value or a misspelt name: what follows
+    /// from its value is not known.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_set() && self.value.is_none()
     }
 }

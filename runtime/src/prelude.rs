@@ -3,11 +3,12 @@
 #[cfg(feature = "azure")]
 pub use crate::AzureOptions;
 pub use crate::{
-    Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error,
-    ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Predicate, Range, RetryPolicy,
-    Scan, Stored, Value,
+    AnyPath, Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue,
+    Error, ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Predicate, Range,
+    RetryPolicy, Scan, Stored, Value,
     entity::{
-        Aggregate, EntitySet, FromRow, Message, Projection, Properties, Set, TableEntity, Variant,
+        Aggregate, EntitySet, FromRow, FullView, Message, Projection, Properties, Set, TableEntity,
+        Variant,
     },
     maintain::Upgrade,
     query::{Explain, Lookup, Query},

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use entable::{AnyPath, FullView, ValueRef, key::KeyPart, prelude::*};
+use entable::{ValueRef, key::KeyPart, prelude::*};
 use time::{OffsetDateTime, macros::datetime};
 
 use crate::{filter, keys};

@@ -79,7 +79,9 @@ impl EntityAttr {
             "validate" => self.validate.set(key, entry.path()),
             "crate" => self.runtime.set(key, entry.quoted_path()),
             "allow" => {
-                for entry in entry.readable_list(errors)? {
+                // What is wrong in the list is reported; that a permission is missing is not known then.
+                let list = entry.readable_list(errors).inspect_err(|_| self.mark_meant("allow"));
+                for entry in list? {
                     let taken = self.allow(&entry);
                     errors.take(taken);
                 }
@@ -96,21 +98,49 @@ impl EntityAttr {
             "wide" => self.wide.set(key, entry.flag()),
             "expires" => entry.not_supported_yet(),
             _ => {
-                // What a misspelt name means is not missing too.
                 match entry.meant(&ENTITY_KEYS) {
-                    Some("partition_key") => self.partition_key.mark_meant(),
-                    Some("row_key") => self.row_key.mark_meant(),
-                    _ => {}
+                    // Its path and its mistakes are those of the declaration that it means.
+                    Some(name @ ("index" | "list"))
+                        if matches!(entry.value, EntryValue::List(..)) =>
+                    {
+                        self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
+                    }
+                    Some(name) => self.mark_meant(name),
+                    None => {}
                 }
                 entry.unknown("container", &ENTITY_KEYS)
             }
         }
     }
 
+    /// Notes that a misspelt name means the setting `name`.
+    fn mark_meant(&mut self, name: &str) {
+        match name {
+            "name" => self.name.mark_meant(),
+            "partition_key" => self.partition_key.mark_meant(),
+            "row_key" => self.row_key.mark_meant(),
+            "entity_type" => self.entity_type.mark_meant(),
+            "discriminator" => self.discriminator.mark_meant(),
+            "rename_all" => self.rename_all.mark_meant(),
+            "validate" => self.validate.mark_meant(),
+            "crate" => self.runtime.mark_meant(),
+            "allow" => self.hot_partition.mark_meant(),
+            "version" => self.version.mark_meant(),
+            "upgrade_from" => self.upgrade_from.mark_meant(),
+            "wide" => self.wide.mark_meant(),
+            "seal" => self.seal.mark_meant(),
+            "drop_unknown" => self.drop_unknown.mark_meant(),
+            _ => {}
+        }
+    }
+
     fn allow(&mut self, entry: &Entry) -> syn::Result<()> {
         match entry.name().as_str() {
             "hot_partition" => self.hot_partition.set(&entry.key, entry.flag()),
-            _ => entry.unknown("`allow`", &["hot_partition"]),
+            _ => {
+                self.hot_partition.mark_meant();
+                entry.unknown("`allow`", &["hot_partition"])
+            }
         }
     }
 }
@@ -171,7 +201,14 @@ impl PropertiesAttr {
             let taken = match entry.name().as_str() {
                 "rename_all" => read.rename_all.set(key, entry.case()),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
-                _ => entry.unknown("container", &["rename_all", "crate"]),
+                _ => {
+                    match entry.meant(&["rename_all", "crate"]) {
+                        Some("rename_all") => read.rename_all.mark_meant(),
+                        Some("crate") => read.runtime.mark_meant(),
+                        _ => {}
+                    }
+                    entry.unknown("container", &["rename_all", "crate"])
+                }
             };
             errors.take(taken);
         }
@@ -204,7 +241,12 @@ impl MessageAttr {
                 "unauthenticated" => read.unauthenticated.set(key, entry.flag()),
                 "expires" => read.expires.set(key, duration(&entry)),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
-                _ => entry.unknown("container", &MESSAGE_KEYS),
+                _ => {
+                    if entry.meant(&MESSAGE_KEYS) == Some("crate") {
+                        read.runtime.mark_meant();
+                    }
+                    entry.unknown("container", &MESSAGE_KEYS)
+                }
             };
             errors.take(taken);
         }
@@ -246,7 +288,12 @@ impl SetAttr {
         for entry in entries(attrs, errors) {
             let taken = match entry.name().as_str() {
                 "crate" => read.runtime.set(&entry.key, entry.quoted_path()),
-                _ => entry.unknown("container", &["crate"]),
+                _ => {
+                    if entry.meant(&["crate"]).is_some() {
+                        read.runtime.mark_meant();
+                    }
+                    entry.unknown("container", &["crate"])
+                }
             };
             errors.take(taken);
         }
@@ -271,8 +318,10 @@ impl ProjectionAttr {
                 "of" => read.of.set(key, entry.path()),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
                 _ => {
-                    if entry.meant(&["of", "crate"]) == Some("of") {
-                        read.of.mark_meant();
+                    match entry.meant(&["of", "crate"]) {
+                        Some("of") => read.of.mark_meant(),
+                        Some("crate") => read.runtime.mark_meant(),
+                        _ => {}
                     }
                     entry.unknown("container", &["of", "crate"])
                 }

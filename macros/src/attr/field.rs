@@ -69,19 +69,45 @@ impl FieldAttr {
             "split" => read.split.set(&entry.key, split(entry)),
             "part" => read.part.set(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
             "blob" => read.blob.set(&entry.key, entry.flag()),
-            _ => entry.unknown("field", &ENTITY_KEYS),
+            _ => {
+                read.mark_meant(entry.meant(&ENTITY_KEYS));
+                entry.unknown("field", &ENTITY_KEYS)
+            }
         })
     }
 
     /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
     pub(crate) fn of_properties(attrs: &[Attribute], errors: &mut Errors) -> Self {
-        Self::read(attrs, errors, |_, entry| match entry.name().as_str() {
+        Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
             "store" | "extra" => Err(syn::Error::new(
                 entry.key.span(),
                 format!("`{}` is for fields of an entity, not of a flattened struct", entry.key),
             )),
-            _ => entry.unknown("field", &PROPERTIES_KEYS),
+            _ => {
+                read.mark_meant(entry.meant(&PROPERTIES_KEYS));
+                entry.unknown("field", &PROPERTIES_KEYS)
+            }
         })
+    }
+
+    /// Notes that a misspelt name means the setting `name`.
+    fn mark_meant(&mut self, name: Option<&str>) {
+        match name {
+            Some("rename") => self.rename.mark_meant(),
+            Some("json") => self.json.mark_meant(),
+            Some("flatten") => self.flatten.mark_meant(),
+            Some("default") => self.default.mark_meant(),
+            Some("skip") => self.skip.mark_meant(),
+            Some("store") => self.store.mark_meant(),
+            Some("extra") => self.extra.mark_meant(),
+            Some("encrypt") => self.encrypt.mark_meant(),
+            Some("blind") => self.blind.mark_meant(),
+            Some("blob") => self.blob.mark_meant(),
+            Some("split") => self.split.mark_meant(),
+            Some("series") => self.series.mark_meant(),
+            Some("part") => self.part.mark_meant(),
+            _ => {}
+        }
     }
 
     /// Refuses attributes on a projection's field: the entity says how the field is stored.

@@ -77,11 +77,26 @@ impl IndexAttr {
             (_, is_list) => {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
-                if entry.meant(known) == Some("row_key") {
-                    self.row_key.mark_meant();
+                if let Some(name) = entry.meant(known) {
+                    self.mark_meant(name);
                 }
                 entry.unknown(what, known)
             }
+        }
+    }
+
+    /// Notes that a misspelt name means the setting `name`.
+    fn mark_meant(&mut self, name: &str) {
+        match name {
+            "row_key" => self.row_key.mark_meant(),
+            "partition_key" => self.partition_key.mark_meant(),
+            "table" => self.table.mark_meant(),
+            "in_blob" => self.in_blob.mark_meant(),
+            "unique" => self.unique.mark_meant(),
+            "when" => self.when.mark_meant(),
+            "only" => self.only.mark_meant(),
+            "except" => self.except.mark_meant(),
+            _ => {}
         }
     }
 }

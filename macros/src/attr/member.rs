@@ -39,7 +39,9 @@ impl AggregateAttr {
     /// Reads the attributes of the field. Reports unless there is exactly one of `one`, `many`, `other`.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
+        let entries = entries(attrs, errors);
+        let has_any = !entries.is_empty();
+        for entry in entries {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
                 "one" => read.one.set(key, entry.flag()),
@@ -56,6 +58,8 @@ impl AggregateAttr {
             (Some(_), Some(second)) => {
                 errors.at(*second, "`one`, `many` and `other` on one field, expected one of them");
             }
+            // An unknown key stands where one of the three belongs.
+            (None, _) if has_any => {}
             (None, _) => errors.missing(
                 span,
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",

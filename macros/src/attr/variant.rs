@@ -18,7 +18,12 @@ impl VariantAttr {
         for entry in entries(attrs, errors) {
             let taken = match entry.name().as_str() {
                 "rename" => read.rename.set(&entry.key, entry.string()),
-                _ => entry.unknown("variant", &["rename"]),
+                _ => {
+                    if entry.meant(&["rename"]).is_some() {
+                        read.rename.mark_meant();
+                    }
+                    entry.unknown("variant", &["rename"])
+                }
             };
             errors.take(taken);
         }

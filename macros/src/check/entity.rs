@@ -13,7 +13,7 @@ use crate::{
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
-    if !is_template(&entity.table) {
+    if !is_template(&entity.table) && !entity.attr.name.is_lost() {
         is_table_name(&entity.table, hint, errors);
     }
     for literal in elsewhere {
@@ -79,7 +79,8 @@ pub(super) fn version(entity: &Entity, errors: &mut Errors) {
             "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
         );
     }
-    if let (1, Some(path)) = (entity.version, &entity.upgrade_from) {
+    let is_known = !entity.attr.version.is_lost();
+    if let (true, 1, Some(path)) = (is_known, entity.version, &entity.upgrade_from) {
         errors.at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
     }
 }

@@ -198,7 +198,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
             errors.at(field.ty.span(), message);
             continue;
         };
-        if slots > MAX_PROPERTIES && entity.wide.is_none() {
+        if slots > MAX_PROPERTIES && !entity.attr.wide.is_set() {
             let message = format!(
                 "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",
                 field.name

@@ -42,7 +42,7 @@ pub(super) fn remote_copies(entity: &Entity, errors: &mut Errors) {
             missing_owner_fields(entity, family, errors);
         }
     }
-    for field in entity.fields.iter().filter(|_| has_any) {
+    for field in entity.fields.iter().filter(|field| has_any && !field.is_name_lost) {
         if OWNER_PROPERTIES.contains(&field.property.as_str()) {
             let message = format!(
                 "copies in other partitions keep their owner in the property `{}`, write `rename = \"..\"`",

@@ -50,7 +50,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
 /// Reports property names that are malformed, reserved or used twice.
 pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
     let mut seen: HashMap<&str, &str> = HashMap::new();
-    for field in fields {
+    for field in fields.iter().filter(|field| !field.is_name_lost) {
         if let Some(prefix) = field.storage.prefix()
             && !prefix.is_empty()
             && !is_identifier(prefix)
@@ -83,7 +83,7 @@ fn name_fault<'f>(
         ))
     } else if !is_identifier(name) {
         Some(format!(
-            "`{name}` is not a property's name, expected a letter or `_`, then letters, digits and `_`"
+            "`{name}` is not a property's name, expected a letter or `_`, then letters, digits, `_` and the marks of scripts such as accents"
         ))
     } else if name.encode_utf16().count() > MAX_NAME_UNITS {
         Some(format!("a property's name of more than {MAX_NAME_UNITS} characters"))
@@ -97,9 +97,8 @@ fn name_fault<'f>(
 
 /// Reports a field stored under the name of the property that `seal` adds.
 pub(super) fn seal_property(entity: &Entity, errors: &mut Errors) {
-    for field in
-        entity.fields.iter().filter(|field| entity.is_sealed && field.property == SEAL_PROPERTY)
-    {
+    let known = entity.fields.iter().filter(|field| entity.is_sealed && !field.is_name_lost);
+    for field in known.filter(|field| field.property == SEAL_PROPERTY) {
         let message = format!(
             "the property `{SEAL_PROPERTY}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
         );
@@ -114,7 +113,7 @@ fn token_properties(
     seen: &HashMap<&str, &str>,
     errors: &mut Errors,
 ) {
-    for field in fields {
+    for field in fields.iter().filter(|field| !field.is_name_lost) {
         let Some((name, _)) = field.token_property() else { continue };
         let taken = match seen.get(name.as_str()) {
             Some(other) => format!("field `{other}` is"),
@@ -136,6 +135,7 @@ pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
         // Two fields with one property's name have a message already.
         let share_property = first.storage.is_one_property()
             && field.storage.is_one_property()
+            && !(first.is_name_lost || field.is_name_lost)
             && first.property == field.property;
         if !share_property {
             errors.at(

@@ -16,7 +16,8 @@ const MAX_PARTS: usize = 99;
 /// Reports `part` on fields of an entity of one row, and what a wide entity cannot have.
 pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else {
-        for field in &entity.fields {
+        // A misspelt `wide` is reported already.
+        for field in entity.fields.iter().filter(|_| !entity.attr.wide.is_set()) {
             if let Some(span) = field.attr.part.span() {
                 let message = format!(
                     "`part` on `{}`, whose entity is one row: write `wide` on the struct",
@@ -84,7 +85,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             );
             errors.at(span, message);
         }
-        if field.property_names().contains(&PARTS_PROPERTY) {
+        if field.property_names().contains(&PARTS_PROPERTY) && !field.is_name_lost {
             let message = format!(
                 "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"
             );
@@ -126,7 +127,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
         return;
     }
     // A part that could not be read is reported already.
-    let is_lost = |field: &Field| field.attr.part.is_set() && field.attr.part.get().is_none();
+    let is_lost = |field: &Field| field.attr.part.is_lost();
     if errors.lacks_fields(entity.fields.len())
         || !entity.has_keys()
         || entity.fields.iter().any(is_lost)

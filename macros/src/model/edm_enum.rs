@@ -16,6 +16,8 @@ pub(crate) struct EdmEnum {
     pub(crate) ident: Ident,
     pub(crate) runtime: Path,
     pub(crate) variants: Vec<Variant>,
+    /// Whether `rename_all` is given and could not be read.
+    pub(crate) is_case_lost: bool,
 }
 
 /// A variant and the text that stands for it.
@@ -26,6 +28,8 @@ pub(crate) struct Variant {
     pub(crate) text: String,
     /// Span of `rename = ".."`, else of the variant.
     pub(crate) span: Span,
+    /// Whether `rename` is given and could not be read.
+    pub(crate) is_text_lost: bool,
 }
 
 impl EdmEnum {
@@ -38,6 +42,7 @@ impl EdmEnum {
             ident: input.ident.clone(),
             runtime: runtime(&attr.runtime, input, errors),
             variants: variants(input, case, errors),
+            is_case_lost: attr.rename_all.is_lost(),
         }
     }
 }
@@ -72,6 +77,7 @@ fn variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant
                 None => case.apply(&names::unraw(&variant.ident)),
             },
             span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
+            is_text_lost: attr.rename.is_lost(),
             ident: variant.ident.clone(),
         });
     }

@@ -46,6 +46,8 @@ pub(crate) struct Entity {
     pub(crate) fields: Vec<Field>,
     /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
+    /// The attributes as they are written, which tell what could not be read.
+    pub(crate) attr: EntityAttr,
 }
 
 impl Entity {
@@ -85,6 +87,7 @@ impl Entity {
             drops_unknown: attr.drop_unknown.is_set(),
             families,
             fields,
+            attr,
         }
     }
 
@@ -117,8 +120,10 @@ impl Entity {
     /// Returns the property that stores a row's entity type, if a property does.
     pub(crate) fn marker(&self) -> Option<String> {
         match &self.discriminator {
-            Discriminator::Property(name) => Some(name.value()),
-            Discriminator::RowKey => None,
+            Discriminator::Property(name) if !self.attr.discriminator.is_lost() => {
+                Some(name.value())
+            }
+            Discriminator::Property(_) | Discriminator::RowKey => None,
         }
     }
 
@@ -190,6 +195,9 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
         let attr = FieldAttr::of_entity(&field.attrs, errors);
         let field = Field::new(&field, attr, case, &input.ident);
         fields.extend(field.map(|field| Field { is_wide, ..field }));
+    }
+    if attr.rename_all.is_lost() {
+        fields.iter_mut().for_each(Field::lose_case);
     }
     fields
 }
@@ -322,12 +330,14 @@ fn index(
         let message = "a list in blobs is in no table: leave `table` or `in_blob` out";
         errors.at(literal.span(), message);
     }
-    let own_partition = other_partition.map(|literal| Key::new(literal, fields, errors));
+    let lost_partition = || attr.partition_key.is_lost().then(|| Key::unknown(attr.name.span()));
+    let own_partition =
+        other_partition.map(|literal| Key::new(literal, fields, errors)).or_else(lost_partition);
     let mut family = Family {
         index: 0,
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
-        is_remote: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
+        is_remote: own_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
         in_blob: attr.in_blob.is_set(),
         partition: own_partition.unwrap_or_else(|| partition.clone()),
         row,

@@ -111,6 +111,8 @@ pub(crate) struct Field {
     pub(crate) has_token: bool,
     /// Whether the entity is stored as several rows, so that a long series is cut.
     pub(crate) is_wide: bool,
+    /// Whether the property's name follows from a setting that could not be read.
+    pub(crate) is_name_lost: bool,
     /// The attributes as they are written, for spans in error messages.
     pub(crate) attr: FieldAttr,
 }
@@ -138,11 +140,17 @@ impl Field {
             absent: absent(&attr),
             has_token: false,
             is_wide: false,
+            is_name_lost: attr.rename.is_lost(),
             ident,
             name,
             property,
             attr,
         })
+    }
+
+    /// Notes that the setting from which the names of fields without `rename` follow is lost.
+    pub(crate) fn lose_case(&mut self) {
+        self.is_name_lost |= !self.attr.rename.is_set();
     }
 
     /// Returns how the properties of the field are called in the list of properties that copies leave
@@ -257,10 +265,11 @@ fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Skipped
     } else if attr.extra.is_set() {
         Storage::Extra
-    } else if let Some(prefix) = attr.flatten.get() {
-        Storage::Flattened(prefix.as_ref().map_or_else(|| property.to_owned(), LitStr::value))
-    } else if let Some(pattern) = attr.series.get() {
-        let pattern = pattern.as_ref().map(LitStr::value);
+    } else if attr.flatten.is_set() {
+        let prefix = attr.flatten.get().and_then(Option::as_ref);
+        Storage::Flattened(prefix.map_or_else(|| property.to_owned(), LitStr::value))
+    } else if attr.series.is_set() {
+        let pattern = attr.series.get().and_then(Option::as_ref).map(LitStr::value);
         let slots = series::slots(ty).map_or(0, |(_, slots)| slots);
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {

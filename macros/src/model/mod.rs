@@ -32,10 +32,20 @@ use crate::{errors::Errors, manifest, slot::Slot};
 /// Returns the path of the crate `entable`: `::entable` unless `crate = ".."` names another. Reports a
 /// package that calls the crate otherwise and does not say so.
 fn runtime(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Path {
+    runtime_called(manifest::other_name_of_entable(), given, input, errors)
+}
+
+/// Returns the path of the crate `entable`, which the package calls `name` if that is another name.
+fn runtime_called(
+    name: Option<&str>,
+    given: &Slot<Path>,
+    input: &DeriveInput,
+    errors: &mut Errors,
+) -> Path {
     if let Some(path) = given.get() {
         return path.clone();
     }
-    let name = manifest::other_name_of_entable().filter(|_| !given.is_set());
+    let name = name.filter(|_| !given.is_set());
     let Some(name) = name.and_then(|name| syn::parse_str::<Ident>(name).ok()) else {
         return syn::parse_quote!(::entable);
     };
@@ -76,5 +86,48 @@ fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
                 "`{derive}` is for types without parameters: rows hold owned values of known types"
             ),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::Span;
+    use quote::ToTokens;
+    use syn::{DeriveInput, Ident, Path, parse_quote};
+
+    use super::runtime_called;
+    use crate::{errors::Errors, slot::Slot};
+
+    /// Returns the path and the messages for a package that calls the crate `name`.
+    fn path_and_messages(name: Option<&str>, given: &Slot<Path>) -> (String, String) {
+        let input: DeriveInput = parse_quote! { struct Employee { id: u32 } };
+        let mut errors = Errors::default();
+        let path = runtime_called(name, given, &input, &mut errors);
+        let messages = errors.finish().err().map(|error| error.to_string());
+        (path.to_token_stream().to_string().replace(' ', ""), messages.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_package_that_calls_the_crate_otherwise_is_told_what_to_write() {
+        let (path, messages) = path_and_messages(Some("tables"), &Slot::default());
+        assert_eq!(path, "::tables");
+        assert_eq!(
+            messages,
+            "this package calls entable `tables`: write `#[table(crate = \"tables\")]`"
+        );
+    }
+
+    #[test]
+    fn a_given_path_is_taken_and_a_lost_one_is_not_asked_for() {
+        let key = Ident::new("crate_path", Span::call_site());
+        let mut given = Slot::default();
+        given.set(&key, Ok(parse_quote!(tables::inner))).unwrap();
+        let own = ("tables::inner".to_owned(), String::new());
+        assert_eq!(path_and_messages(Some("tables"), &given), own);
+        let mut lost = Slot::default();
+        lost.mark_meant();
+        let default = ("::entable".to_owned(), String::new());
+        assert_eq!(path_and_messages(Some("tables"), &lost), default);
+        assert_eq!(path_and_messages(None, &Slot::default()), default);
     }
 }

@@ -29,6 +29,9 @@ impl Properties {
             let attr = FieldAttr::of_properties(&field.attrs, errors);
             fields.extend(Field::new(&field, attr, case, &input.ident));
         }
+        if attr.rename_all.is_lost() {
+            fields.iter_mut().for_each(Field::lose_case);
+        }
         Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime, input, errors), fields }
     }
 }

@@ -86,10 +86,11 @@ fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, 
     let mut members = Vec::new();
     for variant in &data.variants {
         let attr = MemberAttr::read(&variant.attrs, errors);
+        // A set is not called empty for the variants that are refused.
         let mut wrong = |span: Span| {
             let name = &variant.ident;
             let message = format!("expected a variant with one entity, write `{name}({name})`");
-            errors.at(span, message);
+            errors.unreadable(syn::Error::new(span, message));
         };
         let field = match &variant.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),

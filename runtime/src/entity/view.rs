@@ -11,7 +11,8 @@ pub trait View: 'static {}
 ///
 /// A function that takes any path to whole entities names it: `impl Path<Entity = E, View: FullView>`.
 #[diagnostic::on_unimplemented(
-    message = "this path leads to partial copies",
+    message = "this path may lead to partial copies",
+    note = "a function that takes any path to whole entities is written `impl Path<Entity = E, View: FullView>`",
     note = "a partial copy does not hold every field: use `get_as::<P>` or `select::<P>` with a projection of the fields that it has"
 )]
 pub trait FullView: View {}
@@ -45,9 +46,9 @@ impl View for ListRows {}
 
 /// A partial copy that holds one more field. `F` is the [`FieldNamed`] of the field.
 #[diagnostic::on_unimplemented(
-    message = "the copies of this index do not hold the field `{F}`",
+    message = "the copies of `{Self}` do not hold the field `{F}`",
     label = "`{F}` is not in these copies",
-    note = "add the field to `only(..)` of the index, or read the entity through another path"
+    note = "the type is called like the entity and its index: add the field to `only(..)` of that index, or read the entity through another path"
 )]
 pub trait HoldsField<F> {}
 
