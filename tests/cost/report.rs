@@ -187,6 +187,11 @@ async fn a_report_prints_what_is_measured_of_blobs_and_parts() {
         compare!(OneBlob; photo),
         compare!(OneBlobOneCopy; photo, index(ByEmail, row_key = "email_{email:lower}")),
         compare!(TwoParts; @2, wide),
+        compare!(
+            TwoPartsOneCopy; @2,
+            wide,
+            index(ByEmail, row_key = "email_{email:lower}", only(last_name, age))
+        ),
     ]
     .concat();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

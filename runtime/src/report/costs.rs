@@ -105,8 +105,11 @@ pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
                 n.remote(),
             ))
         },
-        // The merge of a field is of the part that holds it.
-        kept("patch_at, no key changes", n.parts * usize::from(n.copies + n.remote_copies > 0), 1),
+        // The merge of a field is of the part that holds it, unless a copy holds the field too.
+        match n.copies + n.remote_copies > 0 {
+            true => kept("patch_at, no key changes", n.parts, n.parts),
+            false => kept("patch_at, no key changes", 0, 1),
+        },
         kept("update, no key changes", n.parts, n.parts),
         deleted("delete", n.lists + n.remote_copies + n.remote_lists),
         deleted("delete_at", n.lookup_reads() + n.lists + n.remote_copies + n.remote_lists),
