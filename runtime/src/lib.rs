@@ -172,6 +172,7 @@ extern crate self as entable;
 mod address;
 pub mod error;
 pub mod limits;
+mod metering;
 mod random;
 mod single_flight;
 mod timers;

@@ -1,9 +1,10 @@
 //! Tests the cache of keys in front of a provider that counts requests.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -12,6 +13,7 @@ use entable::{
     CachedKeys, DataKey, Error, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, RootKey,
     SealFault, SteppedClock, Ticks, seal::KeyFuture,
 };
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
 
 /// Counts requests, answers slowly, and fails on demand.
 #[derive(Debug)]
@@ -95,8 +97,42 @@ fn id(byte: u8) -> KeyId {
     crate::key(byte).id()
 }
 
+/// Counts the look-ups in caches of keys, by whether they were hits.
+#[derive(Default)]
+struct Lookups(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Lookups {
+    fn count(&self, is_hit: &str) -> u64 {
+        let counts = self.0.lock().unwrap();
+        let name = format!("entable.cache.lookups keys {is_hit}");
+        counts.get(&name).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl metrics::Recorder for Lookups {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let labels: String = key.labels().map(|label| format!(" {}", label.value())).collect();
+        let name = format!("{}{labels}", key.name());
+        Counter::from_arc(self.0.lock().unwrap().entry(name).or_default().clone())
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_is_asked_for_once_in_its_time() {
+    let lookups = Lookups::default();
+    let _guard = metrics::set_default_local_recorder(&lookups);
     let (keys, clock, cache, scope) = cached(3600);
     for _ in 0..5 {
         assert_eq!(cache.get(&scope, id(2)).await.unwrap().id(), id(2));
@@ -108,6 +144,8 @@ async fn a_key_is_asked_for_once_in_its_time() {
     clock.advance(Duration::from_secs(1));
     cache.get(&scope, id(2)).await.unwrap();
     assert_eq!(keys.asked(), 2);
+    let told = ["true", "false"].map(|hit| lookups.count(hit));
+    assert_eq!(told, [5, 2], "hits and misses, as a recorder of figures gets them");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ mod holder;
 mod limits;
 mod linger;
 mod lost;
+mod metered;
 mod observed;
 mod rebuild;
 mod series;

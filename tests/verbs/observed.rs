@@ -7,8 +7,11 @@ use std::{
 };
 
 use entable::{
-    Prices,
-    backend::{Memory, layer::Observe},
+    Error, Prices, ServiceCode,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, Observe, RequestKind, RetryPolicy},
+    },
     prelude::*,
 };
 use tracing::{
@@ -104,7 +107,12 @@ impl Subscriber for Exporter {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        let parent = self.entered.lock().unwrap().last().copied();
+        let mut one = Exported { name: event.metadata().name(), parent, ..Exported::default() };
+        event.record(&mut one);
+        self.spans.lock().unwrap().push(one);
+    }
 
     fn enter(&self, span: &Id) {
         self.entered.lock().unwrap().push(position(span));
@@ -186,4 +194,80 @@ async fn a_client_counts_its_requests() {
     assert_eq!((usage.failures, usage.throttled), (1, 0));
     let price = usage.price(&Prices::per_10_000(10_000.0, 20_000.0, 30_000.0, 0.0));
     assert!((price - (1.0 + 2.0 + 9.0)).abs() < 1e-9, "{price}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_tell_retries_and_what_was_decided_after_a_lost_answer() {
+    let exporter = Exporter::default();
+    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let fault = FaultInjector::around(Memory::new());
+    let client =
+        Client::builder().backend(fault.clone()).retry(RetryPolicy::default()).build().unwrap();
+    let rows = client.dynamic("Staff");
+    client.create_table("Staff").await.unwrap();
+    let busy = || Error::service(ServiceCode::ServerBusy, "busy");
+    let lost = || Error::service(ServiceCode::OperationTimedOut, "lost");
+    let entity = DynamicEntity::new("p", "secret");
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Before(busy()));
+    fault.inject(RequestKind::Apply, 1, InjectedFault::Before(lost()));
+    rows.insert(&entity).await.unwrap();
+    let told = |verb: &str| {
+        let (_, span) = exporter.verb(verb);
+        let names = ["entable.requests", "entable.retries", "entable.decision", "error.type"];
+        names.map(|name| span.field(name).to_owned())
+    };
+    assert_eq!(told("insert"), ["1", "2", "sent_again", ""]);
+    fault.inject(RequestKind::Apply, 0, InjectedFault::After(lost()));
+    rows.insert_or_replace(&entity).await.unwrap();
+    assert_eq!(told("insert_or_replace"), ["1", "", "carried_out", ""]);
+    // Another writer could have written this row: what the first request did, nobody knows.
+    fault.inject(RequestKind::Apply, 0, InjectedFault::After(lost()));
+    let stored = rows.get("p", "secret").await.unwrap().unwrap();
+    let error = rows.replace(&stored).await.unwrap_err();
+    assert!(error.is_ambiguous(), "{error}");
+    assert_eq!(told("replace"), ["1", "", "ambiguous", "Ambiguous"]);
+    fault.inject(RequestKind::Read, 0, InjectedFault::Before(busy()));
+    rows.get("p", "secret").await.unwrap();
+    assert_eq!(told("get"), ["1", "1", "", ""]);
+    // Each is an event of its own in the span of its verb.
+    let (verb, _) = exporter.verb("get");
+    let spans = exporter.take();
+    let event = spans.iter().find(|one| one.name == "entable.retry" && one.parent == Some(verb));
+    assert_eq!(event.unwrap().field("db.collection.name"), "Staff");
+    let decided = spans.iter().filter(|one| one.name == "entable.lost_answer");
+    let decided: Vec<_> = decided.map(|one| one.field("entable.decision")).collect();
+    assert_eq!(decided, ["sent_again", "sent_again", "carried_out", "ambiguous"]);
+    assert!(spans.iter().all(|span| !format!("{span:?}").contains("secret")));
+}
+
+#[tokio::test]
+async fn spans_show_keys_and_filters_if_they_are_asked_to() {
+    let exporter = Exporter::default();
+    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let observe = Observe::around(Memory::new()).redact(false);
+    let client = Client::builder().backend(observe).build().unwrap();
+    let rows = client.dynamic("Staff");
+    client.create_table("Staff").await.unwrap();
+    let mut row = DynamicEntity::new("Secret1", "secret2");
+    row.set("Name", "hidden");
+    rows.insert(&row).await.unwrap();
+    rows.get("Secret1", "secret2").await.unwrap();
+    let by_name = Keys::partition("Secret1");
+    rows.query(by_name).filter(Filter::eq("Name", "asked")).collect().await.unwrap();
+    let spans = exporter.take();
+    let request = |operation: &str| {
+        let is_it = |span: &&Exported| {
+            span.name == "entable.request" && span.field("db.operation.name") == operation
+        };
+        spans.iter().find(is_it).unwrap()
+    };
+    for operation in ["apply", "read"] {
+        let keys = ["entable.partition_key", "entable.row_key"];
+        let keys = keys.map(|name| request(operation).field(name));
+        assert_eq!(keys, ["Secret1", "secret2"], "{operation}");
+    }
+    let text = request("scan").field("db.query.text");
+    assert_eq!(text, "(PartitionKey eq 'Secret1') and (Name eq 'asked')");
+    // Values that are written are in no span.
+    assert!(!format!("{spans:?}").contains("hidden"));
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     page::{Cursor, Page},
-    store::usage::{in_span, verb_span},
+    store::usage::verb_span,
 };
 
 /// The number of tables of a window that are read at a time.
@@ -272,11 +272,13 @@ impl<T> Clone for Run<T> {
 impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor`, and counts what was returned into the next cursor.
     pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        let span = verb_span("query", &self.prepared.request.table);
+        let request = &self.prepared.request;
+        let span = verb_span("query", &request.table);
         if !span.is_disabled() {
             span.record("entable.cost_class", tracing::field::display(self.prepared.cost_class()));
         }
-        let page = in_span(span.clone(), self.fetch_page(cursor)).await;
+        let (usage, read) = (&request.store.usage, self.fetch_page(cursor));
+        let page = usage.run_in(span.clone(), "query", &request.table, read).await;
         if let Ok(page) = &page {
             span.record("entable.rows", page.items.len());
         }

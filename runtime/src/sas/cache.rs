@@ -14,6 +14,7 @@ use crate::{
     backend::azure::AccountKey,
     clock::{Clock, SystemClock},
     error::Result,
+    metering,
 };
 
 /// Makes signatures of one lifetime, and returns the same one for equal requests until a fifth of
@@ -66,8 +67,10 @@ impl SasCache {
             token.expires_at().is_some_and(|end| OffsetDateTime::from(end) > now + left)
         };
         if let Some(token) = tokens.get(sas).filter(|token| fresh(token, self.lifetime / 5)) {
+            metering::count_lookup("signatures", true);
             return Ok(token.clone());
         }
+        metering::count_lookup("signatures", false);
         let token = sas.with_times(now - SKEW, now + self.lifetime).sign(&self.key)?;
         tokens.retain(|_, token| fresh(token, Duration::ZERO));
         tokens.insert(sas.clone(), token.clone());

@@ -81,12 +81,12 @@ impl Store {
     pub(crate) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
             let answer = self.backend.tables(request).await;
-            self.usage.count_table_request(&answer);
+            self.usage.count_table_request("", &answer);
             return answer;
         };
         refuse_template(name)?;
         let answer = self.backend.tables(request).await;
-        self.usage.count_table_request(&answer);
+        self.usage.count_table_request(name, &answer);
         answer.map_err(|error| error.in_table(name))
     }
 
@@ -339,7 +339,7 @@ impl Store {
     pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         refuse_template(request.table)?;
         let answer = self.backend.read(request).await;
-        self.usage.count_read(&answer);
+        self.usage.count_read(request.table, &answer);
         answer.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
@@ -363,7 +363,7 @@ impl Store {
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
         let answer = self.backend.scan(request).await;
-        self.usage.count_scan(&answer, |page| page.rows.len());
+        self.usage.count_scan(request.table, &answer);
         answer.map_err(|error| error.in_table(request.table))
     }
 
@@ -398,7 +398,7 @@ impl Store {
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
-        self.usage.count_write(batch.len(), &answer);
+        self.usage.count_write(batch, &answer);
         let written = answer.map_err(|error| {
             // An error without a position is about the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));

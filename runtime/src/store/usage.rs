@@ -3,23 +3,21 @@
 use std::{
     future::Future,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    backend::layer::record_failure,
+    backend::{
+        Rows,
+        layer::{VerbCounts, count_request, error_type, record_failure},
+    },
+    batch::Batch,
     error::{Error, Result},
+    metering::{Metering, RequestFigures},
+    row::Row,
 };
-
-tokio::task_local! {
-    /// The requests of the verb that runs, where somebody listens to its span.
-    static REQUESTS: Arc<AtomicU64>;
-}
 
 /// The requests that a client has sent to its store since it was built, and what came of them. Requests
 /// that a retry layer repeats count once; those of queues do not count.
@@ -89,6 +87,7 @@ impl Usage {
 /// The counters of a client.
 #[derive(Debug, Default)]
 pub(crate) struct UsageCounters {
+    pub(crate) metering: Metering,
     reads: AtomicU64,
     scans: AtomicU64,
     rows: AtomicU64,
@@ -102,27 +101,43 @@ pub(crate) struct UsageCounters {
 }
 
 impl UsageCounters {
+    /// Creates counters whose figures are reported if `metering` says so.
+    pub(crate) fn new(metering: Metering) -> Self {
+        Self { metering, ..Self::default() }
+    }
+
     /// Counts the answer to a point read.
-    pub(crate) fn count_read<T>(&self, answer: &Result<Option<T>>) {
-        let rows = answer.as_ref().map_or(0, |row| usize::from(row.is_some()));
-        self.count(&self.reads, rows, answer.as_ref().err());
+    pub(crate) fn count_read(&self, table: &str, answer: &Result<Option<Row>>) {
+        let row = answer.as_ref().ok().and_then(Option::as_ref);
+        let failure = answer.as_ref().err();
+        self.count(&self.reads, usize::from(row.is_some()), failure);
+        self.meter("read", table, row, failure);
     }
 
-    /// Counts the answer to a page of a query that has that many rows.
-    pub(crate) fn count_scan<T>(&self, answer: &Result<T>, rows: impl FnOnce(&T) -> usize) {
-        self.count(&self.scans, answer.as_ref().map_or(0, rows), answer.as_ref().err());
+    /// Counts the answer to a page of a query.
+    pub(crate) fn count_scan(&self, table: &str, answer: &Result<Rows>) {
+        let rows = answer.as_ref().map_or(&[][..], |page| &page.rows);
+        let failure = answer.as_ref().err();
+        self.count(&self.scans, rows.len(), failure);
+        self.meter("scan", table, rows.iter().filter_map(|row| row.as_ref().ok()), failure);
     }
 
-    /// Counts the answer to a write of that many operations.
-    pub(crate) fn count_write<T>(&self, operations: usize, answer: &Result<T>) {
-        let kind = if operations == 1 { &self.writes } else { &self.transactions };
-        add(&self.operations, operations);
-        self.count(kind, 0, answer.as_ref().err());
+    /// Counts the answer to a write.
+    pub(crate) fn count_write<T>(&self, batch: &Batch, answer: &Result<T>) {
+        let kind = if batch.len() == 1 { &self.writes } else { &self.transactions };
+        add(&self.operations, batch.len());
+        let failure = answer.as_ref().err();
+        self.count(kind, 0, failure);
+        let operations = if answer.is_ok() { batch.operations() } else { &[] };
+        let rows = operations.iter().map(|operation| operation.row());
+        self.meter("apply", batch.table(), rows, failure);
     }
 
     /// Counts the answer to a request about tables.
-    pub(crate) fn count_table_request<T>(&self, answer: &Result<T>) {
-        self.count(&self.table_requests, 0, answer.as_ref().err());
+    pub(crate) fn count_table_request<T>(&self, table: &str, answer: &Result<T>) {
+        let failure = answer.as_ref().err();
+        self.count(&self.table_requests, 0, failure);
+        self.meter("tables", table, None, failure);
     }
 
     /// Counts a lookup whose row's scope has no keys any more.
@@ -140,8 +155,72 @@ impl UsageCounters {
             add(&self.failures, 1);
             add(&self.throttled, usize::from(error.is_throttled()));
         }
-        // Fails where no verb with a listener runs.
-        let _ = REQUESTS.try_with(|requests| add(requests, 1));
+        count_request();
+    }
+
+    /// Reports a request to the recorder of figures, if there is one.
+    fn meter<'r>(
+        &self,
+        kind: &'static str,
+        table: &str,
+        rows: impl IntoIterator<Item = &'r Row>,
+        failure: Option<&Error>,
+    ) {
+        if !self.metering.is_on() {
+            return;
+        }
+        let sizes = rows.into_iter().map(|row| row.as_bytes().len());
+        let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
+        self.metering.count_request(RequestFigures {
+            kind,
+            table,
+            rows,
+            bytes,
+            is_failed: failure.is_some(),
+            is_throttled: failure.is_some_and(Error::is_throttled),
+        });
+    }
+
+    /// Runs a verb in a span, and reports its duration if figures are wanted.
+    pub(crate) async fn run_verb<T>(
+        &self,
+        verb: &'static str,
+        table: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.run_in(verb_span(verb, table), verb, table, work).await
+    }
+
+    /// Runs a verb in the span that was made for it: records its requests, retries and failure there, and
+    /// reports its duration. Does nothing else if nobody listens.
+    pub(crate) async fn run_in<T>(
+        &self,
+        span: Span,
+        verb: &'static str,
+        table: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let work = pin!(work);
+        if span.is_disabled() && !self.metering.is_on() {
+            return work.await;
+        }
+        let began = self.metering.start();
+        let (done, counts) = VerbCounts::of(work).instrument(span.clone()).await;
+        if let Some(began) = began {
+            let error = done.as_ref().err().map(error_type);
+            self.metering.record_verb(verb, table, began.elapsed(), error);
+        }
+        span.record("entable.requests", counts.requests());
+        if counts.retries() > 0 {
+            span.record("entable.retries", counts.retries());
+        }
+        if let Some(decision) = counts.decision() {
+            span.record("entable.decision", decision);
+        }
+        if let Err(error) = &done {
+            record_failure(&span, error);
+        }
+        done
     }
 
     /// Returns the counts so far.
@@ -180,20 +259,7 @@ pub(crate) fn verb_span(verb: &'static str, table: &str) -> Span {
         entable.cost_class = Empty,
         entable.requests = Empty,
         entable.rows = Empty,
+        entable.retries = Empty,
+        entable.decision = Empty,
     )
-}
-
-/// Runs a verb in its span, and records its requests and its failure. Does nothing else if nobody listens.
-pub(crate) async fn in_span<T>(span: Span, verb: impl Future<Output = Result<T>>) -> Result<T> {
-    let verb = pin!(verb);
-    if span.is_disabled() {
-        return verb.await;
-    }
-    let requests = Arc::new(AtomicU64::new(0));
-    let done = REQUESTS.scope(requests.clone(), verb).instrument(span.clone()).await;
-    span.record("entable.requests", requests.load(Ordering::Relaxed));
-    if let Err(error) = &done {
-        record_failure(&span, error);
-    }
-    done
 }

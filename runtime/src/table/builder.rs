@@ -19,11 +19,13 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
+    metering::Metering,
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
     random::RandomSource,
     store::{
         rows::Store,
         sealing::{PlaintextPolicy, RowSealer},
+        usage::UsageCounters,
     },
 };
 
@@ -47,6 +49,7 @@ pub struct ClientBuilder {
     outbox: OutboxOptions,
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
+    metering: Metering,
     guards: Guards,
     #[cfg(feature = "encrypt")]
     authenticity: Authenticity,
@@ -269,6 +272,25 @@ impl ClientBuilder {
         self
     }
 
+    /// Reports figures to the recorder of the `metrics` facade: the duration of verbs
+    /// (`db.client.operation.duration`), requests, rows, bytes, throttles, and the open work that workers
+    /// see. The page [operating](https://github.com/entable/entable/blob/main/docs/operating.md) lists
+    /// them. Without this call a client measures nothing, and never looks at the clock for it.
+    ///
+    /// ```
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// let client = Client::builder().backend(Memory::new()).metrics().build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn metrics(mut self) -> Self {
+        self.metering = Metering::on();
+        self
+    }
+
     /// Makes ids and waits from a seed, so that a test can repeat a history.
     #[doc(hidden)]
     #[must_use]
@@ -340,7 +362,7 @@ impl ClientBuilder {
             backend,
             sealing: Arc::new(self.sealing),
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
-            usage: Arc::default(),
+            usage: Arc::new(UsageCounters::new(self.metering)),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs,

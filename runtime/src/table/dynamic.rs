@@ -197,7 +197,9 @@ impl DynamicTable {
         check_key("PartitionKey", partition_key)
             .and_then(|()| check_key("RowKey", row_key))
             .map_err(|error| error.in_table(&self.name))?;
-        match self.client.store().read_as(read, Reading::Untyped).await? {
+        let store = self.client.store();
+        let read = store.read_as(read, Reading::Untyped);
+        match store.usage.run_verb("get", &self.name, read).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
         }
@@ -246,7 +248,7 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity.row_to_insert(), entity, Operation::insert).await
+        self.put("insert", entity.row_to_insert(), entity, Operation::insert).await
     }
 
     /// Inserts the entity or replaces the existing one.
@@ -268,7 +270,8 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity.row_to_insert(), entity, Operation::insert_or_replace).await
+        let row = entity.row_to_insert();
+        self.put("insert_or_replace", row, entity, Operation::insert_or_replace).await
     }
 
     /// Inserts the entity or merges it into the existing one.
@@ -290,7 +293,8 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity.row_to_insert(), entity, Operation::insert_or_merge).await
+        let row = entity.row_to_insert();
+        self.put("insert_or_merge", row, entity, Operation::insert_or_merge).await
     }
 
     /// Replaces the entity under the ETag that was read.
@@ -314,7 +318,8 @@ impl DynamicTable {
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
-        self.put(stored.row_to_replace(), stored, |row| Operation::replace(row, guard)).await
+        let row = stored.row_to_replace();
+        self.put("replace", row, stored, |row| Operation::replace(row, guard)).await
     }
 
     /// Merges the properties that differ from what was read, under the ETag that was read. Other
@@ -429,7 +434,7 @@ impl DynamicTable {
         condition: Condition,
     ) -> Result<()> {
         let delete = Operation::delete(partition_key, row_key, condition)?;
-        self.client.store().write_one(&self.name, untyped(delete)).await.map(drop)
+        self.write("delete", delete).await.map(drop)
     }
 
     /// Deletes the entity with these keys if it exists, whatever its ETag. Returns `true` if it
@@ -492,14 +497,20 @@ impl DynamicTable {
 
     async fn put(
         &self,
+        verb: &'static str,
         row: Result<Row>,
         entity: &DynamicEntity,
         operation: impl FnOnce(Row) -> Operation,
     ) -> Result<Stored<DynamicEntity>> {
         let row = row.map_err(|error| error.in_table(&self.name))?;
-        let written =
-            self.client.store().write_one(&self.name, untyped(operation(row.clone()))).await?;
+        let written = self.write(verb, operation(row.clone())).await?;
         Ok(with_version(entity.clone(), row, written))
+    }
+
+    async fn write(&self, verb: &'static str, operation: Operation) -> Result<Written> {
+        let store = self.client.store();
+        let write = store.write_one(&self.name, untyped(operation));
+        store.usage.run_verb(verb, &self.name, write).await
     }
 }
 

@@ -28,7 +28,6 @@ use crate::{
         },
     },
     row::Row,
-    store::usage::{in_span, verb_span},
 };
 
 /// An entity group transaction: one table, one partition, at most 100 operations, less than 4 MiB.
@@ -577,7 +576,7 @@ impl Transaction {
         }
         let extra_rows = self.extra_rows(&self.known).await?;
         let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows);
-        let landed = in_span(verb_span("transaction", &table), landed).await?;
+        let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

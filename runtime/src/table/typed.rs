@@ -24,11 +24,7 @@ use crate::{
         list_query,
         request::Request,
     },
-    store::{
-        dated::is_no_table,
-        sealing::open::Reading,
-        usage::{in_span, verb_span},
-    },
+    store::{dated::is_no_table, sealing::open::Reading},
 };
 
 /// The number of point reads that `get_many` has in flight at a time.
@@ -290,9 +286,10 @@ impl<E: TableEntity> Table<E> {
     pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
         // Boxed, as in `get_as`: of an `async fn` the compiler reports an unfit path three times.
         let access = point.access();
-        Box::pin(
-            async move { in_span(verb_span("get", &self.name), self.read_point(&access)).await },
-        )
+        Box::pin(async move {
+            let usage = &self.client.store().usage;
+            usage.run_verb("get", &self.name, self.read_point(&access)).await
+        })
     }
 
     /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
@@ -320,9 +317,10 @@ impl<E: TableEntity> Table<E> {
         P: Projection<Entity = E>,
     {
         let access = point.access();
-        Box::pin(
-            async move { in_span(verb_span("get_as", &self.name), self.read_point(&access)).await },
-        )
+        Box::pin(async move {
+            let usage = &self.client.store().usage;
+            usage.run_verb("get_as", &self.name, self.read_point(&access)).await
+        })
     }
 
     /// Reads the entities at several points concurrently, one request each, and returns them in the

@@ -12,10 +12,7 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{Committed, Outcome, commit, resolve_change},
     plan::{self, Unresolved},
-    store::{
-        backoff::{self, Attempt},
-        usage::{in_span, verb_span},
-    },
+    store::backoff::{self, Attempt},
 };
 
 impl<E: TableEntity> Table<E> {
@@ -337,7 +334,7 @@ impl<E: TableEntity> Table<E> {
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
         };
-        in_span(verb_span(name, &self.name), written).await
+        self.client.store().usage.run_verb(name, &self.name, written).await
     }
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped

@@ -133,6 +133,7 @@ impl Worker {
             }
             Ok(MessageOutcome::Poisoned) => {
                 self.memory().stats.poisoned += 1;
+                self.metering().count_poisoned();
                 visit.remove_open(1);
                 round.progressed += 1;
             }
@@ -140,6 +141,7 @@ impl Worker {
                 let stats = &mut self.memory().stats;
                 stats.refused += 1;
                 stats.poisoned += 1;
+                self.metering().count_poisoned();
                 visit.remove_open(1);
                 round.progressed += 1;
             }

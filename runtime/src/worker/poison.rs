@@ -91,6 +91,7 @@ impl Worker {
         let memory = &mut *self.memory();
         memory.failure_counts.remove(&place);
         memory.stats.poisoned += 1;
+        self.metering().count_poisoned();
         Ok(true)
     }
 

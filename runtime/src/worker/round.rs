@@ -10,6 +10,7 @@ use super::{
     partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
     state::{DueWork, RoundResult, Worker, row_texts},
+    stats::WorkerStats,
     visit::{PartitionTexts, PartitionVisit, Seen},
 };
 use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
@@ -42,6 +43,8 @@ impl Worker {
         memory.visits.retain(|partition, _| listed.contains(partition));
         memory.awaiting_second_look.retain(|[table, key, _], _| is_listed(table, key));
         memory.failure_counts.retain(|[table, key, _], _| is_listed(table, key));
+        let seen = memory.visits.values().fold(WorkerStats::default(), WorkerStats::with);
+        self.metering().record_round(seen.open, seen.oldest);
         Ok(round)
     }
 
@@ -169,6 +172,7 @@ impl Worker {
         let mut chunk = chunk;
         let (table, mut rows) = (chunk.table.clone(), std::mem::take(&mut chunk.dirty));
         rows.retain(|row| self.is_due(&table, row, due, visit));
+        self.metering().count_passes(&table, rows.len());
         let outcomes = self.pass_all(&table, rows).await;
         self.record_passes(&table, outcomes, round, visit).await;
         self.resolve_claims(&chunk, round, visit).await;

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     entity::{Message, TableEntity},
     error::{BoxError, Error},
+    metering::Metering,
     outbox::{options::SERVER_LIMIT, state::Outbox},
     queue::MessageQueue,
     row::{ETag, Row},
@@ -446,6 +447,11 @@ impl Worker {
 
     pub(super) fn outbox(&self) -> &Arc<Outbox> {
         self.client.outbox()
+    }
+
+    /// Returns whether the figures of this worker are reported.
+    pub(super) fn metering(&self) -> Metering {
+        self.store().usage.metering
     }
 
     pub(super) fn store(&self) -> &Store {

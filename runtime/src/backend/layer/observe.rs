@@ -16,7 +16,7 @@ use crate::{
 /// A layer that makes a `tracing` span of each request, with the database names of OpenTelemetry.
 ///
 /// A span names the operation and the table, and how many rows and operations there were. It holds no key,
-/// no value and no text of a filter. Around [`Retry`](super::Retry) it shows what the program asked for;
+/// no value and no text of a filter, unless [`redact`](Self::redact) says so. Around [`Retry`](super::Retry) it shows what the program asked for;
 /// inside, it shows each attempt. Verbs make spans of their own, with or without this layer.
 ///
 /// ```
@@ -30,18 +30,44 @@ use crate::{
 pub struct Observe {
     inner: Arc<dyn Backend>,
     server: Option<String>,
+    shows_keys: bool,
 }
 
 impl Observe {
     /// Makes a layer in front of `backend`.
     pub fn around(backend: impl Backend) -> Self {
-        Self { inner: Arc::new(backend), server: None }
+        Self { inner: Arc::new(backend), server: None, shows_keys: false }
     }
 
     /// Sets the `server.address` of the spans, such as the host of an account.
     #[must_use]
     pub fn server(self, address: impl Into<String>) -> Self {
         Self { server: Some(address.into()), ..self }
+    }
+
+    /// Sets whether spans leave out the keys of rows and the text of filters with its values; `true` by
+    /// default. With `false` they show both as the store gets them: encrypted values stay encrypted, and
+    /// filters on them show blind tokens. Keys are often personal data.
+    ///
+    /// ```
+    /// use entable::backend::{Memory, layer::Observe};
+    ///
+    /// let backend = Observe::around(Memory::new()).redact(false);
+    /// # let _ = backend;
+    /// ```
+    #[must_use]
+    pub fn redact(self, redact: bool) -> Self {
+        Self { shows_keys: !redact, ..self }
+    }
+
+    /// Records the keys of a row in a span, if spans show them.
+    fn record_keys(&self, span: &Span, partition_key: &str, row_key: Option<&str>) {
+        if self.shows_keys {
+            span.record("entable.partition_key", partition_key);
+            if let Some(row_key) = row_key {
+                span.record("entable.row_key", row_key);
+            }
+        }
     }
 
     fn span(&self, operation: &'static str, table: Option<&str>) -> Span {
@@ -57,6 +83,9 @@ impl Observe {
             db.response.status_code = Empty,
             "error.type" = Empty,
             server.address = self.server.as_deref(),
+            db.query.text = Empty,
+            entable.partition_key = Empty,
+            entable.row_key = Empty,
             entable.rows = Empty,
         )
     }
@@ -80,13 +109,15 @@ async fn observed<T>(
 
 /// Records the code and status of a failure. Its message may name keys, so that it is left out.
 pub(crate) fn record_failure(span: &Span, error: &Error) {
-    match error.code() {
-        Some(code) => span.record("error.type", code),
-        None => span.record("error.type", tracing::field::debug(error.kind())),
-    };
+    span.record("error.type", error_type(error));
     if let Some(status) = error.status() {
         span.record("db.response.status_code", status);
     }
+}
+
+/// Returns the code of an error, or its kind if it has none.
+pub(crate) fn error_type(error: &Error) -> String {
+    error.code().map_or_else(|| format!("{:?}", error.kind()), str::to_owned)
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -97,20 +128,22 @@ impl Backend for Observe {
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         let span = self.span("read", Some(request.table));
-        match span.is_disabled() {
-            true => self.inner.read(request),
-            false => {
-                Box::pin(observed(span, self.inner.read(request), |row| usize::from(row.is_some())))
-            }
+        if span.is_disabled() {
+            return self.inner.read(request);
         }
+        self.record_keys(&span, request.partition_key, Some(request.row_key));
+        Box::pin(observed(span, self.inner.read(request), |row| usize::from(row.is_some())))
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
         let span = self.span("scan", Some(request.table));
-        match span.is_disabled() {
-            true => self.inner.scan(request),
-            false => Box::pin(observed(span, self.inner.scan(request), |page| page.rows.len())),
+        if span.is_disabled() {
+            return self.inner.scan(request);
         }
+        if self.shows_keys {
+            span.record("db.query.text", tracing::field::display(request.filter));
+        }
+        Box::pin(observed(span, self.inner.scan(request), |page| page.rows.len()))
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
@@ -119,6 +152,10 @@ impl Backend for Observe {
             return self.inner.apply(batch);
         }
         span.record("db.operation.batch.size", batch.len());
+        if let [first, others @ ..] = batch.operations() {
+            let (partition_key, row_key) = first.row().keys();
+            self.record_keys(&span, partition_key, others.is_empty().then_some(row_key));
+        }
         Box::pin(observed(span, self.inner.apply(batch), |written: &Vec<Written>| written.len()))
     }
 

@@ -6,6 +6,7 @@ use crate::{
     clock::Clock,
     edm::Ticks,
     error::{Error, Result, SealFault},
+    metering,
     seal::provider::KeyFuture,
     single_flight::SingleFlight,
 };
@@ -74,6 +75,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         let find = |entry: &Entry<V>| {
             let usable = entry.usable(lifetime);
             if usable.is_some() {
+                metering::count_lookup("keys", true);
                 return usable;
             }
             match failures_before {
@@ -89,6 +91,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
             }
         };
         let ask = async || {
+            metering::count_lookup("keys", false);
             // A key is as old as the question for it, not as its answer.
             let at = lifetime.clock.now();
             let answer = fetch().await;

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        layer::verb_counts::{count_retry, note_decision},
     },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result, Seen, ServiceCode},
@@ -57,7 +58,11 @@ impl Retry {
     }
 
     /// Makes a read request, and repeats it while the policy allows.
-    async fn retry_read<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+    async fn retry_read<'a, T>(
+        &self,
+        table: &str,
+        request: impl Fn() -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
         let mut attempts = self.new_state();
         loop {
             match request().await {
@@ -69,6 +74,7 @@ impl Retry {
                     if !attempts.wait_after(&error).await {
                         return Err(error);
                     }
+                    count_retry(table);
                 }
                 Err(error) => return Err(error),
             }
@@ -101,18 +107,32 @@ impl Retry {
             let more = failure != Failure::Refused && attempts.wait_after(&error).await;
             let Some(doubt) = doubt else {
                 if more {
+                    count_retry(batch.table());
                     continue;
                 }
                 return Err(error);
             };
             match self.judge_by_rows(&batch, id).await {
-                Ok(WriteVerdict::Done(written)) => return Ok(written),
+                Ok(WriteVerdict::Done(written)) => {
+                    note_decision(batch.table(), "carried_out");
+                    return Ok(written);
+                }
                 Ok(WriteVerdict::Repeatable { .. }) if more => {}
                 Ok(WriteVerdict::Unclear { unguarded: true, .. })
                     if more && doubt == Failure::Throttled => {}
-                Ok(verdict) => return Err(final_error(&batch, &verdict, failure, doubt, error)),
-                Err(unread) => return Err(unread_rows_error(&batch, &error, unread)),
+                verdict => {
+                    let error = match verdict {
+                        Ok(verdict) => final_error(&batch, &verdict, failure, doubt, error),
+                        Err(unread) => unread_rows_error(&batch, &error, unread),
+                    };
+                    let is_known = error.kind() != ErrorKind::Ambiguous;
+                    let decision = if is_known { "not_carried_out" } else { "ambiguous" };
+                    note_decision(batch.table(), decision);
+                    return Err(error);
+                }
             }
+            note_decision(batch.table(), "sent_again");
+            count_retry(batch.table());
         }
     }
 
@@ -123,7 +143,7 @@ impl Retry {
         &self,
         request: impl Fn() -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        self.retry_read(request).await
+        self.retry_read("", request).await
     }
 
     /// Makes a write request that is not part of the [`Backend`] trait and that sets a whole state. If its
@@ -141,7 +161,7 @@ impl Retry {
             let failure = Failure::of_write(&error);
             let more = failure != Failure::Refused && attempts.wait_after(&error).await;
             let in_doubt = matches!(failure, Failure::Throttled | Failure::Unknown);
-            if in_doubt && self.retry_read(&holds).await.is_ok_and(|holds| holds) {
+            if in_doubt && self.retry_read("", &holds).await.is_ok_and(|holds| holds) {
                 return Ok(());
             }
             if !more || failure == Failure::Unknown {
@@ -158,7 +178,7 @@ impl Retry {
             let row = operation.row();
             let (partition_key, row_key) = (row.partition_key(), row.row_key());
             let request = Read { table, partition_key, row_key, select: None };
-            reads.push(Box::pin(self.retry_read(move || self.inner.read(request))));
+            reads.push(Box::pin(self.retry_read(table, move || self.inner.read(request))));
         }
         let rows: Vec<Option<Row>> =
             stream::iter(reads).buffered(PARALLEL_READS).try_collect().await?;
@@ -190,6 +210,9 @@ impl Retry {
             in_doubt |= matches!(failure, Failure::Throttled | Failure::Unknown);
             if failure == Failure::Refused || !attempts.wait_after(&error).await {
                 return Err(error);
+            }
+            if let TableRequest::Create(name) | TableRequest::Delete(name) = request {
+                count_retry(name);
             }
         }
     }
@@ -256,11 +279,11 @@ impl Backend for Retry {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(self.retry_read(move || self.inner.read(request)))
+        Box::pin(self.retry_read(request.table, move || self.inner.read(request)))
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
-        Box::pin(self.retry_read(move || self.inner.scan(request)))
+        Box::pin(self.retry_read(request.table, move || self.inner.scan(request)))
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
@@ -277,7 +300,7 @@ impl Backend for Retry {
                     self.retry_table_change(request, ServiceCode::ResourceNotFound).await
                 }
                 TableRequest::List { .. } => {
-                    self.retry_read(move || self.inner.tables(request)).await
+                    self.retry_read("", move || self.inner.tables(request)).await
                 }
             }
         })

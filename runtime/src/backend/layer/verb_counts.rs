@@ -1,0 +1,72 @@
+//! Counts what one verb asks of its store, for the span of the verb.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::metering;
+
+tokio::task_local! {
+    /// The counts of the verb that runs, where somebody listens to its span.
+    static COUNTS: Arc<VerbCounts>;
+}
+
+/// The counts of one verb.
+#[derive(Debug, Default)]
+pub(crate) struct VerbCounts {
+    requests: AtomicU64,
+    retries: AtomicU64,
+    decision: Mutex<Option<&'static str>>,
+}
+
+impl VerbCounts {
+    /// Runs a verb whose requests are counted, and returns its answer and its counts.
+    pub(crate) async fn of<T>(verb: impl Future<Output = T>) -> (T, Arc<Self>) {
+        let counts = Arc::<Self>::default();
+        let answer = COUNTS.scope(counts.clone(), verb).await;
+        (answer, counts)
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
+    }
+
+    /// Returns the last decision about a write whose answer was lost.
+    pub(crate) fn decision(&self) -> Option<&'static str> {
+        *self.decision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a request of the verb that runs.
+pub(crate) fn count_request() {
+    // Fails where no verb with a listener runs.
+    let _ = COUNTS.try_with(|counts| counts.requests.fetch_add(1, Ordering::Relaxed));
+}
+
+/// Counts a request that is sent again.
+pub(super) fn count_retry(table: &str) {
+    tracing::debug!(name: "entable.retry", { db.collection.name = table }, "a request is sent again");
+    metering::count_retry(table);
+    let _ = COUNTS.try_with(|counts| counts.retries.fetch_add(1, Ordering::Relaxed));
+}
+
+/// Notes what was decided about a write whose answer was lost.
+pub(super) fn note_decision(table: &str, decision: &'static str) {
+    tracing::debug!(
+        name: "entable.lost_answer",
+        { db.collection.name = table, entable.decision = decision },
+        "the answer to a write was lost"
+    );
+    metering::count_decision(table, decision);
+    let _ = COUNTS.try_with(|counts| {
+        *counts.decision.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
+    });
+}

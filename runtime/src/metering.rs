@@ -1,0 +1,207 @@
+//! The figures that go to the recorder of the `metrics` facade.
+//!
+//! Without the feature `metrics` each function here does nothing.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Whether a client reports figures. A client that does not never looks at the clock for them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Metering {
+    #[cfg(feature = "metrics")]
+    is_on: bool,
+}
+
+/// The figures of one request.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody reads figures"))]
+pub(crate) struct RequestFigures<'a> {
+    /// Such as `read`.
+    pub(crate) kind: &'static str,
+    /// The table, or nothing if the request is about several.
+    pub(crate) table: &'a str,
+    /// The rows that were returned or written.
+    pub(crate) rows: usize,
+    /// The bytes of those rows.
+    pub(crate) bytes: usize,
+    pub(crate) is_failed: bool,
+    pub(crate) is_throttled: bool,
+}
+
+impl Metering {
+    /// Reports figures from now on, and tells the recorder what they mean.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn on() -> Self {
+        describe();
+        Self { is_on: true }
+    }
+
+    /// Returns whether the client reports figures.
+    pub(crate) const fn is_on(self) -> bool {
+        #[cfg(feature = "metrics")]
+        let is_on = self.is_on;
+        #[cfg(not(feature = "metrics"))]
+        let is_on = false;
+        is_on
+    }
+
+    /// Looks at the clock if the client reports figures.
+    pub(crate) fn start(self) -> Option<Instant> {
+        self.is_on().then(Instant::now)
+    }
+
+    /// Reports a verb that has ended. `error` is the type of its failure.
+    pub(crate) fn record_verb(
+        self,
+        verb: &'static str,
+        table: &str,
+        took: Duration,
+        error: Option<String>,
+    ) {
+        #[cfg(feature = "metrics")]
+        if self.is_on {
+            let mut labels = vec![
+                metrics::Label::new("db.system.name", "azure.tables"),
+                metrics::Label::new("db.operation.name", verb),
+                metrics::Label::new("db.collection.name", table.to_owned()),
+            ];
+            labels.extend(error.map(|error| metrics::Label::new("error.type", error)));
+            metrics::histogram!("db.client.operation.duration", labels).record(took.as_secs_f64());
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _ = (verb, table, took, error);
+    }
+
+    /// Reports a request that has ended.
+    pub(crate) fn count_request(self, request: RequestFigures<'_>) {
+        #[cfg(feature = "metrics")]
+        if self.is_on {
+            let count = |name: &'static str, by: usize| {
+                let table = request.table.to_owned();
+                metrics::counter!(name, "db.operation.name" => request.kind, "db.collection.name" => table)
+                    .increment(u64::try_from(by).unwrap_or(u64::MAX));
+            };
+            count("entable.requests", 1);
+            let counts = [
+                ("entable.rows", request.rows),
+                ("entable.bytes", request.bytes),
+                ("entable.failures", usize::from(request.is_failed)),
+                ("entable.throttles", usize::from(request.is_throttled)),
+            ];
+            counts.into_iter().filter(|(_, by)| *by > 0).for_each(|(name, by)| count(name, by));
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _ = request;
+    }
+
+    /// Reports what a worker has seen in a round: its open rows, and the age of the oldest of them.
+    pub(crate) fn record_round(self, open: u64, oldest: Option<Duration>) {
+        #[cfg(feature = "metrics")]
+        if self.is_on {
+            metrics::counter!("entable.worker.rounds").increment(1);
+            #[allow(clippy::cast_precision_loss, reason = "a gauge needs no 52 bits")]
+            metrics::gauge!("entable.outbox.open").set(open as f64);
+            metrics::gauge!("entable.outbox.lag").set(oldest.unwrap_or_default().as_secs_f64());
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _ = (open, oldest);
+    }
+
+    /// Reports passes of a worker over rows of a table.
+    pub(crate) fn count_passes(self, table: &str, passes: usize) {
+        #[cfg(feature = "metrics")]
+        if self.is_on {
+            metrics::counter!("entable.worker.passes", "db.collection.name" => table.to_owned())
+                .increment(u64::try_from(passes).unwrap_or(u64::MAX));
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _ = (table, passes);
+    }
+
+    /// Reports a row or a message that was put into the poison table.
+    pub(crate) fn count_poisoned(self) {
+        #[cfg(feature = "metrics")]
+        if self.is_on {
+            metrics::counter!("entable.outbox.poisoned").increment(1);
+        }
+    }
+}
+
+/// Reports a request that is sent again. A layer belongs to no client: it reports whenever the feature
+/// is on.
+pub(crate) fn count_retry(table: &str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("entable.retries", "db.collection.name" => table.to_owned()).increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = table;
+}
+
+/// Reports what was decided about a write whose answer was lost.
+pub(crate) fn count_decision(table: &str, decision: &'static str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!(
+        "entable.lost_answers",
+        "db.collection.name" => table.to_owned(),
+        "entable.decision" => decision
+    )
+    .increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (table, decision);
+}
+
+/// Reports whether a cache had what was looked for. Caches belong to no client.
+#[cfg(any(feature = "encrypt", feature = "azure"))]
+pub(crate) fn count_lookup(cache: &'static str, is_hit: bool) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!(
+        "entable.cache.lookups",
+        "entable.cache" => cache,
+        "entable.hit" => if is_hit { "true" } else { "false" }
+    )
+    .increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (cache, is_hit);
+}
+
+/// Tells the recorder the unit and the meaning of each figure.
+#[cfg(feature = "metrics")]
+fn describe() {
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+    describe_histogram!("db.client.operation.duration", Unit::Seconds, "Duration of verbs");
+    describe_counter!("entable.requests", Unit::Count, "Requests to the store");
+    describe_counter!("entable.rows", Unit::Count, "Rows that requests returned or wrote");
+    describe_counter!(
+        "entable.bytes",
+        Unit::Bytes,
+        "Bytes of rows that requests returned or wrote"
+    );
+    describe_counter!("entable.failures", Unit::Count, "Requests that failed");
+    describe_counter!("entable.throttles", Unit::Count, "Requests that the store throttled");
+    describe_counter!("entable.retries", Unit::Count, "Requests that were sent again");
+    describe_counter!(
+        "entable.lost_answers",
+        Unit::Count,
+        "Decisions about writes without an answer"
+    );
+    describe_counter!("entable.cache.lookups", Unit::Count, "Lookups in caches");
+    describe_counter!(
+        "entable.worker.rounds",
+        Unit::Count,
+        "Rounds of workers through the directory"
+    );
+    describe_counter!("entable.worker.passes", Unit::Count, "Passes of workers over open rows");
+    describe_counter!("entable.outbox.poisoned", Unit::Count, "Work that workers put aside");
+    describe_gauge!("entable.outbox.open", Unit::Count, "Open rows that a worker last saw");
+    describe_gauge!("entable.outbox.lag", Unit::Seconds, "Age of the oldest open row");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_without_figures_never_looks_at_the_clock() {
+        assert!(Metering::default().start().is_none());
+    }
+}
