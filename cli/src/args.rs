@@ -119,9 +119,11 @@ pub(crate) enum Command {
         /// The store
         store: String,
     },
-    /// List or requeue work that workers have put aside
+    /// List, show, requeue or drop work that workers have put aside
     #[command(subcommand)]
     Poison(Poison),
+    /// Print an address with which others may use a table of Azure for a while
+    Sas(Sas),
     /// Write a script that completes commands in a shell
     Completions {
         /// The shell
@@ -249,6 +251,26 @@ pub(crate) struct Copy {
     pub(crate) yes: bool,
 }
 
+#[derive(Debug, Parser)]
+pub(crate) struct Sas {
+    /// The store: `azure:` with an account's key, or an emulator
+    pub(crate) store: String,
+    /// The table
+    pub(crate) table: String,
+    /// What is allowed: r (query), a (add), u (update), d (delete)
+    #[arg(long, default_value = "r")]
+    pub(crate) permissions: String,
+    /// How long it is allowed, in minutes
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=527_040))]
+    pub(crate) minutes: u32,
+    /// Only rows from this PartitionKey on
+    #[arg(long, value_name = "PARTITION")]
+    pub(crate) from: Option<String>,
+    /// Only rows up to this PartitionKey
+    #[arg(long, value_name = "PARTITION")]
+    pub(crate) to: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Poison {
     /// List the work that was put aside, with its last error
@@ -256,12 +278,29 @@ pub(crate) enum Poison {
         /// The store
         store: String,
     },
+    /// Print what was put aside, with the text of a message
+    Show {
+        /// The store
+        store: String,
+        /// The position in the list, from 1
+        position: usize,
+    },
     /// Give work back to the workers
     Requeue {
         /// The store
         store: String,
         /// The position in the list, from 1; all without it
         position: Option<usize>,
+    },
+    /// Delete work for good: nobody will do it
+    Drop {
+        /// The store
+        store: String,
+        /// The position in the list, from 1
+        position: usize,
+        /// Confirm that data may be deleted
+        #[arg(long)]
+        yes: bool,
     },
 }
 

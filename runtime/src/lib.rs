@@ -338,6 +338,10 @@ mod samples {
     mod log_data {}
     #[doc = include_str!("../../docs/patterns/mass-delete.md")]
     mod mass_delete {}
+    #[doc = include_str!("../../docs/patterns/soft-delete.md")]
+    mod soft_delete {}
+    #[doc = include_str!("../../docs/who-reads-my-table.md")]
+    mod who_reads_my_table {}
     #[doc = include_str!("../../docs/patterns/hot-partitions.md")]
     mod hot_partitions {}
 }

@@ -6,17 +6,17 @@ use std::{
 };
 
 use entable::{
-    Batch, Client, Condition, ETag, Filter, Operation, Row,
+    Batch, Client, Condition, ETag, Filter, Operation, Poisoned, Row,
     backend::{Backend, Scan},
     data::ImportMode,
 };
 use serde_json::{Value, json};
 
-use super::look::parse_filter;
+use super::look::{self, parse_filter};
 use crate::{
     args::{Delete, Mode},
     failure::Failure,
-    output::{Grid, Output, Progress},
+    output::{Grid, Output, Progress, escaped},
     store,
 };
 
@@ -182,13 +182,7 @@ pub(crate) async fn requeue(
     let poisoned = worker.poisoned().await?;
     let chosen = match position {
         None => poisoned.as_slice(),
-        Some(position) => {
-            let at = position.checked_sub(1).filter(|at| *at < poisoned.len());
-            let at = at.ok_or_else(|| {
-                Failure::not_found(format!("the list has no position {position}"))
-            })?;
-            poisoned.get(at..=at).unwrap_or_default()
-        }
+        Some(position) => std::slice::from_ref(at_position(&poisoned, position)?),
     };
     for one in chosen {
         worker.requeue(one).await?;
@@ -196,4 +190,74 @@ pub(crate) async fn requeue(
     client.close().await?;
     let count = chosen.len();
     output.say(|| format!("{count} given back to the workers"), || json!({"requeued": count}))
+}
+
+/// Returns the work at a position of the list, from 1.
+fn at_position(poisoned: &[Poisoned], position: usize) -> Result<&Poisoned, Failure> {
+    let found = position.checked_sub(1).and_then(|at| poisoned.get(at));
+    found.ok_or_else(|| Failure::not_found(format!("the list has no position {position}")))
+}
+
+pub(crate) async fn show_poisoned(
+    output: &Output,
+    store: &str,
+    position: usize,
+) -> Result<(), Failure> {
+    let client = store::open(store, false)?;
+    let poisoned = client.worker().poisoned().await?;
+    let one = at_position(&poisoned, position)?;
+    let row = one.outbox_row();
+    if output.is_json {
+        let value = json!({
+            "table": one.table,
+            "PartitionKey": one.partition_key,
+            "RowKey": one.row_key(),
+            "message": one.message(),
+            "error": one.error,
+            "row": look::to_json(row)?,
+        });
+        return output.line(&value.to_string());
+    }
+    let mut lines = vec![
+        ("Table", one.table.clone()),
+        ("PartitionKey", one.partition_key.clone()),
+        ("RowKey", one.row_key().to_owned()),
+        ("Message", one.message().unwrap_or_default().to_owned()),
+        ("Error", one.error.clone()),
+    ];
+    lines.retain(|(_, text)| !text.is_empty());
+    for (name, text) in lines {
+        output.line(&format!("{name}: {}", escaped(&text)))?;
+    }
+    // Whole values, not the cells of a table: an error or a message may be long.
+    for (name, edm, value) in look::cells(row)? {
+        if name != "PartitionKey" && name != "RowKey" {
+            output.line(&format!("{}: {} ({edm})", escaped(&name), escaped(&value)))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn drop_poisoned(
+    output: &Output,
+    store: &str,
+    position: usize,
+    yes: bool,
+) -> Result<(), Failure> {
+    let client = store::open(store, false)?;
+    let worker = client.worker();
+    let poisoned = worker.poisoned().await?;
+    let one = at_position(&poisoned, position)?;
+    if !yes {
+        let what = one.message().unwrap_or_else(|| one.row_key());
+        let message = format!("nobody will ever do this work: `{what}`; confirm it with --yes");
+        return Err(Failure::usage(message));
+    }
+    worker.discard(one).await?;
+    client.close().await?;
+    let message = one.message();
+    output.say(
+        || "dropped; if it was no message, run `check` with `repair` of its type".to_owned(),
+        || json!({"dropped": 1, "message": message, "RowKey": one.row_key()}),
+    )
 }

@@ -36,7 +36,7 @@ pub(crate) async fn get(
         return Err(Failure::not_found(message));
     };
     if output.is_json {
-        return output.line(&to_json(&row)?);
+        return output.line(&to_json(&row)?.to_string());
     }
     let mut grid = Grid::new(["Property", "Type", "Value"]);
     for (name, edm, value) in cells(&row)? {
@@ -45,8 +45,8 @@ pub(crate) async fn get(
     grid.lines().iter().try_for_each(|line| output.line(line))
 }
 
-/// Returns the row as a line of JSON with its ETag and Timestamp, as the service sends it.
-fn to_json(row: &Row) -> Result<String, Failure> {
+/// Returns the row as JSON with its ETag and Timestamp, as the service sends it.
+pub(super) fn to_json(row: &Row) -> Result<Value, Failure> {
     let line = to_json_line(row)?;
     let mut object: Map<String, Value> = serde_json::from_str(&line)
         .map_err(|error| Failure::bad_data(format!("the row has no JSON form: {error}")))?;
@@ -56,11 +56,11 @@ fn to_json(row: &Row) -> Result<String, Failure> {
     if let Some(timestamp) = row.timestamp() {
         object.insert("Timestamp".to_owned(), json!(timestamp.to_string()));
     }
-    Ok(Value::Object(object).to_string())
+    Ok(Value::Object(object))
 }
 
 /// Returns name, type and text of each part of the row: keys, properties, Timestamp, ETag.
-fn cells(row: &Row) -> Result<Vec<(String, String, String)>, Failure> {
+pub(super) fn cells(row: &Row) -> Result<Vec<(String, String, String)>, Failure> {
     let text =
         |name: &str, value: &str| (name.to_owned(), "Edm.String".to_owned(), value.to_owned());
     let mut cells = vec![text("PartitionKey", row.partition_key()), text("RowKey", row.row_key())];
@@ -122,7 +122,7 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
         left = left.saturating_sub(u64::try_from(rows.len()).unwrap_or(left));
         printed += rows.len();
         if output.is_json {
-            rows.iter().try_for_each(|row| output.line(&to_json(row)?))?;
+            rows.iter().try_for_each(|row| output.line(&to_json(row)?.to_string()))?;
         } else if !rows.is_empty() {
             print_rows(output, &rows, select)?;
         }

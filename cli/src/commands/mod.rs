@@ -4,6 +4,7 @@ mod look;
 mod change;
 mod moving;
 mod file;
+mod sas;
 
 use clap::CommandFactory;
 
@@ -36,6 +37,13 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Poison(Poison::Requeue { store, position }) => {
             change::requeue(output, &store, position).await
         }
+        Command::Poison(Poison::Show { store, position }) => {
+            change::show_poisoned(output, &store, position).await
+        }
+        Command::Poison(Poison::Drop { store, position, yes }) => {
+            change::drop_poisoned(output, &store, position, yes).await
+        }
+        Command::Sas(sas) => sas::sas(output, &sas),
         Command::Export(export) => moving::export(output, export).await,
         Command::Import(import) => moving::import(output, import).await,
         Command::Copy(copy) => moving::copy(output, copy).await,

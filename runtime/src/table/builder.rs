@@ -274,8 +274,8 @@ impl ClientBuilder {
 
     /// Reports figures to the recorder of the `metrics` facade: the duration of verbs
     /// (`db.client.operation.duration`), requests, rows, bytes, throttles, and the open work that workers
-    /// see. The page [operating](https://github.com/entable/entable/blob/main/docs/operating.md) lists
-    /// them. Without this call a client measures nothing, and never looks at the clock for it.
+    /// see. [Who reads my table](https://github.com/entable/entable/blob/main/docs/who-reads-my-table.md)
+    /// lists them. Without this call a client measures nothing, and never looks at the clock for it.
     ///
     /// ```
     /// use entable::{backend::Memory, prelude::*};

@@ -295,6 +295,22 @@ impl Worker {
         self.put_back(poisoned, &codes).await
     }
 
+    /// Deletes work that was put aside, for good: a message is never handed over, a move does not happen,
+    /// and remote copies stay as they are until a `check` with `repair` mends them.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read;
+    /// else the backend's errors. Work that is gone is deleted.
+    pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
+        let seen = Condition::for_etag(poisoned.poison_row.etag());
+        let delete = Operation::delete(PARTITION, poisoned.poison_row.row_key(), seen)?;
+        match self.store().apply_one(TABLE, delete).await {
+            Err(error) if !error.is_row_missing() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     async fn put_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
@@ -315,8 +331,9 @@ impl Worker {
 }
 
 impl Poisoned {
-    /// Returns the outbox row as it was, without its retry state.
-    pub(super) fn outbox_row(&self) -> &Row {
+    /// Returns the outbox row as it was, without its retry state: the content of a message is in it, still
+    /// encrypted if it was.
+    pub fn outbox_row(&self) -> &Row {
         &self.outbox_row
     }
 
