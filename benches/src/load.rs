@@ -24,7 +24,7 @@ use crate::{
     partition_key = "{origin}_{day:%Y%m%d}",
     row_key = "dep_{sched_dep_time:04}_{carrier}_{flight:04}"
 )]
-struct Single {
+pub(crate) struct Single {
     origin: String,
     day: Date,
     sched_dep_time: u16,

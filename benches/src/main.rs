@@ -2,7 +2,7 @@
 //!
 //! A ratio is of two measurements of one run, taken in turns, so that it means the same on any
 //! machine; a rate is of this machine. `large` and `huge` beside a suite add its long parts, and
-//! `data=DIRECTORY` has `load` read the real year's `flights.csv` there.
+//! `data=DIRECTORY` has `load` and `data` read the real year's `flights.csv` there.
 
 #![allow(
     clippy::print_stdout,
@@ -25,12 +25,14 @@ mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
+mod get;
 mod index;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/line.rs"]
 mod line;
 mod load;
 mod models;
+mod moving;
 mod outbox;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/records.rs"]
@@ -66,7 +68,8 @@ fn main() {
         (false, false) => Size::Usual,
     };
     let data = arguments.iter().find_map(|argument| argument.strip_prefix("data="));
-    for suite in arguments.iter().filter(|argument| !argument.starts_with("data=")) {
+    let gets = arguments.iter().find_map(|argument| argument.strip_prefix("gets="));
+    for suite in arguments.iter().filter(|argument| !argument.contains('=')) {
         match suite.as_str() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
@@ -77,6 +80,8 @@ fn main() {
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
+            "get" => get::run(gets.and_then(|gets| gets.parse().ok()).unwrap_or(10_000)),
+            "data" => moving::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
             #[cfg(not(feature = "azure"))]
@@ -84,7 +89,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, outbox, resolve, encrypt, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, outbox, resolve, encrypt, load, data, get, azure"
                 )
             }
         }

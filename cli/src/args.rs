@@ -122,6 +122,14 @@ pub(crate) enum Command {
     /// List, show, requeue or drop work that workers have put aside
     #[command(subcommand)]
     Poison(Poison),
+    /// Describe the rows of each type that a file of `layout!` names, as Markdown
+    Report {
+        /// The file that a test with `layout!` keeps
+        #[arg(long, value_name = "FILE")]
+        layout: PathBuf,
+        /// A store whose tables are compared with those of the layout
+        store: Option<String>,
+    },
     /// Print an address with which others may use a table of Azure for a while
     Sas(Sas),
     /// Write a script that completes commands in a shell

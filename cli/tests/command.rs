@@ -379,3 +379,37 @@ fn an_address_for_others_names_what_it_allows() {
     }
     place.run(&["sas", emulator, "Staff", "--permissions", "x"]).fails(2, "expected r, a, u and d");
 }
+
+#[test]
+fn a_layout_is_described_and_compared_with_a_store() {
+    let place = Place::filled();
+    let layout = r#"layout 1
+entity "Employee" version 1
+  table Staff
+  discriminator property EntityType
+  primary
+    partition "{Department}" -
+    row "empid_{Id:06}" 6
+  index ByName remote table StaffByName
+    partition "{LastName}" -
+    row "{Department}_{Id:06}" - 6
+  property LastName String
+  property Iban String optional encrypted pad 64
+"#;
+    fs::write(place.path("layout.lock"), layout).unwrap();
+    let shown = place.run(&["report", "--layout", "layout.lock", "staff.db"]).ok();
+    for line in [
+        "## Employee, version 1",
+        "| index `ByName`, remote | `StaffByName` | `{LastName}` | `{Department}_{Id:06}` |",
+        "| `Iban` | String | optional, encrypted |",
+        "Tables that the store lacks: StaffByName",
+        "Tables that the layout does not name: Types",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    let json = place.run(&["--json", "report", "--layout", "layout.lock"]).json();
+    assert_eq!(json["tables"], serde_json::json!(["Staff", "StaffByName"]));
+    fs::write(place.path("other.lock"), "hello").unwrap();
+    place.run(&["report", "--layout", "other.lock"]).fails(5, "`other.lock`");
+    place.run(&["report", "--layout", "none.lock"]).fails(3, "reading `none.lock`");
+}

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use entable::{
-    Error, ErrorKind, Keyring, Ticks,
+    Error, ErrorKind, Keyring, ServiceCode, Ticks,
     backend::{
         Durability, Embedded, Memory,
         layer::{FaultInjector, InjectedFault, RequestKind},
@@ -216,6 +216,47 @@ async fn an_import_goes_on_at_the_line_that_a_failure_names() {
     fault.inject(RequestKind::Apply, 1, lost(1));
     client.import("Other").read_from(file.as_bytes()).await.unwrap();
     assert_eq!(text(&client, "Other", Format::JsonLines).await, file.as_bytes());
+}
+
+/// A record ends after 16 MiB. If each of the four million lines behind the quote were looked through again with
+/// the next, this would take hours.
+#[tokio::test]
+async fn a_quote_that_is_never_closed_takes_no_longer_than_its_bytes() {
+    let file = format!("PartitionKey,RowKey\np,\"1\n{}p,2\n", "c,d\n".repeat(4 << 20));
+    let client = Client::memory();
+    let mut aside = Vec::new();
+    let import = client.import("Staff").format(Format::Csv).skip_bad(&mut aside);
+    let report = import.read_from(file.as_bytes()).await.unwrap();
+    assert_eq!((report.bad, report.digest.rows()), (1, 1));
+    assert!(aside.len() > 16 << 20);
+}
+
+/// A proxy may answer "too busy" although the store has written the rows: lines that are stored as they say are
+/// no bad lines, and a row that was there before is one.
+#[tokio::test(start_paused = true)]
+async fn an_insertion_that_was_throttled_after_it_was_done_sets_none_of_its_own_rows_aside() {
+    let line = |key: u32, age: u32| {
+        format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:05}\",\"Age\":{age}}}\n")
+    };
+    let file: String = (0..20).map(|key| line(key, 1)).collect();
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    let busy = || Error::service(ServiceCode::ServerBusy, "busy");
+    fault.inject(RequestKind::Apply, 0, InjectedFault::After(busy()));
+    let mut aside = Vec::new();
+    let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
+    let report = import.read_from(file.as_bytes()).await.unwrap();
+    assert_eq!((report.bad, report.digest.rows()), (0, 20));
+    assert_eq!(text(&client, "Staff", Format::JsonLines).await, file.as_bytes());
+    assert!(aside.is_empty());
+    // Row 7 is there with another age: the throttled transaction was refused whole.
+    let file: String = (7..12).map(|key| line(key, if key == 7 { 2 } else { 1 })).collect();
+    let file = file.replace("000", "100").replacen("10007", "00007", 1);
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Before(busy()));
+    let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
+    let report = import.read_from(file.as_bytes()).await.unwrap();
+    assert_eq!((report.bad, report.digest.rows()), (1, 4));
+    assert_eq!(aside, line(7, 2).as_bytes());
 }
 
 /// A line that the store refused is set aside although the import ends at a later one, from which it

@@ -1,16 +1,19 @@
 //! Commands that read.
 
+use std::path::Path;
+
 use entable::{
     Client, CostClass, Filter, Row, ValueRef,
     backend::{Read, Scan},
     data::to_json_line,
+    layout::Layout,
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
     args::Query,
     failure::Failure,
-    output::{Grid, Output, Progress},
+    output::{Grid, Output, Progress, escaped},
     store,
 };
 
@@ -268,4 +271,48 @@ pub(crate) async fn lag(output: &Output, store: &str) -> Result<(), Failure> {
         Some(seconds) => format!("the oldest is {seconds:.0} s old"),
         None => "nothing is open".to_owned(),
     })
+}
+
+/// Describes a layout, and compares its tables with those of a store.
+pub(crate) async fn report(
+    output: &Output,
+    layout: &Path,
+    store: Option<&str>,
+) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(layout)
+        .map_err(|error| Failure::io(&format!("reading `{}`", layout.display()), &error))?;
+    let parsed: Layout = text.parse().map_err(|error: entable::Error| {
+        Failure::bad_data(format!("`{}`: {}", layout.display(), error.message()))
+    })?;
+    let named = parsed.tables();
+    let (mut missing, mut unknown) = (Vec::new(), Vec::new());
+    if let Some(store) = store {
+        let found = store::open(store, false)?.tables().await?;
+        let is_own = |name: &String| name.starts_with("Entable");
+        // The name of dated tables ends with a template, such as `Logins{at:%Y%m%d}`.
+        let fits = |named: &String, found: &String| match named.split_once('{') {
+            Some((start, _)) => found.starts_with(start),
+            None => found == named,
+        };
+        missing = named.clone();
+        missing.retain(|named| !found.iter().any(|found| fits(named, found)));
+        unknown.clone_from(&found);
+        unknown.retain(|found| !is_own(found) && !named.iter().any(|named| fits(named, found)));
+    }
+    if output.is_json {
+        let value = json!({
+            "tables": named, "missing": missing, "unknown": unknown, "markdown": parsed.markdown(),
+        });
+        return output.line(&value.to_string());
+    }
+    output.line(parsed.markdown().trim_end())?;
+    if store.is_some() {
+        let list = |names: &[String]| match names {
+            [] => "none".to_owned(),
+            names => escaped(&names.join(", ")),
+        };
+        output.line(&format!("\nTables that the store lacks: {}", list(&missing)))?;
+        output.line(&format!("Tables that the layout does not name: {}", list(&unknown)))?;
+    }
+    Ok(())
 }

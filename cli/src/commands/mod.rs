@@ -43,6 +43,7 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Poison(Poison::Drop { store, position, yes }) => {
             change::drop_poisoned(output, &store, position, yes).await
         }
+        Command::Report { layout, store } => look::report(output, &layout, store.as_deref()).await,
         Command::Sas(sas) => sas::sas(output, &sas),
         Command::Export(export) => moving::export(output, export).await,
         Command::Import(import) => moving::import(output, import).await,

@@ -40,6 +40,7 @@ impl<R: BufRead> RecordReader<R> {
     /// Returns `None` at the end of the input. A record longer than 16 MiB is cut.
     pub(crate) fn next(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
         let mut record = Record { line: self.next_line, text: Vec::new() };
+        let mut is_open = false;
         loop {
             let room = LONGEST.saturating_sub(u64::try_from(record.text.len()).unwrap_or(LONGEST));
             let before = record.text.len();
@@ -55,8 +56,10 @@ impl<R: BufRead> RecordReader<R> {
                 return Ok(Some(record));
             }
             self.next_line += 1;
-            let quotes = record.text.iter().filter(|byte| **byte == b'"').count();
-            if !is_quoting || quotes % 2 == 0 {
+            // Of the line alone: a quote that is never closed may have a million lines behind it.
+            let quotes = added.iter().filter(|byte| **byte == b'"').count();
+            is_open ^= is_quoting && quotes % 2 == 1;
+            if !is_open {
                 return Ok(Some(record));
             }
         }

@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::digest::RowsDigest;
 use crate::{
+    address::RowAt,
     batch::{Batch, Operation, Verb},
     error::{Error, ErrorKind, Result},
     limits::BATCH_OPERATIONS,
@@ -201,6 +202,8 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
     }
     let is_repeatable = group.iter().all(|write| write.operation.verb() != Verb::Insert);
     let mut attempt = 0;
+    // Whether an attempt that was refused as "too busy" may have been carried out, as a proxy answers.
+    let mut is_in_doubt = false;
     while let Some(first) = group.first() {
         let line = first.line;
         let error = match send(&store, &table, &group, &mut outcome.requests).await {
@@ -217,19 +220,41 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
             Err(error) => error,
         };
         outcome.is_throttled |= error.is_throttled();
+        is_in_doubt |= error.is_throttled() && !is_repeatable;
         if attempt + 1 < ATTEMPTS && may_pass(&error, is_repeatable) {
             let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
             timers::sleep(wait).await;
             attempt += 1;
         } else if is_about_one_row(&error) {
             let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);
-            outcome.refused.push((group.remove(refused), error));
+            let write = group.remove(refused);
+            let is_written = match is_in_doubt && error.row_exists() {
+                true => is_stored(&store, &table, write.row(), &mut outcome.requests).await,
+                false => Ok(false),
+            };
+            match is_written
+                .and_then(|is| if is { outcome.written.add(write.row()) } else { Err(error) })
+            {
+                Ok(()) => {}
+                Err(error) if is_about_one_row(&error) => outcome.refused.push((write, error)),
+                Err(error) => {
+                    outcome.failure = Some((write.line.min(line), error));
+                    return outcome;
+                }
+            }
         } else {
             outcome.failure = Some((line, error));
             return outcome;
         }
     }
     outcome
+}
+
+/// Reads whether the store has the row as it was to be written.
+async fn is_stored(store: &Store, table: &str, row: &Row, requests: &mut u64) -> Result<bool> {
+    *requests += 1;
+    let found = store.row(RowAt::new(table, row.partition_key(), row.row_key())).await?;
+    Ok(found.is_some_and(|found| row.has_same_content(&found)))
 }
 
 /// Sends the group as one request.

@@ -63,6 +63,10 @@ impl Layout {
         Self { entities: versions.map(EntityShape::of).collect() }
     }
 
+    pub(super) fn entities(&self) -> &[EntityShape] {
+        &self.entities
+    }
+
     /// Returns what has changed since an earlier layout, and what each change needs.
     ///
     /// ```

@@ -11,6 +11,7 @@ mod properties;
 mod rows;
 mod compare;
 mod lock;
+mod describe;
 
 pub use lock::Layout;
 pub use needs::{LayoutChange, Needs};
