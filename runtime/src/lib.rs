@@ -342,6 +342,8 @@ mod samples {
     mod soft_delete {}
     #[doc = include_str!("../../docs/who-reads-my-table.md")]
     mod who_reads_my_table {}
+    #[doc = include_str!("../../docs/patterns/expiry.md")]
+    mod expiry {}
     #[doc = include_str!("../../docs/patterns/hot-partitions.md")]
     mod hot_partitions {}
 }

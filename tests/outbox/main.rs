@@ -19,6 +19,7 @@ mod check_unique;
 mod copies;
 mod damaged;
 mod deadline;
+mod expiry;
 mod failures;
 mod fixture;
 mod forged;

@@ -31,6 +31,8 @@ pub(crate) struct EntityAttr {
     pub(crate) seal: Slot<()>,
     pub(crate) wide: Slot<()>,
     pub(crate) drop_unknown: Slot<()>,
+    /// The field with the time after which the entity is over.
+    pub(crate) expires: Slot<Ident>,
     /// Declarations `index(..)` and `list(..)`, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
@@ -96,7 +98,7 @@ impl EntityAttr {
             "seal" => self.seal.set(key, entry.flag()),
             "drop_unknown" => self.drop_unknown.set(key, entry.flag()),
             "wide" => self.wide.set(key, entry.flag()),
-            "expires" => entry.not_supported_yet(),
+            "expires" => self.expires.set(key, field(entry)),
             _ => {
                 match entry.meant(&ENTITY_KEYS) {
                     // Its path and its mistakes are those of the declaration that it means.
@@ -143,6 +145,17 @@ impl EntityAttr {
             }
         }
     }
+}
+
+/// Reads `expires = field`.
+fn field(entry: &Entry) -> syn::Result<Ident> {
+    if let EntryValue::Value(value) = &entry.value
+        && let Expr::Path(path) = &**value
+        && let Some(name) = path.path.get_ident()
+    {
+        return Ok(name.clone());
+    }
+    entry.error(format!("`{0}` expects a field, write `{0} = field` without quotes", entry.key))
 }
 
 /// Reads `version = n`. Refuses 0.

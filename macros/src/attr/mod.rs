@@ -214,9 +214,4 @@ impl Entry {
         let message = names::unknown(&format!("{place} key"), &self.name(), known);
         Err(syn::Error::new(self.key.span(), message))
     }
-
-    /// Returns the error for a setting that is planned and does not work yet.
-    fn not_supported_yet(&self) -> syn::Result<()> {
-        Err(syn::Error::new(self.key.span(), format!("`{}` is not supported yet", self.key)))
-    }
 }

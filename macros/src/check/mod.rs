@@ -3,6 +3,7 @@
 mod dated;
 mod edm_enum;
 mod entity;
+mod expires;
 mod field;
 mod index;
 mod key;
@@ -20,6 +21,7 @@ use crate::{
 pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::table_name(entity, errors);
     dated::tables(entity, errors);
+    expires::expires(entity, errors);
     entity::entity_type(entity, errors);
     entity::discriminator(entity, errors);
     entity::version(entity, errors);

@@ -53,9 +53,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         quote_spanned! { span => const _: () = _rt::assert_blobs(); }
     });
     let older = older(entity);
+    let expires = expires(entity);
     let hidden = hidden(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #hidden #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #(#flattened)* }
 }
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
@@ -117,6 +118,21 @@ fn older(entity: &Entity) -> Option<TokenStream> {
             #same,
         );
         const _: () = _rt::assert_older(<#older as #entity>::SCHEMA, &__SCHEMA, #lower);
+    })
+}
+
+/// Returns the assertion that the field of `expires = field` is a time.
+fn expires(entity: &Entity) -> Option<TokenStream> {
+    let expires = entity.expires.as_ref()?;
+    let field = entity.fields.get(expires.field)?;
+    let ty = &field.ty;
+    let message = format!(
+        "`expires = {0}`, but `{0}` is not stored as a DateTime: make it a time or an `Option` of one",
+        field.name
+    );
+    let property = runtime_item("Property", expires.span);
+    Some(quote_spanned! { expires.span =>
+        const _: () = _rt::assert_time(<#ty as #property>::EDM, #message);
     })
 }
 

@@ -88,6 +88,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }),
         })
     });
+    let expires = entity.expires.as_ref().and_then(|expires| {
+        let property = &entity.fields.get(expires.field)?.property;
+        Some(quote! { expires: _rt::Some(#property), })
+    });
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -116,6 +120,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #holds_extra
             #blobs
             #dated
+            #expires
             #older
             .._rt::Schema::NONE
         };

@@ -43,11 +43,22 @@ pub(crate) struct Entity {
     /// Whether a write drops the properties that the struct does not declare: said with
     /// `drop_unknown`, and so where the struct holds them itself.
     pub(crate) drops_unknown: bool,
+    /// The field with the time after which the entity is over, from `expires = field`.
+    pub(crate) expires: Option<Expires>,
     pub(crate) fields: Vec<Field>,
     /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
     /// The attributes as they are written, which tell what could not be read.
     pub(crate) attr: EntityAttr,
+}
+
+/// The time after which an entity is over.
+#[derive(Debug)]
+pub(crate) struct Expires {
+    /// Index of the field among the entity's fields.
+    pub(crate) field: usize,
+    /// Span of the field's name in `expires = field`.
+    pub(crate) span: Span,
 }
 
 impl Entity {
@@ -85,6 +96,7 @@ impl Entity {
             wide: attr.wide.span(),
             is_sealed: attr.seal.is_set(),
             drops_unknown: attr.drop_unknown.is_set(),
+            expires: attr.expires.get().and_then(|name| expires(name, &fields, errors)),
             families,
             fields,
             attr,
@@ -142,7 +154,9 @@ impl Entity {
         field: &Field,
     ) -> Option<(bool, usize)> {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
-        let is_stored_too = field.attr.store.is_set() && is_held;
+        // Whoever reads a row alone has to know whether it is over.
+        let is_expiry = self.expires.as_ref().is_some_and(|expires| expires.field == at);
+        let is_stored_too = (field.attr.store.is_set() || is_expiry) && is_held;
         if is_stored_too || !field.storage.can_be_in_key() {
             return None;
         }
@@ -200,6 +214,17 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
         fields.iter_mut().for_each(Field::lose_case);
     }
     fields
+}
+
+/// Finds the field that `expires = field` names. Reports a name of no field.
+fn expires(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
+    let text = names::unraw(name);
+    let found = fields.iter().position(|field| field.name == text);
+    if found.is_none() && !errors.lacks_fields(fields.len()) {
+        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        errors.at(name.span(), names::unknown("field", &text, &known));
+    }
+    found.map(|field| Expires { field, span: name.span() })
 }
 
 /// Returns the row families: first the primary, then indexes and lists in source order.

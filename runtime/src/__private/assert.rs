@@ -1,6 +1,7 @@
 //! Assertions that generated code has the compiler evaluate: the text of a panic is its message.
 
 use crate::{
+    edm::EdmType,
     entity::ColumnSchema,
     key::{Family, Resolution, Template, families_may_collide, resolution_of},
     limits::PROPERTIES,
@@ -39,6 +40,15 @@ pub const fn assert_part(columns: &[ColumnSchema], part: usize, message: &'stati
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_optional(optional: bool, message: &'static str) {
     if !optional {
+        panic!("{}", message);
+    }
+}
+
+/// Fails to compile if the field of `expires = field` is not stored as a DateTime.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_time(edm: EdmType, message: &'static str) {
+    if !matches!(edm, EdmType::DateTime) {
         panic!("{}", message);
     }
 }

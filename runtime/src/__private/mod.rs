@@ -7,7 +7,7 @@ mod property;
 
 pub use assert::{
     assert_apart, assert_blobs, assert_covers, assert_optional, assert_part, assert_properties,
-    assert_separated,
+    assert_separated, assert_time,
 };
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{

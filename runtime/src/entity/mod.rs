@@ -11,6 +11,7 @@ mod rows;
 pub(crate) mod encode_rows;
 mod schema;
 pub(crate) mod dated;
+mod expiry;
 pub(crate) mod names;
 pub(crate) mod properties;
 pub(crate) mod column;

@@ -242,6 +242,8 @@ pub struct Schema {
     pub blobs: &'static [BlobNames],
     /// The tables of an entity that has one for each period of a field.
     pub dated: Option<DatedTables>,
+    /// The property with the time after which an entity is over, from `expires = field`.
+    pub expires: Option<&'static str>,
     /// Returns every row that the entity in a row of this row family is stored as, by the version
     /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
@@ -299,6 +301,7 @@ impl Schema {
         part_rows: None,
         blobs: &[],
         dated: None,
+        expires: None,
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),

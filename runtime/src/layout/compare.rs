@@ -193,6 +193,21 @@ fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
         ),
         _ => {}
     }
+    match (&old.expires, &new.expires) {
+        (Some(old), Some(new)) if old == new => {}
+        (_, Some(property)) => changes.push(
+            Needs::Migration,
+            format!("rows now expire by `{property}`"),
+            "rows that are stored are hidden once their time has passed; run \
+             `table.mark_expiring()` once, so that workers find them",
+        ),
+        (Some(_), None) => changes.push(
+            Needs::Nothing,
+            "rows no longer expire",
+            "rows whose time has passed, and that no worker has deleted yet, are read again",
+        ),
+        (None, None) => {}
+    }
     rows::compare(versions, &mut changes);
     properties::compare(versions, &mut changes);
     blobs::compare(versions, &mut changes);

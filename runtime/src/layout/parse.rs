@@ -51,6 +51,7 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
             dated_by: None,
             discriminator: None,
             is_sealed: false,
+            expires: None,
             rows: Vec::new(),
             properties: Vec::new(),
             series: Vec::new(),
@@ -82,6 +83,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
             }
         }
         "sealed" => entity.is_sealed = true,
+        "expires" => entity.expires = Some(words.next()?.to_owned()),
         "primary" => entity.rows.push(rows(FamilyKind::Primary, "Primary", &mut words)?),
         "index" => {
             let name = words.next()?;

@@ -21,6 +21,8 @@ pub(super) struct EntityShape {
     pub(super) discriminator: Option<String>,
     /// Whether a property of each row authenticates all others.
     pub(super) is_sealed: bool,
+    /// The property with the time after which a row is over.
+    pub(super) expires: Option<String>,
     pub(super) rows: Vec<RowsShape>,
     pub(super) properties: Vec<PropertyShape>,
     pub(super) series: Vec<SeriesShape>,
@@ -134,6 +136,7 @@ impl EntityShape {
                 Discriminator::RowKey => None,
             },
             is_sealed: schema.sealed,
+            expires: schema.expires.map(str::to_owned),
             rows: schema.families.iter().map(RowsShape::of).collect(),
             properties: columns,
             series,
@@ -278,6 +281,9 @@ impl fmt::Display for EntityShape {
         }
         if self.is_sealed {
             writeln!(f, "  sealed")?;
+        }
+        if let Some(property) = &self.expires {
+            writeln!(f, "  expires {property}")?;
         }
         self.rows.iter().try_for_each(|rows| rows.fmt(f))?;
         self.properties.iter().try_for_each(|property| writeln!(f, "  property {property}"))?;

@@ -11,6 +11,7 @@ pub(crate) mod upgrade;
 pub(crate) mod partitions;
 pub(crate) mod forget_table;
 pub(crate) mod dated;
+pub(crate) mod expiry;
 #[cfg(test)]
 mod tests;
 

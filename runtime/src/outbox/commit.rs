@@ -6,11 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::future::try_join_all;
+use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
     blob_writes::BlobWrites,
     claims::Claims,
+    expired::ExpiredRows,
+    expiry::{can_expire, write_markers},
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
     unique_violation::OccupiedCopy,
@@ -50,6 +52,8 @@ pub(crate) struct Committed {
     pub(crate) pending: BackgroundWork,
 }
 
+// Futures of rare paths are boxed in this file: the future of every write would have room for them.
+
 /// Writes all changes or none. They must be in one partition. An error's `failed_index` is the
 /// position of the change at fault.
 pub(crate) async fn commit(
@@ -82,17 +86,18 @@ pub(crate) async fn commit_until(
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
     let _locked = outbox.row_locks.lock(table, read).await;
     let attempts = outbox.options.attempts;
-    let blobs = BlobWrites::default();
+    let state =
+        CommitState { extra_rows, blobs: BlobWrites::default(), expired: ExpiredRows::default() };
     let attempt = || {
         backoff::retry(&outbox.store.random, attempts, || {
-            try_once(outbox, table, changes, extra_rows, &blobs, deadline)
+            try_once(outbox, table, changes, &state, deadline)
         })
     };
     let committed = match attempt().await {
         // A layer may call tables otherwise, so the name in the error decides nothing: the table is made
         // where it is missing, and a table that is missing elsewhere fails the second attempt too.
         Err(error) if error.is_table_missing() => {
-            if !make_table_of(outbox, table, changes).await? {
+            if !Box::pin(make_table_of(outbox, table, changes)).await? {
                 return Err(error);
             }
             attempt().await?
@@ -173,23 +178,38 @@ async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Res
     outbox.store.with_index_keys(tokens, || verb.clone().resolve(tokens)).await
 }
 
+/// What the attempts of one commit have in common.
+struct CommitState<'s> {
+    extra_rows: &'s ExtraRows,
+    blobs: BlobWrites,
+    expired: ExpiredRows,
+}
+
 /// Reads what the changes need, plans the transaction, reserves unique keys, and sends.
 async fn try_once(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
-    extra_rows: &ExtraRows,
-    blobs: &BlobWrites,
+    state: &CommitState<'_>,
     deadline: Option<&Deadline>,
 ) -> Result<Attempt<Committed>> {
-    let effects = try_join_all(
-        changes.iter().enumerate().map(|(verb, change)| effect(outbox, table, verb, change)),
-    )
+    let CommitState { extra_rows, blobs, expired } = state;
+    let effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
+        match expired.replacement(verb) {
+            Some(effect) => Ok(effect),
+            None => effect(outbox, table, verb, change).await,
+        }
+    }))
     .await?;
     // The blobs are there before a row points to them.
     let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.deadline();
     let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
+    let marked = match effects.iter().any(|effect| can_expire(effect)) {
+        true => write_markers(outbox, table, &effects).await?,
+        false => None,
+    };
+    let deadline = Deadline::earlier(deadline, marked.as_ref());
     let lists = read_lists(outbox, table, &effects).await?;
     // The remote copies are read before the commit. What is written after it under these ETags cannot
     // overwrite a newer version of the primary.
@@ -201,23 +221,33 @@ async fn try_once(
             .len();
         check_room(table, planned + outbox_plan.operation_count())?;
     }
-    let claims = match outbox_plan.claim(outbox).await {
+    let claimed = match outbox_plan.needs_claims() {
+        true => Box::pin(outbox_plan.claim(outbox)).await,
+        false => Ok(None),
+    };
+    let claims = match claimed {
         Ok(claims) => claims,
         // Another write of this entity has reserved the key. It may be over at the next attempt.
         Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
-            return Err(match outbox_plan.verb_at_fault(&effects, &error) {
+            let verb = outbox_plan.verb_at_fault(&effects, &error);
+            let schema = verb.and_then(|verb| effects.get(verb)?.schema);
+            if delete_expired_holder(outbox, table, expired, schema, &error).await? {
+                return Ok(Attempt::Raced);
+            }
+            return Err(match verb {
                 Some(verb) if error.is_unique_violation() => error.at_operation(verb),
                 _ => error,
             });
         }
     };
-    let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists, deadline };
+    let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists, state, deadline };
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
     // Keys that were reserved for a transaction that failed are released at once: until then, other
     // entities that want them get a unique violation.
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &committed) {
-        claims.release(outbox, committed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
+        let is_known = committed.as_ref().err().is_none_or(Error::is_outcome_known);
+        Box::pin(claims.release(outbox, is_known)).await;
     }
     Ok(committed?.map_or(Attempt::Raced, Attempt::Done))
 }
@@ -228,6 +258,7 @@ struct PlannedChanges<'p> {
     changes: &'p [Change],
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
+    state: &'p CommitState<'p>,
     /// The last moment at which the transaction may be sent.
     deadline: Option<&'p Deadline>,
 }
@@ -241,7 +272,7 @@ impl PlannedChanges<'_> {
         mut outbox_plan: OutboxPlan<'_>,
         claims: Option<&Claims>,
     ) -> Result<Option<Committed>> {
-        let Self { table, changes, effects, lists, deadline } = *self;
+        let Self { table, changes, effects, lists, state, deadline } = *self;
         // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
         // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
@@ -260,18 +291,28 @@ impl PlannedChanges<'_> {
                 Err(error) => error,
             };
             match FailureCause::of(&failure, &transaction, changes) {
-                FailureCause::Caller(verb) => return Err(failure.at_operation(verb)),
+                FailureCause::Caller(verb) => {
+                    if self.is_expired_in_the_way(outbox, verb, &failure).await? {
+                        return Ok(None);
+                    }
+                    return Err(failure.at_operation(verb));
+                }
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
                     let occupied = OccupiedCopy { table, copy, family, effect };
                     // The store says only that a row is there. Reading it tells whose it is.
-                    let Some(error) = occupied.violation(outbox).await? else { return Ok(None) };
+                    let violation = Box::pin(occupied.violation(outbox)).await?;
+                    let Some(error) = violation else { return Ok(None) };
+                    let (expired, schema) = (&state.expired, effect.schema);
+                    if delete_expired_holder(outbox, table, expired, schema, &error).await? {
+                        return Ok(None);
+                    }
                     return Err(error.at_operation(verb));
                 }
                 // The retries below end: each copy is left out once, and each dirty row is merged once.
                 FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
                 FailureCause::MissingPart(verb) if looked_up.insert(verb) => {
-                    let parts = parts_of(outbox, table, &transaction, verb).await?;
+                    let parts = Box::pin(parts_of(outbox, table, &transaction, verb)).await?;
                     if parts.values().all(Option::is_none) {
                         return Err(failure.at_operation(verb));
                     }
@@ -288,6 +329,56 @@ impl PlannedChanges<'_> {
             }
         }
     }
+}
+
+impl PlannedChanges<'_> {
+    /// Returns whether the primary of a verb failed because of a row that is over: an insert found one
+    /// in its way, or one that was to be replaced has been renewed or swept meanwhile.
+    // Boxed, as it is rare: the future of every commit would have room for it.
+    fn is_expired_in_the_way<'s>(
+        &'s self,
+        outbox: &'s Outbox,
+        verb: usize,
+        failure: &'s Error,
+    ) -> BoxFuture<'s, Result<bool>> {
+        Box::pin(async move {
+            let Self { table, changes, state, .. } = self;
+            if state.expired.forget(verb) {
+                return Ok(failure.lost_race());
+            }
+            // A move has its own judgement of what is in its way.
+            if !failure.row_exists() || state.extra_rows.from.is_some() {
+                return Ok(false);
+            }
+            let Some(change) = changes.get(verb) else { return Ok(false) };
+            state.expired.can_replace(outbox, table, (verb, change)).await
+        })
+    }
+}
+
+/// Deletes the entity that holds a unique value, if it is over by the store's date. Returns whether it
+/// did. A renewal meanwhile wins.
+fn delete_expired_holder<'d>(
+    outbox: &'d Arc<Outbox>,
+    table: &'d str,
+    expired: &'d ExpiredRows,
+    schema: Option<&'static Schema>,
+    violation: &'d Error,
+) -> BoxFuture<'d, Result<bool>> {
+    // Boxed, since a commit is made within a commit.
+    Box::pin(async move {
+        let Some(holder) = violation.holder().filter(|_| violation.is_unique_violation()) else {
+            return Ok(false);
+        };
+        let Some(effect) = expired.deletion(outbox, table, schema, holder).await? else {
+            return Ok(false);
+        };
+        match commit(outbox, table, &[Change::with_effect(effect)]).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.lost_race() => Ok(false),
+            Err(error) => Err(error),
+        }
+    })
 }
 
 /// Reads the ETags of the parts of the wide entity that a verb deletes; `None` for a missing part.

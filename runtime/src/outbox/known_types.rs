@@ -80,6 +80,11 @@ impl KnownTypes {
         self.find(|schema| (schema.entity_type == entity_type).then_some(schema))
     }
 
+    /// Returns whether a known type meets a condition.
+    pub(crate) fn any(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
+        self.find(|schema| is_met(schema).then_some(())).is_some()
+    }
+
     /// Returns the tables that remote indexes of the known types have for themselves, each with these
     /// types.
     pub(crate) fn index_tables(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {

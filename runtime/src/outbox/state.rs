@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    background::Background, deadline::WriteDeadline, guard::Guards, known_types::KnownTypes,
-    list_locks::ListLocks, options::OutboxOptions, registrations::Registrations,
-    row_locks::RowLocks,
+    background::Background, deadline::WriteDeadline, expiry_markers::ExpiryMarkers, guard::Guards,
+    known_types::KnownTypes, list_locks::ListLocks, options::OutboxOptions,
+    registrations::Registrations, row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
@@ -35,6 +35,7 @@ pub(crate) struct Outbox {
     pub(crate) list_locks: ListLocks,
     pub(crate) row_locks: RowLocks,
     pub(crate) registrations: Registrations,
+    pub(crate) expiry: ExpiryMarkers,
     pub(crate) known_types: KnownTypes,
 }
 
@@ -58,6 +59,7 @@ impl Outbox {
             background: Background::default(),
             list_locks: ListLocks::default(),
             row_locks: RowLocks::default(),
+            expiry: ExpiryMarkers::default(),
             known_types: KnownTypes::default(),
         }
     }

@@ -501,6 +501,26 @@ pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Re
     Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }
 
+/// Returns the effect that puts an entity in place of a stored one of its type, under the ETag of the
+/// stored one. Nothing of the stored one is kept.
+pub(crate) fn replace_entity(
+    schema: &'static Schema,
+    tokens: Tokens,
+    current: &Row,
+    rows: EntityRows,
+) -> Result<Effect> {
+    Planner { schema, tokens }.replace(current, rows)
+}
+
+/// Returns the effect that deletes a stored entity with all of its rows, under its ETag.
+pub(crate) fn delete_entity(
+    schema: &'static Schema,
+    tokens: Tokens,
+    current: &Row,
+) -> Result<Effect> {
+    Planner { schema, tokens }.delete(current)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{

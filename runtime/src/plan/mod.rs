@@ -20,8 +20,8 @@ pub(crate) mod untyped;
 pub(crate) mod transaction_plan;
 
 pub(crate) use change::{
-    Change, Unresolved, delete, delete_at, insert, insert_or_merge, insert_or_replace, patch,
-    patch_at, replace, replace_any, replace_with, update,
+    Change, Unresolved, delete, delete_at, delete_entity, insert, insert_or_merge,
+    insert_or_replace, patch, patch_at, replace, replace_any, replace_entity, replace_with, update,
 };
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::key_conditions;

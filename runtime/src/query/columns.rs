@@ -9,13 +9,15 @@ use crate::{
 /// The properties that every read asks for: the keys and the Timestamp.
 pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
-/// Returns `columns` with the system properties and the property that says a row's type, each once.
-pub(crate) fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
+/// Returns `columns` with the system properties and those that say a row's type and when it is over,
+/// each once.
+pub(crate) fn with_system(columns: Vec<String>, schema: Option<&'static Schema>) -> Vec<String> {
     let marker = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => Some(name),
         _ => None,
     };
-    let system = SYSTEM.into_iter().chain(marker).map(str::to_owned);
+    let expiry = schema.into_iter().flat_map(Schema::expiry_properties);
+    let system = SYSTEM.into_iter().chain(marker).chain(expiry).map(str::to_owned);
     let mut names: Vec<String> = Vec::new();
     for name in system.chain(columns) {
         if !names.contains(&name) {

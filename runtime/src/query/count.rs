@@ -96,7 +96,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             return query.read_as(move |row| Ok(request.is_item(&row)?.then_some(())));
         }
         let is_remote = self.request.family().is_some_and(|family| family.is_remote);
-        let ids = self.request.schema.filter(|_| !is_remote && self.request.conditions.is_empty());
+        let ids = self.request.schema.filter(|schema| {
+            // Ids do not say which entities are over.
+            !is_remote && self.request.conditions.is_empty() && !schema.can_expire()
+        });
         query.map_source(|source| match (ids, source) {
             // A local list is written with its entities, so that its ids are the items.
             (Some(schema), _) => Source::Lists(Arc::new(move |request, cursor| {

@@ -152,7 +152,10 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
                     row_key: &row_key,
                     select,
                 };
-                request.store.read_as(read, request.reading()).await
+                let row = request.store.read_as(read, request.reading()).await?;
+                let is_over =
+                    |row: &Row| request.store.is_over(row, request.reading(), Some(primary));
+                Ok::<_, Error>(row.filter(|row| !is_over(row)))
             }
         })
         .buffered(POINT_READS)

@@ -309,7 +309,7 @@ impl<T: Send + 'static> Run<T> {
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,
-            mixed: mixed || items.len() < found,
+            mixed: cursor.mixed || mixed || items.len() < found,
             ..cursor
         });
         Ok(Page::new(items, next))

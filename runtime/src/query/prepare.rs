@@ -131,12 +131,21 @@ impl PreparedRequest {
             page => page,
         };
         let page = page.map_err(|error| name_bad_table(error, table))?;
-        let next = page.next.map(|at| {
-            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
-            Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
-        });
+        let found = page.rows.len();
         let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
         let mut rows = request.confirmed(opened).await;
+        if !request.with_expired {
+            let (reading, family) = (request.reading(), request.family());
+            let is_over = |row: &Row| request.store.is_over(row, reading, family);
+            // A row that is an error stays: the caller has to see it.
+            rows.retain(|row| !row.as_ref().is_ok_and(is_over));
+        }
+        let is_less = rows.len() < found;
+        let next = page.next.map(|at| {
+            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
+            let mixed = mixed || is_less;
+            Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
+        });
         match request.parts_read()? {
             Some((schema, PartsRead::All)) => {
                 rows = request.store.join_page(table, schema, rows).await?;

@@ -64,6 +64,8 @@ pub(crate) struct Request {
     scan_allowed: bool,
     any_order: bool,
     pub(crate) only_older: bool,
+    /// Whether rows that are over are items too.
+    pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
     /// Whether rows are only counted, so that their keys and type are enough.
@@ -92,6 +94,7 @@ impl Request {
             scan_allowed: false,
             any_order: false,
             only_older: false,
+            with_expired: false,
             copies: false,
             keys_only: false,
             is_other: |_| Ok(false),
@@ -262,9 +265,10 @@ impl Request {
         self.any_order = true;
     }
 
-    /// Restricts a typed request to rows of older versions.
+    /// Restricts a typed request to rows of older versions, those that are over included.
     pub(crate) fn only_older(&mut self) {
         self.only_older = true;
+        self.with_expired = true;
     }
 
     pub(crate) fn family(&self) -> Option<&'static Family> {
@@ -324,10 +328,11 @@ impl Request {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 if let Discriminator::Property(name) = schema.discriminator
-                    && !self.is_type_compared_exactly()
+                    && (schema.can_expire() || !self.is_type_compared_exactly())
                 {
                     columns.push(name.to_owned());
                 }
+                columns.extend(schema.expiry_properties().map(str::to_owned));
                 columns = with_owner(columns, self.family());
             }
             // A seal covers the whole row.

@@ -63,6 +63,12 @@ pub(crate) fn time_after(now: Ticks, wait: Duration) -> Ticks {
     Ticks::new(now.get().saturating_add(duration_ticks(wait))).unwrap_or(Ticks::MAX)
 }
 
+/// Returns the time `wait` before `now`.
+pub(crate) fn time_before(now: Ticks, wait: Duration) -> Ticks {
+    let ticks = now.get().saturating_sub(duration_ticks(wait)).max(0);
+    Ticks::new(ticks).unwrap_or(Ticks::MIN)
+}
+
 /// Returns a duration in ticks of 100 ns.
 pub(crate) fn duration_ticks(wait: Duration) -> i64 {
     i64::try_from(wait.as_nanos() / 100).unwrap_or(i64::MAX)

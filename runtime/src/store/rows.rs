@@ -13,11 +13,13 @@ use crate::{
     entity::{Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    key::Family,
     limits,
     plan::{
         Tokens,
         wide::{self, Joined, PageItem},
     },
+    queue::ServerClock,
     random::RandomSource,
     row::Row,
 };
@@ -36,6 +38,8 @@ pub(crate) struct Store {
     /// The source of ids and of random waits.
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
+    /// The store's time, estimated from the dates of its pages.
+    pub(crate) time: Arc<ServerClock>,
     /// The tables that this client has opened or written.
     pub(crate) known_tables: Arc<KnownTables>,
     #[cfg(feature = "blob")]
@@ -195,6 +199,22 @@ impl Store {
         let Some(row) = read? else { return Ok(None) };
         let opened = self.sealing.open_one(request.table, row, reading, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
+    }
+
+    /// Returns whether a row that a typed read found is over by the store's time. The row family
+    /// `expected` is compared first.
+    pub(crate) fn is_over(
+        &self,
+        row: &Row,
+        reading: Reading,
+        expected: Option<&'static Family>,
+    ) -> bool {
+        let expiry = match reading {
+            Reading::Typed(schema) => schema.expiry_of(row, expected),
+            Reading::Members(members) => members.expiry_of(row),
+            Reading::Untyped => None,
+        };
+        expiry.is_some_and(|expiry| expiry <= self.time.now())
     }
 
     /// Reads the parts of a wide entity that hold the selected properties, in parallel. Parts that do not
@@ -362,7 +382,11 @@ impl Store {
     /// Reads one page of rows as they are stored, still sealed.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
+        let sent = self.time.local_ticks();
         let answer = self.backend.scan(request).await;
+        if let Some(date) = answer.as_ref().ok().and_then(|page| page.date) {
+            self.time.correct(date, sent);
+        }
         self.usage.count_scan(request.table, &answer);
         answer.map_err(|error| error.in_table(request.table))
     }

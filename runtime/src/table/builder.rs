@@ -21,6 +21,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     metering::Metering,
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
+    queue::ServerClock,
     random::RandomSource,
     store::{
         rows::Store,
@@ -363,6 +364,7 @@ impl ClientBuilder {
             sealing: Arc::new(self.sealing),
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
             usage: Arc::new(UsageCounters::new(self.metering)),
+            time: Arc::new(ServerClock::new(clock.clone())),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs,

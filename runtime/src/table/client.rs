@@ -9,9 +9,10 @@ use crate::backend::layer::RetryPolicy;
 use crate::{
     authentic::WorkCodes,
     backend::{Backend, Capabilities, TableRequest},
-    clock::SystemClock,
+    clock::{Clock, SystemClock},
     error::Result,
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
+    queue::ServerClock,
     store::{rows::Store, usage::Usage},
 };
 
@@ -110,11 +111,13 @@ impl Client {
     }
 
     fn of(backend: Arc<dyn Backend>) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Store {
             backend,
             sealing: Arc::default(),
             random: Arc::default(),
             usage: Arc::default(),
+            time: Arc::new(ServerClock::new(clock.clone())),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs: None,
@@ -124,7 +127,7 @@ impl Client {
             outbox: Arc::new(Outbox::new(
                 store,
                 options,
-                Arc::new(SystemClock),
+                clock,
                 Guards::default(),
                 WorkCodes::default(),
             )),

@@ -257,6 +257,9 @@ impl<S: EntitySet> SetTable<S> {
         let read = Read { table: &self.name, partition_key, row_key, select: None };
         match self.client.store().read_as(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
+            Some(row) if self.client.store().is_over(&row, Reading::Members(S::MEMBERS), None) => {
+                Ok(None)
+            }
             Some(row) => item::<S>(row, false).map_err(place),
         }
     }

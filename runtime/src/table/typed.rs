@@ -24,6 +24,7 @@ use crate::{
         list_query,
         request::Request,
     },
+    row::Row,
     store::{dated::is_no_table, sealing::open::Reading},
 };
 
@@ -406,7 +407,9 @@ impl<E: TableEntity> Table<E> {
             Err(error) if is_no_table(&error) && self.period().is_some() => None,
             read => read?,
         };
-        let Some(row) = row else { return Ok(None) };
+        let is_over =
+            |row: &Row| self.client.store().is_over(row, Reading::Typed(E::SCHEMA), Some(family));
+        let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
         match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)

@@ -24,6 +24,7 @@ mod dead_claims;
 mod messages;
 mod queues;
 mod close;
+mod expiry;
 mod round;
 mod run;
 mod status;

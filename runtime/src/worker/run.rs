@@ -43,6 +43,7 @@ impl Worker {
                 self.note_failure(&error);
                 RoundResult::failed(error)
             });
+            round.add(self.sweep().await);
             round.add(self.drain_queues().await);
             if round.progressed > 0 {
                 // Work that came further may make more work possible: attempts count anew.
@@ -81,8 +82,12 @@ impl Worker {
         let worker = self.for_one_run();
         let rounds = async {
             while !worker.stopping.has_begun() {
-                match worker.round(DueWork::PastGrace).await {
-                    Ok(round) if round.failure.is_none() => worker.memory().failures_in_row = 0,
+                let round = worker.round(DueWork::PastGrace).await;
+                let swept = worker.sweep().await;
+                match round {
+                    Ok(round) if round.failure.is_none() && swept.failure.is_none() => {
+                        worker.memory().failures_in_row = 0;
+                    }
                     Ok(_) => {}
                     Err(error) => worker.note_failure(&error),
                 }

@@ -21,6 +21,7 @@ use crate::{
     error::{BoxError, Error},
     metering::Metering,
     outbox::{options::SERVER_LIMIT, state::Outbox},
+    plan::outbox::Hour,
     queue::MessageQueue,
     row::{ETag, Row},
     store::Store,
@@ -103,6 +104,12 @@ pub(super) struct Memory {
     pub(super) unknown_messages: BTreeMap<String, Instant>,
     /// The number of damaged directory markers in the last round.
     pub(super) damaged_markers: u64,
+    /// The number of damaged markers of expiry in the last sweep.
+    pub(super) damaged_expiry: u64,
+    /// The first hour whose markers may be left: those of earlier hours were swept.
+    pub(super) swept_before: Option<Hour>,
+    /// PartitionKey and RowKey of the markers whose sweep failed, and when to sweep again.
+    pub(super) sweeps_to_repeat: BTreeMap<(String, String), Instant>,
     /// The number of failures of each row that count towards the poison table, in that version.
     pub(super) failure_counts: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
@@ -413,6 +420,7 @@ impl Worker {
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
         // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
+        stats.unknown += memory.damaged_expiry;
         stats.last_error = memory.last_failure.as_ref().map(LastFailure::to_stats);
         stats
     }

@@ -39,6 +39,8 @@ pub struct WorkerStats {
     /// Number of messages that were received from queues. A message counts each time that it is
     /// received.
     pub received: u64,
+    /// Number of entities that were deleted because their time had passed (`expires = field`).
+    pub expired: u64,
     /// Number of fences that were deleted from idle partitions.
     pub closed: u64,
     /// The last of the failures that [`failures`](Self::failures) counts; `None` before the first.

@@ -6,6 +6,7 @@
 
 mod lists;
 mod checks;
+mod expiry;
 mod moves;
 mod store;
 mod blob_store;

@@ -99,9 +99,18 @@ impl Members {
         self.schemas.first().map_or("", |schema| schema.table)
     }
 
-    /// Returns the properties by which rows are told apart, to be selected by every query.
+    /// Returns the properties by which rows are told apart and known to be over, to be selected by every
+    /// query.
     pub fn columns(&self) -> Vec<String> {
-        [ENTITY_TYPE].into_iter().chain(self.discriminators()).map(str::to_owned).collect()
+        let schemas: &'static [&'static Schema] = self.schemas;
+        let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
+        let mut names: Vec<String> = Vec::new();
+        for name in [ENTITY_TYPE].into_iter().chain(self.discriminators()).chain(expiry) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
     }
 
     /// Iterates over the discriminator properties of the members, each once.

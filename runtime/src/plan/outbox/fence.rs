@@ -147,9 +147,14 @@ fn partition_hash(table: &str, partition_key: &str) -> String {
 
 /// Returns the shard of the directory, one of `shards`, that has the markers of a partition.
 fn shard_of(partition_hash: &str, shards: u32) -> String {
-    let digits = partition_hash.get(..8).unwrap_or_default();
+    format!("{FORMAT}{shards:02}{:02}", shard_number(partition_hash, shards))
+}
+
+/// Returns the shard, one of `shards`, that a hash belongs to.
+pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
+    let digits = hash.get(..8).unwrap_or_default();
     let number = u32::from_str_radix(digits, 16).unwrap_or_default().checked_rem(shards);
-    format!("{FORMAT}{shards:02}{:02}", number.unwrap_or_default())
+    number.unwrap_or_default()
 }
 
 /// Returns whether a directory marker with these keys stands for a partition and a registration,

@@ -12,6 +12,7 @@ pub(crate) mod claim_row;
 pub(crate) mod converge;
 pub(crate) mod list_membership;
 pub(crate) mod fence;
+pub(crate) mod expiry_marker;
 pub(crate) mod dirty_row;
 pub(crate) mod message;
 
@@ -26,6 +27,7 @@ pub(crate) use self::{
     dirty_row::{
         CopyChange, DirtyRow, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,
     },
+    expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},

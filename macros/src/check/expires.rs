@@ -1,0 +1,40 @@
+//! Checks the time after which an entity is over: `expires = field`.
+
+use crate::{errors::Errors, model::Entity, names};
+
+/// Reports a field that cannot say when an entity is over, copies without it, and kinds of entities
+/// that do not expire.
+pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
+    let Some(expires) = &entity.expires else { return };
+    let Some(field) = entity.fields.get(expires.field) else { return };
+    if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
+        let message = format!(
+            "`expires = {0}`, but `{0}` is not one property in the clear, by which reads and workers tell that a row is over",
+            field.name
+        );
+        errors.at(expires.span, message);
+    }
+    let inner = field.is_option().then(|| names::only_argument(&field.ty)).flatten();
+    if names::is_named(inner.unwrap_or(&field.ty), &["Date", "NaiveDate"]) {
+        let message = format!(
+            "`expires = {0}`, but `{0}` is a date, which does not say when on that day: make it a time",
+            field.name
+        );
+        errors.at(expires.span, message);
+    }
+    if entity.wide.is_some() {
+        errors.at(
+            expires.span,
+            "a wide entity does not expire: its other rows do not hold the time, so that reads of them alone could not tell; leave out `wide` or `expires`",
+        );
+    }
+    for family in entity.families.iter().filter(|family| family.is_copy()) {
+        if !family.holds.get(expires.field).copied().unwrap_or_default() {
+            let message = format!(
+                "copies of `{}` leave out `{}`, by which reads tell that a copy is over: let them hold it",
+                family.name, field.name
+            );
+            errors.at(family.name.span(), message);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Makes workers find rows that expire and that no marker leads to.
+
+use crate::{
+    backend::Scan,
+    edm::{Ticks, Value},
+    entity::TableEntity,
+    error::Result,
+    filter::{Comparison, Filter},
+    outbox::expiry::mark,
+    query::columns::with_system,
+    table::Table,
+};
+
+impl<E: TableEntity> Table<E> {
+    /// Writes the markers by which workers find the entities that expire, and returns the number of
+    /// these entities. To be called once after `expires = field` was declared for a table that has rows,
+    /// and after rows came by [`dynamic`](crate::Client::dynamic) or an import.
+    ///
+    /// Reads the table: a request for each 1,000 rows that have a time, and one for each partition and
+    /// hour in which entities will be over. It can be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of a request, and fails for the template of dated tables, of which one
+    /// table has to be named.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::OffsetDateTime;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Sessions", partition_key = "{user}", row_key = "{id:06}", expires = until)]
+    /// pub struct Session { pub user: String, pub id: u32, pub until: Option<OffsetDateTime> }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let sessions = Client::memory().table::<Session>();
+    /// sessions.create().await?;
+    /// sessions.insert(&Session { user: "don".into(), id: 7, until: None }).await?;
+    /// assert_eq!(sessions.mark_expiring().await?, 0);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn mark_expiring(&self) -> Result<u64> {
+        let (schema, store) = (E::SCHEMA, self.client.store());
+        let primary = schema.primary()?;
+        let has_time =
+            |name| Filter::compare(name, Comparison::Ge, Value::DateTime(Ticks::MIN_PROPERTY));
+        let filter = schema.expiry_properties().map(has_time).reduce(|one, other| one | other);
+        let Some(filter) = filter else { return Ok(0) };
+        let select = with_system(Vec::new(), Some(schema));
+        let (mut found, mut from) = (0, None);
+        loop {
+            let scan = Scan {
+                table: &self.name,
+                filter: &filter,
+                select: Some(&select),
+                top: None,
+                from: from.as_ref(),
+            };
+            let page = store.scan(scan).await?;
+            let rows = page.rows.into_iter().collect::<Result<Vec<_>>>()?;
+            let expiring = rows.iter().filter_map(|row| {
+                let is_primary = schema.kind_of(row, Some(primary)).ok()?.is_of(primary);
+                let time = schema.expiry_of(row, Some(primary)).filter(|_| is_primary)?;
+                Some((schema.entity_type, row.partition_key(), time))
+            });
+            let expiring: Vec<_> = expiring.collect();
+            found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
+            mark(self.client.outbox(), &self.name, expiring).await?;
+            match page.next {
+                Some(next) => from = Some(next),
+                None => return Ok(found),
+            }
+        }
+    }
+}

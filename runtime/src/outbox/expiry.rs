@@ -1,0 +1,163 @@
+//! Records which partitions will have rows to sweep: a marker for each hour of expiry and partition,
+//! written before the first such row.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
+use tokio::time::Instant;
+
+use super::state::Outbox;
+use crate::{
+    backend::{Rows, Scan},
+    batch::{Deadline, Verb},
+    edm::{Ticks, ValueRef},
+    entity::Schema,
+    error::{Error, Result},
+    plan::{
+        Effect,
+        outbox::{EXPIRY, ExpiryMarker, Hour, expiry_markers_before},
+    },
+    queue::time_after,
+    store::backoff::ATTEMPTS,
+};
+
+/// The least time that a transaction has between the choice of its marker and the end of the marker's
+/// hour.
+const LEAD: Duration = Duration::from_secs(60);
+
+/// The time after which a client asks the store for its time again.
+const ASK_AGAIN: Duration = Duration::from_secs(3600);
+
+/// Number of markers that are written at a time.
+const AT_ONCE: usize = 32;
+
+/// The longest time that a transaction is bound to.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Returns whether an effect may write a row that expires.
+pub(crate) fn can_expire(effect: &Effect) -> bool {
+    effect.schema.is_some_and(Schema::can_expire)
+}
+
+/// Writes the markers for the rows that some effects write, unless this client knows them to be there.
+/// Returns the deadline by which these markers may be relied on; `None` if no row expires.
+// A worker deletes a marker a flight after its hour, by the store's time. So a row has to be sent
+// before the marker's hour is over; one whose own hour is over gets a marker of the present hour.
+pub(crate) fn write_markers<'w>(
+    outbox: &'w Outbox,
+    table: &'w str,
+    effects: &'w [Arc<Effect>],
+) -> BoxFuture<'w, Result<Option<Deadline>>> {
+    Box::pin(async move {
+        let mut expiring = Vec::new();
+        for effect in effects {
+            expiring.extend(expiries(effect)?);
+        }
+        mark(outbox, table, expiring).await
+    })
+}
+
+/// Writes the markers for rows of a table, given by type, PartitionKey and time, unless this client
+/// knows them to be there. Returns the deadline by which these markers may be relied on.
+pub(crate) async fn mark(
+    outbox: &Outbox,
+    table: &str,
+    expiring: Vec<(&str, &str, Ticks)>,
+) -> Result<Option<Deadline>> {
+    if expiring.is_empty() {
+        return Ok(None);
+    }
+    ask_for_time(outbox).await?;
+    let now = outbox.store.time.now();
+    let earliest = Hour::of(time_after(now, LEAD));
+    let mut markers = HashSet::new();
+    for (entity_type, partition_key, time) in expiring {
+        markers.insert(ExpiryMarker {
+            hour: Hour::of(time).max(earliest),
+            entity_type: entity_type.to_owned(),
+            table: table.to_owned(),
+            partition_key: partition_key.to_owned(),
+        });
+    }
+    let first_end = markers.iter().map(|marker| marker.hour.end()).min().unwrap_or(i64::MAX);
+    let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
+    stream::iter(markers).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
+    let left = Duration::from_nanos(left.saturating_mul(100)).min(LONGEST);
+    Ok(Some(Deadline::after(left, outbox.clock.clone())))
+}
+
+/// Returns type, PartitionKey and time of the rows of an effect that expire.
+fn expiries(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
+    let mut found = Vec::new();
+    if let Some(schema) = effect.schema.filter(|schema| schema.can_expire()) {
+        let written = effect.primary.iter().filter(|operation| operation.verb() != Verb::Delete);
+        for operation in written {
+            // A row that keeps its time has the marker that was written for it.
+            for property in schema.expiry_properties() {
+                if let Some(ValueRef::DateTime(time)) = operation.row().get(property)? {
+                    found.push((schema.entity_type, operation.row().partition_key(), time));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Asks the store for its time, once for each process and hour: a clock that is hours off would choose
+/// markers whose hour is over.
+async fn ask_for_time(outbox: &Outbox) -> Result<()> {
+    let asked = &outbox.expiry.asked;
+    let find =
+        |asked: &Option<Instant>| asked.filter(|asked| asked.elapsed() < ASK_AGAIN).map(|_| Ok(()));
+    asked
+        .find_or_run(find, async || {
+            let page = match scan_nothing(outbox).await {
+                Err(error) if error.is_table_missing() => {
+                    outbox.store.create_table_if_not_exists(EXPIRY).await?;
+                    scan_nothing(outbox).await?
+                }
+                page => page?,
+            };
+            if page.date.is_none() {
+                outbox.store.time.accept_local_time();
+            }
+            *asked.lock() = Some(Instant::now());
+            Ok(())
+        })
+        .await
+}
+
+/// Reads a page of markers that is always empty: its date is the store's time.
+async fn scan_nothing(outbox: &Outbox) -> Result<Rows> {
+    let filter = expiry_markers_before(Hour::of(Ticks::MIN));
+    let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
+    outbox.store.scan(scan).await
+}
+
+/// Inserts a marker, unless this client knows that it is there.
+async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
+    let insert = marker.insert()?;
+    // What is forgotten is written once more.
+    let slot = outbox.expiry.slot(marker);
+    let find = |is_written: &bool| is_written.then_some(Ok(()));
+    slot.find_or_run(find, async || {
+        let mut attempt = 1;
+        loop {
+            match outbox.store.apply_one(EXPIRY, insert.clone()).await {
+                Ok(_) => break,
+                // Another process wrote it, or an earlier attempt.
+                Err(error) if error.row_exists() => break,
+                Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
+                    outbox.store.create_table_if_not_exists(EXPIRY).await?;
+                }
+                Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => {}
+                Err(error) => return Err(error),
+            }
+            attempt += 1;
+        }
+        *slot.lock() = true;
+        Ok::<_, Error>(())
+    })
+    .await
+}

@@ -1,0 +1,28 @@
+//! Keeps which markers of expiry a client has written, and when it last asked for the store's time.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::{
+    plan::outbox::ExpiryMarker,
+    single_flight::{SingleFlight, Slot},
+};
+
+/// Number of markers that a client remembers to have written.
+const KEPT: usize = 65_536;
+
+/// The markers of expiry that a client knows to be there.
+#[derive(Debug, Default)]
+pub(crate) struct ExpiryMarkers {
+    written: SingleFlight<ExpiryMarker, bool>,
+    /// When the client last asked the store for its time.
+    pub(crate) asked: Slot<Option<Instant>>,
+}
+
+impl ExpiryMarkers {
+    /// Returns the entry of a marker: whether it is there. What is forgotten is written once more.
+    pub(crate) fn slot(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
+        self.written.slot(marker, KEPT, |_, _| false)
+    }
+}

@@ -1,0 +1,139 @@
+//! Markers of expiry: which partitions have rows that are over after an hour, as rows of a table of
+//! their own.
+
+use super::{
+    fence::{SHARDS, required_text, shard_number},
+    hash::hash128,
+    reserved_keys::{FORMAT, FORMAT_NAME, TYPE_NAME, has_known_format},
+};
+use crate::{
+    batch::{Condition, Operation},
+    edm::{Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    row::Row,
+};
+
+/// The table of the markers of expiry.
+pub(crate) const EXPIRY: &str = "EntableExpiry";
+
+/// The EntityType of a marker.
+const MARKER: &str = "entable.expiry";
+
+/// Number of ticks of an hour.
+const HOUR: i64 = 3600 * Ticks::PER_SECOND;
+
+/// An hour of the store's time, counted from the first of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Hour(i64);
+
+impl Hour {
+    /// Returns the hour that a time is in.
+    pub(crate) const fn of(time: Ticks) -> Self {
+        Self(time.get().div_euclid(HOUR))
+    }
+
+    /// Returns the end of the hour, in ticks.
+    pub(crate) const fn end(self) -> i64 {
+        (self.0 + 1).saturating_mul(HOUR)
+    }
+}
+
+/// A marker: a partition of a table has rows of a type that are over after an hour.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ExpiryMarker {
+    pub(crate) hour: Hour,
+    pub(crate) entity_type: String,
+    pub(crate) table: String,
+    pub(crate) partition_key: String,
+}
+
+impl ExpiryMarker {
+    fn hash(&self) -> String {
+        hash128(&[&self.entity_type, &self.table.to_ascii_lowercase(), &self.partition_key])
+    }
+
+    /// Returns PartitionKey and RowKey of the marker.
+    // The hour comes first, so that the hours gone by are one range; the shards of an hour share the
+    // load of the writers.
+    fn keys(&self, shards: u32) -> (String, String) {
+        let hash = self.hash();
+        (format!("{}_{:02}", hour_key(self.hour), shard_number(&hash, shards)), hash)
+    }
+
+    /// Returns the operation that inserts the marker.
+    pub(crate) fn insert(&self) -> Result<Operation> {
+        let (partition_key, row_key) = self.keys(SHARDS);
+        let mut row = Row::build(&partition_key, &row_key);
+        row.put(TYPE_NAME, ValueRef::String(MARKER));
+        row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
+        row.put("Type", ValueRef::String(&self.entity_type));
+        row.put("Table", ValueRef::String(&self.table));
+        row.put("Partition", ValueRef::String(&self.partition_key));
+        row.finish().map(Operation::insert)
+    }
+}
+
+/// A marker as it is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredExpiryMarker {
+    pub(crate) marker: ExpiryMarker,
+    row: Row,
+}
+
+impl StoredExpiryMarker {
+    /// Reads a marker.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row lacks a property of a marker, is of another format, or has other keys
+    /// than a marker of its hour, type and partition.
+    pub(crate) fn from_row(row: Row) -> Result<Self> {
+        let damaged = || {
+            let error =
+                Error::new(ErrorKind::Decode, "a row is no marker of expiry of this format");
+            error.at_keys(row.partition_key(), row.row_key())
+        };
+        let hour = row.partition_key().split('_').nth(1).and_then(|hour| hour.parse().ok());
+        let marker = ExpiryMarker {
+            hour: Hour(hour.ok_or_else(damaged)?),
+            entity_type: required_text(&row, "Type")?.to_owned(),
+            table: required_text(&row, "Table")?.to_owned(),
+            partition_key: required_text(&row, "Partition")?.to_owned(),
+        };
+        // Another version may have another number of shards, which is nothing that a reader relies on.
+        let hour_key = hour_key(marker.hour);
+        let is_own = row.row_key() == marker.hash()
+            && row
+                .partition_key()
+                .strip_prefix(&hour_key)
+                .is_some_and(|rest| rest.starts_with('_'));
+        if !is_own || !has_known_format(&row)? {
+            return Err(damaged());
+        }
+        Ok(Self { marker, row })
+    }
+
+    /// Returns PartitionKey and RowKey of the marker.
+    pub(crate) fn keys(&self) -> (&str, &str) {
+        self.row.keys()
+    }
+
+    /// Returns the operation that deletes the marker as it was read.
+    pub(crate) fn delete(&self) -> Result<Operation> {
+        let (partition_key, row_key) = self.keys();
+        Operation::delete(partition_key, row_key, Condition::for_etag(self.row.etag()))
+    }
+}
+
+/// Returns what the PartitionKeys of an hour's markers begin with.
+fn hour_key(Hour(hour): Hour) -> String {
+    // Eight digits reach to the year 9999.
+    format!("{FORMAT}_{hour:08}")
+}
+
+/// Returns the filter for the markers of the hours before one.
+pub(crate) fn expiry_markers_before(hour: Hour) -> Filter {
+    let first = format!("{FORMAT}_");
+    Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", hour_key(hour))
+}

@@ -1,0 +1,340 @@
+//! Sweeps: deletes the rows that are over, partition by partition, where the markers of the hours gone
+//! by lead.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::{StreamExt, future::BoxFuture, stream};
+use tokio::time::Instant;
+
+use super::{
+    failure::ignore_missing,
+    state::{RoundResult, Worker},
+};
+use crate::{
+    access::Keys,
+    backend::{Rows, Scan},
+    batch::Batch,
+    edm::{Ticks, Value},
+    entity::Schema,
+    error::{Error, Result},
+    filter::{Comparison, Filter},
+    limits::BATCH_OPERATIONS,
+    outbox::commit::commit,
+    page::Continuation,
+    plan::{
+        Change, delete_entity,
+        outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
+    },
+    queue::time_before,
+    row::Row,
+};
+
+/// How far a writer's estimate of the store's time may be off.
+const CLOCK_ERROR: Duration = Duration::from_secs(60);
+
+/// The time after which a partition whose sweep failed is swept again.
+const SWEEP_AGAIN: Duration = Duration::from_secs(60);
+
+/// A page of markers: those whose hours are over, by the page's own date.
+#[derive(Default)]
+struct MarkerPage {
+    due: Vec<StoredExpiryMarker>,
+    /// Number of rows that are no markers of this format. They are left alone.
+    damaged: u64,
+    next: Option<Continuation>,
+}
+
+/// A marker of an hour gone by, with the type that it names.
+struct DueSweep {
+    schema: &'static Schema,
+    marker: StoredExpiryMarker,
+}
+
+/// How the sweep of one partition ended.
+#[derive(Debug, Default)]
+struct Swept {
+    deleted: u64,
+    /// Number of rows that other writers changed meanwhile. The partition is swept once more.
+    raced: u64,
+    /// The first failure of a row, which held up nothing but itself.
+    failure: Option<Error>,
+}
+
+impl Worker {
+    /// Sweeps the partitions whose markers are of hours gone by, if this worker knows types that expire.
+    // Boxed: within the future of a run, the compiler does not prove that this one is `Send`.
+    pub(super) fn sweep(&self) -> BoxFuture<'_, RoundResult> {
+        Box::pin(self.sweep_all())
+    }
+
+    async fn sweep_all(&self) -> RoundResult {
+        let mut round = RoundResult::default();
+        if !self.outbox().known_types.any(Schema::can_expire) {
+            return round;
+        }
+        let before = self.over_by(self.store().time.now());
+        // Nobody writes markers of these hours any more.
+        if self.memory().swept_before.is_some_and(|swept| swept >= before) {
+            return round;
+        }
+        let (mut is_done, mut damaged, mut from) = (true, 0, None);
+        loop {
+            if self.stopping.has_begun() {
+                return round;
+            }
+            let page = match self.read_markers(before, from.as_ref()).await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.report_failure(error, &mut round);
+                    return round;
+                }
+            };
+            damaged += page.damaged;
+            is_done &= self.sweep_page(page.due, &mut round).await;
+            match page.next {
+                Some(next) => from = Some(next),
+                None => break,
+            }
+        }
+        let memory = &mut *self.memory();
+        memory.damaged_expiry = damaged;
+        if is_done {
+            memory.swept_before = Some(before);
+            memory.sweeps_to_repeat.clear();
+        }
+        round
+    }
+
+    /// Returns the first hour whose markers a writer may still rely on at a time of the store.
+    fn over_by(&self, now: Ticks) -> Hour {
+        // A writer sends its row before the hour of its marker is over; a request may take a while.
+        let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
+        Hour::of(time_before(now, wait))
+    }
+
+    /// Reads one page of markers of the hours before one. A missing table is an empty page.
+    async fn read_markers(&self, before: Hour, from: Option<&Continuation>) -> Result<MarkerPage> {
+        let filter = expiry_markers_before(before);
+        let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: None, from };
+        let page = match self.store().scan(scan).await {
+            Ok(page) => page,
+            // The first writer of a row that expires creates the table.
+            Err(error) if error.is_table_missing() => return Ok(MarkerPage::default()),
+            Err(error) => return Err(error),
+        };
+        // A store whose pages have no date does not say which hours are over.
+        let before = page.date.map_or(Hour::of(Ticks::MIN), |date| self.over_by(date));
+        let mut read = MarkerPage { next: page.next, ..MarkerPage::default() };
+        for row in page.rows {
+            match row.and_then(StoredExpiryMarker::from_row) {
+                Ok(marker) if marker.marker.hour < before => read.due.push(marker),
+                Ok(_) => {}
+                Err(_) => read.damaged += 1,
+            }
+        }
+        Ok(read)
+    }
+
+    /// Sweeps the partitions of some markers, and deletes the markers of those where nothing is left that
+    /// is over. Returns whether nothing is left to do for these markers.
+    async fn sweep_page(&self, markers: Vec<StoredExpiryMarker>, round: &mut RoundResult) -> bool {
+        let (mut is_done, mut finished, mut failed) = (true, Vec::new(), Vec::new());
+        let mut known = Vec::new();
+        for marker in markers {
+            // Another program, which knows the type, sweeps it.
+            let schema = self.outbox().known_types.named(&marker.marker.entity_type);
+            if let Some(schema) = schema.filter(|schema| schema.can_expire()) {
+                known.push(DueSweep { schema, marker });
+            }
+        }
+        let sweeps = stream::iter(known).map(|DueSweep { schema, marker }| async move {
+            let is_due = self.is_sweep_due(&marker) && !self.stopping.has_begun();
+            let swept = match is_due {
+                true => Some(self.sweep_partition(schema, &marker.marker).await),
+                false => None,
+            };
+            (marker, swept)
+        });
+        let mut sweeps = std::pin::pin!(sweeps.buffer_unordered(self.concurrency));
+        while let Some((marker, swept)) = sweeps.next().await {
+            let Some(swept) = swept else {
+                is_done = false;
+                continue;
+            };
+            match swept {
+                Ok(Swept { deleted, raced, failure }) => {
+                    round.progressed += deleted;
+                    round.raced += raced;
+                    self.memory().stats.expired += deleted;
+                    match failure {
+                        None if raced == 0 => finished.push(marker),
+                        None => is_done = false,
+                        Some(error) => failed.push((marker, error)),
+                    }
+                }
+                Err(error) => failed.push((marker, error)),
+            }
+        }
+        for (marker, error) in failed {
+            is_done = false;
+            let next = Instant::now() + SWEEP_AGAIN;
+            self.memory().sweeps_to_repeat.insert(marker_texts(&marker), next);
+            self.report_failure(error, round);
+        }
+        if let Err(error) = self.delete_swept_markers(finished).await {
+            is_done = false;
+            self.report_failure(error, round);
+        }
+        is_done
+    }
+
+    fn is_sweep_due(&self, marker: &StoredExpiryMarker) -> bool {
+        let next = self.memory().sweeps_to_repeat.get(&marker_texts(marker)).copied();
+        next.is_none_or(|next| next <= Instant::now())
+    }
+
+    /// Deletes the rows of a partition that are over by the date of the page that brought them, each
+    /// under its ETag.
+    async fn sweep_partition(
+        &self,
+        schema: &'static Schema,
+        ExpiryMarker { table, partition_key, .. }: &ExpiryMarker,
+    ) -> Result<Swept> {
+        let filter = expired_filter(schema, partition_key, self.store().time.now());
+        let (mut swept, mut from) = (Swept::default(), None);
+        loop {
+            let scan =
+                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
+            let page = match self.store().scan(scan).await {
+                Ok(page) => page,
+                // A table that was deleted, or dropped for its date, has nothing to sweep.
+                Err(error) if error.is_table_missing() => return Ok(swept),
+                Err(error) => return Err(error),
+            };
+            from = page.next.clone();
+            let mut group = (Vec::new(), 0);
+            for row in expired_rows(schema, page)? {
+                let deletion = match row {
+                    Ok(row) => self.deletion(schema, table, row).await,
+                    Err(error) => Err(error.in_table(table)),
+                };
+                let change = match deletion {
+                    Ok(change) => change,
+                    Err(error) if error.is_moving() => {
+                        swept.raced += 1;
+                        continue;
+                    }
+                    Err(error) => {
+                        swept.failure.get_or_insert(error);
+                        continue;
+                    }
+                };
+                let (operations, _) = change.estimate_size()?;
+                let operations = operations + change.shared_rows();
+                if group.1 + operations > BATCH_OPERATIONS {
+                    let full = std::mem::take(&mut group);
+                    self.delete_group(table, full.0, &mut swept).await?;
+                }
+                group.0.push(change);
+                group.1 += operations;
+            }
+            self.delete_group(table, group.0, &mut swept).await?;
+            if from.is_none() {
+                return Ok(swept);
+            }
+        }
+    }
+
+    /// Returns the deletion of a row that is over, with all rows of its entity.
+    async fn deletion(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Change> {
+        let opened = self.store().decrypt_typed(table, row, schema).await?;
+        let tokens = self.store().tokens_of(schema).await?;
+        let effect = delete_entity(schema, tokens, &opened);
+        effect.map(Change::with_effect).map_err(|error| error.in_table(table))
+    }
+
+    /// Deletes entities of one partition. Halves a transaction that is too large, or in which another
+    /// writer was first at a row.
+    async fn delete_group(&self, table: &str, group: Vec<Change>, swept: &mut Swept) -> Result<()> {
+        let mut waiting = vec![group];
+        while let Some(mut group) = waiting.pop() {
+            if group.is_empty() {
+                continue;
+            }
+            match commit(self.outbox(), table, &group).await {
+                Ok(_) => swept.deleted += count(&group),
+                Err(error) if group.len() > 1 && (error.lost_race() || error.is_too_large()) => {
+                    let rest = group.split_off(group.len() / 2);
+                    waiting.extend([rest, group]);
+                }
+                // A renewal wins, and any other change is looked at once more.
+                Err(error) if error.lost_race() => swept.raced += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes markers, as they were read, in transactions of 100.
+    async fn delete_swept_markers(&self, markers: Vec<StoredExpiryMarker>) -> Result<()> {
+        let mut partitions: BTreeMap<String, Vec<StoredExpiryMarker>> = BTreeMap::new();
+        for marker in markers {
+            partitions.entry(marker.keys().0.to_owned()).or_default().push(marker);
+        }
+        for markers in partitions.values().flat_map(|markers| markers.chunks(BATCH_OPERATIONS)) {
+            let mut batch = Batch::new(EXPIRY);
+            for marker in markers {
+                batch.push(marker.delete()?)?;
+            }
+            match self.store().apply(&batch).await {
+                Ok(_) => continue,
+                Err(error) if !error.lost_race() => return Err(error),
+                Err(_) => {}
+            }
+            // Another worker deleted one of them, which failed the transaction: delete one by one.
+            for marker in markers {
+                ignore_missing(self.store().apply_one(EXPIRY, marker.delete()?).await)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn marker_texts(marker: &StoredExpiryMarker) -> (String, String) {
+    let (partition_key, row_key) = marker.keys();
+    (partition_key.to_owned(), row_key.to_owned())
+}
+
+fn count(group: &[Change]) -> u64 {
+    u64::try_from(group.len()).unwrap_or(u64::MAX)
+}
+
+/// Returns the filter for the rows of a partition that may be over by `now`.
+fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> Filter {
+    let over = schema
+        .expiry_properties()
+        .map(|name| Filter::compare(name, Comparison::Le, Value::DateTime(now)));
+    let over = over.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false));
+    Keys::partition(partition_key).filter() & over
+}
+
+/// Returns the primaries of a page that are over by the page's own date, and the rows that cannot be
+/// read.
+fn expired_rows(schema: &'static Schema, page: Rows) -> Result<Vec<Result<Row>>> {
+    // A store whose pages have no date does not say what is over.
+    let Some(date) = page.date else { return Ok(Vec::new()) };
+    let primary = schema.primary()?;
+    let mut expired = Vec::new();
+    for row in page.rows {
+        let is_over = |row: &Row| {
+            let kind = schema.kind_of(row, Some(primary));
+            // A row of an unknown version is left to a program that knows it.
+            kind.is_ok_and(|kind| kind.is_of(primary))
+                && schema.expiry_of(row, Some(primary)).is_some_and(|expiry| expiry <= date)
+        };
+        if row.as_ref().map_or(true, is_over) {
+            expired.push(row);
+        }
+    }
+    Ok(expired)
+}

@@ -1,0 +1,457 @@
+//! Tests entities that expire: what reads skip, what writes renew or replace, what workers sweep.
+
+use std::{sync::Arc, time::Duration};
+
+use entable::{
+    Clock, SteppedClock, Ticks, Value,
+    backend::{
+        Memory,
+        layer::{FaultInjector, Recorder},
+    },
+    prelude::*,
+};
+use time::OffsetDateTime;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    partition_key = "{user}",
+    row_key = "s_{id:06}",
+    expires = until,
+    index(ByDevice, row_key = "d_{device}", unique, only(until)),
+    index(ByToken, partition_key = "t_{token}", row_key = "token", unique),
+    list(OfPlace, row_key = "place_{place}")
+)]
+pub(crate) struct Session {
+    pub(crate) user: String,
+    pub(crate) id: u32,
+    pub(crate) device: String,
+    pub(crate) token: String,
+    pub(crate) place: String,
+    pub(crate) until: Option<OffsetDateTime>,
+    pub(crate) uses: i32,
+}
+
+#[derive(Debug, Projection)]
+#[table(of = Session)]
+pub(crate) struct Uses {
+    pub(crate) uses: i32,
+}
+
+/// An entity without copies, whose writes are one request.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Sessions", partition_key = "{user}", row_key = "k_{id:06}", expires = until)]
+pub(crate) struct Key {
+    pub(crate) user: String,
+    pub(crate) id: u32,
+    pub(crate) until: OffsetDateTime,
+    pub(crate) note: Option<String>,
+}
+
+#[derive(Debug, EntitySet)]
+pub(crate) enum Row {
+    Session(Session),
+    Key(Key),
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// How long after its end a worker takes an hour's markers: a flight, and the error of the clocks.
+const WAIT: Duration = Duration::from_secs(6 * 60);
+
+/// A store whose clock is stepped, and clients with clocks of their own.
+pub(crate) struct World {
+    pub(crate) clock: Arc<SteppedClock>,
+    pub(crate) recorder: Recorder,
+    pub(crate) fault: FaultInjector,
+    pub(crate) client: Client,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::ahead_by(Duration::ZERO, Duration::ZERO).await
+    }
+
+    /// A client whose clock is ahead of the store's, or behind.
+    async fn ahead_by(ahead: Duration, behind: Duration) -> Self {
+        let start = Ticks::new(638_000_000_000_000_000).unwrap();
+        let clock = Arc::new(SteppedClock::new(start));
+        let recorder = Recorder::around(Memory::with_clock(clock.clone()));
+        let fault = FaultInjector::around(recorder.clone());
+        let client = client_of(&fault, &clock, ahead, behind);
+        client.table::<Session>().create().await.unwrap();
+        recorder.clear();
+        Self { clock, recorder, fault, client }
+    }
+
+    pub(crate) fn sessions(&self) -> Table<Session> {
+        self.client.table()
+    }
+
+    pub(crate) fn keys(&self) -> Table<Key> {
+        self.client.table()
+    }
+
+    pub(crate) fn now(&self) -> OffsetDateTime {
+        OffsetDateTime::from(self.clock.now())
+    }
+
+    fn key(&self, id: u32, left: Duration) -> Key {
+        Key { user: "don".into(), id, until: self.now() + left, note: None }
+    }
+
+    fn session(&self, id: u32, left: Duration) -> Session {
+        Session {
+            user: "don".into(),
+            id,
+            device: format!("device{id}"),
+            token: format!("token{id}"),
+            place: "Delft".into(),
+            until: Some(self.now() + left),
+            uses: 0,
+        }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.recorder.take().iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the RowKeys of a partition, the rows that are over included.
+    async fn rows(&self, partition_key: &str) -> Vec<String> {
+        let rows = self.client.dynamic("Sessions").query(Keys::partition(partition_key));
+        rows.collect().await.unwrap().iter().map(|row| row.row_key().to_owned()).collect()
+    }
+
+    async fn markers(&self) -> usize {
+        let all = self.client.dynamic("EntableExpiry").query(Filter::parse("Table ge ''").unwrap());
+        all.allow_scan().collect().await.unwrap().len()
+    }
+
+    /// Sweeps as a new worker does, which remembers no sweep.
+    async fn sweep(&self) -> u64 {
+        self.client.worker().with::<Session>().with::<Key>().drain().await.unwrap().expired
+    }
+}
+
+/// A clock that shows another time than the store's.
+#[derive(Debug)]
+struct Apart(Arc<SteppedClock>, i64);
+
+impl Clock for Apart {
+    fn now(&self) -> Ticks {
+        Ticks::new(self.0.now().get() + self.1).unwrap()
+    }
+}
+
+fn client_of(
+    backend: &FaultInjector,
+    clock: &Arc<SteppedClock>,
+    ahead: Duration,
+    behind: Duration,
+) -> Client {
+    let ticks = |time: Duration| i64::try_from(time.as_nanos() / 100).unwrap();
+    let clock = Apart(clock.clone(), ticks(ahead) - ticks(behind));
+    Client::builder().backend(backend.clone()).clock(Arc::new(clock)).seed(7).build().unwrap()
+}
+
+fn don() -> impl Path<Entity = Session, View = entable::entity::PrimaryRow> + Clone {
+    Session::primary().user("don")
+}
+
+#[tokio::test]
+async fn typed_reads_skip_what_is_over_and_others_see_it() {
+    let world = World::new().await;
+    let sessions = world.sessions();
+    sessions.insert(&world.session(1, HOUR)).await.unwrap();
+    sessions.insert(&world.session(2, 2 * HOUR)).await.unwrap();
+    sessions.insert(&Session { until: None, ..world.session(3, HOUR) }).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(HOUR);
+
+    let at = |id| Session::primary().user("don").id(id);
+    assert!(sessions.get(at(1)).await.unwrap().is_none());
+    assert!(sessions.get_as::<Uses>(at(1)).await.unwrap().is_none());
+    assert_eq!(sessions.get_as::<Uses>(at(2)).await.unwrap().unwrap().uses, 0);
+    assert!(sessions.get(Session::by_token().token("token1")).await.unwrap().is_none());
+    assert!(sessions.get(Session::by_token().token("token2")).await.unwrap().is_some());
+
+    let ids: Vec<u32> =
+        sessions.query(don()).collect().await.unwrap().iter().map(|one| one.id).collect();
+    assert_eq!(ids, [2, 3]);
+    assert_eq!(sessions.query(don()).select::<Uses>().collect().await.unwrap().len(), 2);
+    assert_eq!(sessions.query(don()).count().await.unwrap(), 2);
+    assert_eq!(sessions.query(don()).first().await.unwrap().unwrap().id, 2);
+    assert!(sessions.query(don()).exists().await.unwrap());
+    assert_eq!(sessions.query(Session::by_device().user("don")).count().await.unwrap(), 2);
+    let listed = sessions.query(Session::of_place().user("don").place("Delft"));
+    assert_eq!(listed.collect().await.unwrap().len(), 2);
+    assert_eq!(listed.count().await.unwrap(), 2);
+
+    let set = world.client.set::<Row>("Sessions");
+    assert_eq!(set.query(Keys::partition("don")).count().await.unwrap(), 2);
+    assert_eq!(set.query(Keys::partition("don")).collect().await.unwrap().len(), 2);
+    assert!(set.get(Keys::point("don", "s_000001")).await.unwrap().is_none());
+    assert!(set.get(Keys::point("don", "s_000002")).await.unwrap().is_some());
+
+    assert!(world.rows("don").await.contains(&"s_000001".to_owned()));
+    assert!(sessions.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn pages_end_where_the_rows_end() {
+    let world = World::new().await;
+    let keys = world.keys();
+    for id in 0..20 {
+        let left = if id < 15 { HOUR } else { 3 * HOUR };
+        keys.insert(&world.key(id, left)).await.unwrap();
+    }
+    world.clock.advance(HOUR);
+    let all = keys.query(Key::primary().user("don"));
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = all.clone().page_size(4).page(cursor).await.unwrap();
+        ids.extend(page.items.iter().map(|key| key.id));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(ids, [15, 16, 17, 18, 19]);
+    let taken: Vec<u32> =
+        all.clone().take(3).collect().await.unwrap().iter().map(|key| key.id).collect();
+    assert_eq!(taken, [15, 16, 17]);
+    world.recorder.clear();
+    assert_eq!(all.first().await.unwrap().unwrap().id, 15);
+    assert!(world.requests().len() <= 2, "the second page is not of one row again");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_hours_off_hides_and_deletes_nothing_alive() {
+    for (ahead, behind) in [(5 * HOUR, Duration::ZERO), (Duration::ZERO, 5 * HOUR)] {
+        let world = World::ahead_by(ahead, behind).await;
+        let keys = world.keys();
+        // Before any answer had a date.
+        let conflict = {
+            keys.insert(&world.key(1, HOUR)).await.unwrap();
+            let other = client_of(&world.fault, &world.clock, ahead, behind);
+            other.table::<Key>().insert(&world.key(1, HOUR)).await.unwrap_err()
+        };
+        assert!(conflict.is_conflict(), "{conflict}");
+        assert!(keys.get(Key::primary().user("don").id(1)).await.unwrap().is_some());
+        assert_eq!(world.sweep().await, 0);
+
+        world.clock.advance(HOUR);
+        assert!(keys.get(Key::primary().user("don").id(1)).await.unwrap().is_none());
+        world.clock.advance(HOUR + WAIT);
+        assert_eq!(world.sweep().await, 1);
+        assert_eq!(world.markers().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn writes_do_not_ask_the_time_and_renew() {
+    let world = World::new().await;
+    let keys = world.keys();
+    keys.insert(&world.key(1, HOUR)).await.unwrap();
+    keys.insert(&world.key(2, HOUR)).await.unwrap();
+    let mut one = keys.get(Key::primary().user("don").id(1)).await.unwrap().unwrap();
+    world.clock.advance(2 * HOUR);
+    one.until = world.now() + HOUR;
+    keys.replace(&one).await.unwrap();
+    let until = world.now() + HOUR;
+    keys.patch_at(Key::primary().user("don").id(2), Key::patch().until(until)).await.unwrap();
+    assert_eq!(keys.query(Key::primary().user("don")).count().await.unwrap(), 2);
+    // The markers of the first hour lead to rows that were renewed.
+    world.clock.advance(WAIT);
+    assert_eq!(world.sweep().await, 0);
+    assert_eq!(keys.query(Key::primary().user("don")).count().await.unwrap(), 2);
+    world.clock.advance(2 * HOUR);
+    assert_eq!(world.sweep().await, 2);
+    assert!(world.rows("don").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_insert_replaces_a_row_that_is_over_in_two_more_requests() {
+    let world = World::new().await;
+    let keys = world.keys();
+    let old = Key { note: Some("old".into()), ..world.key(1, HOUR) };
+    keys.insert(&old).await.unwrap();
+    assert!(keys.insert(&old).await.unwrap_err().is_conflict(), "a row that is alive stays");
+    world.clock.advance(HOUR);
+    // The hour's marker is there, so that what is counted is the insert alone.
+    keys.insert(&world.key(2, HOUR)).await.unwrap();
+    world.recorder.clear();
+    keys.insert(&world.key(1, HOUR)).await.unwrap();
+    let requests = world.requests();
+    assert_eq!(requests.len(), 3, "{requests:#?}");
+    let found = keys.get(Key::primary().user("don").id(1)).await.unwrap().unwrap();
+    assert_eq!(found.note, None, "nothing of the old row is kept");
+}
+
+#[tokio::test]
+async fn an_insert_in_a_transaction_replaces_a_row_that_is_over_with_its_copies() {
+    let world = World::new().await;
+    let sessions = world.sessions();
+    sessions.insert(&world.session(1, HOUR)).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(HOUR);
+    let renamed = Session { device: "new".into(), token: "new".into(), ..world.session(1, HOUR) };
+    let mut egt = sessions.transaction();
+    egt.insert(&world.session(2, HOUR)).unwrap().insert(&renamed).unwrap();
+    egt.commit().await.unwrap();
+    world.client.wait_for_copies().await;
+    let rows = world.rows("don").await;
+    assert!(!rows.contains(&"d_device1".to_owned()), "{rows:?}");
+    assert!(rows.contains(&"d_new".to_owned()), "{rows:?}");
+    assert!(sessions.get(Session::by_token().token("new")).await.unwrap().is_some());
+    assert_eq!(world.rows("t_token1").await, [""; 0]);
+    world.clock.advance(Duration::from_secs(400));
+    world.client.worker().drain().await.unwrap();
+    assert!(sessions.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn unique_values_of_what_is_over_come_free() {
+    let world = World::new().await;
+    let sessions = world.sessions();
+    sessions.insert(&world.session(1, HOUR)).await.unwrap();
+    world.client.wait_for_copies().await;
+    let local = Session { device: "device1".into(), ..world.session(2, 9 * HOUR) };
+    let remote =
+        Session { user: "ann".into(), token: "token1".into(), ..world.session(3, 9 * HOUR) };
+    for taken in [&local, &remote] {
+        assert!(sessions.insert(taken).await.unwrap_err().is_unique_violation());
+    }
+    world.clock.advance(HOUR);
+    sessions.insert(&remote).await.unwrap();
+    assert!(!world.rows("don").await.contains(&"s_000001".to_owned()), "its holder is deleted");
+    let holder = world.session(4, HOUR);
+    sessions.insert(&Session { device: "device4".into(), ..holder }).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(HOUR);
+    sessions.insert(&Session { device: "device4".into(), ..local }).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(Duration::from_secs(400));
+    world.client.worker().drain().await.unwrap();
+    assert!(sessions.check().await.unwrap().is_clean());
+    let found = sessions.get(Session::by_token().token("token1")).await.unwrap().unwrap();
+    assert_eq!(found.user, "ann");
+}
+
+#[tokio::test]
+async fn a_marker_is_written_once_for_each_hour_and_partition() {
+    let world = World::new().await;
+    let keys = world.keys();
+    keys.insert(&world.key(0, HOUR)).await.unwrap();
+    world.recorder.clear();
+    for id in 1..100 {
+        keys.insert(&world.key(id, HOUR)).await.unwrap();
+    }
+    assert_eq!(world.requests().len(), 99, "one request for each write");
+    keys.insert(&world.key(100, 2 * HOUR)).await.unwrap();
+    assert_eq!(world.requests().len(), 2, "another hour has another marker");
+    keys.insert(&Key { user: "ann".into(), ..world.key(0, HOUR) }).await.unwrap();
+    assert_eq!(world.requests().len(), 2, "another partition has another marker");
+    assert_eq!(world.markers().await, 3);
+}
+
+#[tokio::test]
+async fn markers_are_few_requests_for_a_write() {
+    let world = World::new().await;
+    let keys = world.keys();
+    // The first write makes the table of the markers.
+    keys.insert(&world.key(0, HOUR)).await.unwrap();
+    world.recorder.clear();
+    let writes = 300;
+    for id in 1..=writes {
+        world.clock.advance(Duration::from_secs(36));
+        keys.insert(&world.key(id, HOUR)).await.unwrap();
+    }
+    let more = world.requests().len() - writes as usize;
+    assert!(more * 100 <= 4 * writes as usize, "{more} requests more for {writes} writes");
+}
+
+#[tokio::test]
+async fn a_row_that_is_over_when_it_is_written_is_swept_too() {
+    let world = World::new().await;
+    let keys = world.keys();
+    keys.insert(&world.key(1, HOUR)).await.unwrap();
+    world.clock.advance(2 * HOUR + WAIT);
+    assert_eq!(world.sweep().await, 1);
+    // The writer remembers the marker of that hour, which is gone.
+    let late = Key { until: world.now() - 2 * HOUR, ..world.key(1, HOUR) };
+    keys.insert(&late).await.unwrap();
+    assert_eq!(world.markers().await, 1, "a marker of the present hour");
+    world.clock.advance(HOUR + WAIT);
+    assert_eq!(world.sweep().await, 1);
+    assert!(world.rows("don").await.is_empty());
+    assert_eq!(world.markers().await, 0);
+}
+
+#[tokio::test]
+async fn a_renewal_that_meets_the_sweep_wins() {
+    let world = World::new().await;
+    let keys = world.keys();
+    for id in 0..5 {
+        keys.insert(&world.key(id, HOUR)).await.unwrap();
+    }
+    world.clock.advance(2 * HOUR + WAIT);
+    let renewed = Key { until: world.now() + HOUR, ..world.key(3, HOUR) };
+    let worker = world.client.worker().with::<Key>();
+    let (swept, wrote) = tokio::join!(worker.drain(), keys.insert_or_replace(&renewed));
+    wrote.unwrap();
+    assert!(swept.unwrap().expired >= 4);
+    let left = keys.query(Key::primary().user("don")).collect().await.unwrap();
+    assert_eq!(left.iter().map(|key| key.id).collect::<Vec<_>>(), [3]);
+    assert_eq!(world.markers().await, 1);
+}
+
+#[tokio::test]
+async fn a_sweep_deletes_entities_with_their_copies_in_large_groups() {
+    let world = World::new().await;
+    let sessions = world.sessions();
+    for id in 0..60 {
+        sessions.insert(&world.session(id, HOUR)).await.unwrap();
+    }
+    sessions.insert(&world.session(60, 9 * HOUR)).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(2 * HOUR + WAIT);
+    assert_eq!(world.sweep().await, 60);
+    world.clock.advance(Duration::from_secs(400));
+    world.client.worker().drain().await.unwrap();
+    let rows = world.rows("don").await;
+    let left: Vec<_> = rows.iter().filter(|key| !key.starts_with("~e")).collect();
+    assert_eq!(left, ["d_device60", "place_Delft", "s_000060"]);
+    assert_eq!(world.rows("t_token7").await, [""; 0]);
+    assert!(sessions.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_know_the_type_leaves_it() {
+    let world = World::new().await;
+    world.keys().insert(&world.key(1, HOUR)).await.unwrap();
+    world.clock.advance(2 * HOUR + WAIT);
+    let other = client_of(&world.fault, &world.clock, Duration::ZERO, Duration::ZERO);
+    assert_eq!(other.worker().drain().await.unwrap().expired, 0);
+    assert_eq!(world.markers().await, 1);
+    assert_eq!(other.worker().with::<Key>().drain().await.unwrap().expired, 1);
+    assert_eq!(world.markers().await, 0);
+}
+
+#[tokio::test]
+async fn rows_without_markers_are_found_once_they_are_marked() {
+    let world = World::new().await;
+    let keys = world.keys();
+    let untyped = world.client.dynamic("Sessions");
+    for id in 1..=3 {
+        let row = DynamicEntity::new("don", format!("k_{id:06}")).with("EntityType", "Key");
+        let until = Value::DateTime(Ticks::try_from(world.now() + HOUR).unwrap());
+        untyped.insert(&row.with("Until", until)).await.unwrap();
+    }
+    world.clock.advance(2 * HOUR + WAIT);
+    assert_eq!(keys.query(Key::primary().user("don")).count().await.unwrap(), 0);
+    assert_eq!(world.sweep().await, 0, "no marker leads there");
+    assert_eq!(keys.mark_expiring().await.unwrap(), 3);
+    world.clock.advance(HOUR + WAIT);
+    assert_eq!(world.sweep().await, 3);
+    assert!(world.rows("don").await.is_empty());
+}
