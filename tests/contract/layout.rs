@@ -179,6 +179,13 @@ const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
         ("IbanBlind 8", "IbanBlind 9", Migration, "blind token", "table.reencrypt()"),
         (" blind IbanBlind 8", "", Nothing, "no blind token", "stored tokens stay"),
         ("EntityType\n", "EntityType\n  sealed\n", Migration, "now sealed", "table.reencrypt()"),
+        (
+            "EntityType\n",
+            "EntityType\n  expires Until\n",
+            Migration,
+            "rows now expire by `Until`",
+            "table.mark_expiring()",
+        ),
         // Series and pieces.
         ("24 to Hour23", "12 to Hour11", Version, "shortened from 24 to 12", "would be lost"),
         ("24 to Hour23", "36 to Hour35", Nothing, "lengthened", "deploy all readers"),

@@ -253,3 +253,54 @@ async fn c15_a_page_size_of_fifty_is_top_fifty() -> TestResult {
     })
     .await
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Seen{at:%Y%m}", partition_key = "{user}", row_key = "{at:desc}_{id:04}")]
+struct Seen {
+    user: String,
+    at: time::OffsetDateTime,
+    id: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Kept", partition_key = "{user}", row_key = "{id:04}", expires = until)]
+struct Kept {
+    user: String,
+    id: u16,
+    until: time::OffsetDateTime,
+}
+
+#[tokio::test]
+async fn c12_log_ins_older_than_sixty_days_go_by_a_count_of_days() -> TestResult {
+    let _alone = crate::p_mass_delete::ONE_AT_A_TIME.lock().await;
+    on_both(async |store| {
+        // An earlier run left its floor in a store that outlives the test.
+        store.client.delete_table_if_exists("EntableTables").await?;
+        let now = time::OffsetDateTime::now_utc();
+        let day = time::Duration::DAY;
+        let seen: Table<Seen> = store.client.table();
+        for (id, days) in [(1, 10), (2, 130)] {
+            seen.insert(&Seen { user: "don".into(), at: now - day * days, id }).await?;
+        }
+        assert_eq!(seen.retain(60).await?.dropped.len(), 1);
+        let window = Seen::primary().at_between(now - day * 200..now).user("don");
+        let left = seen.query(window).collect().await?;
+        assert_eq!(left.iter().map(|seen| seen.id).collect::<Vec<_>>(), [1]);
+
+        // Each with its own time: hidden at once, deleted by a worker.
+        let kept = store.table::<Kept>().await;
+        for (id, days) in [(1, 10), (2, 61)] {
+            let until = now - day * days + day * 60;
+            kept.insert(&Kept { user: "don".into(), id, until }).await?;
+        }
+        let left = kept.query(Kept::primary().user("don")).collect().await?;
+        assert_eq!(left.iter().map(|kept| kept.id).collect::<Vec<_>>(), [1]);
+        store.client.delete_table_if_exists(&format!("Seen{}", month(now - day * 10))).await?;
+        Ok(())
+    })
+    .await
+}
+
+fn month(at: time::OffsetDateTime) -> String {
+    format!("{:04}{:02}", at.year(), u8::from(at.month()))
+}

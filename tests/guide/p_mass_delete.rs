@@ -14,7 +14,7 @@ struct Attempt {
 }
 
 /// On the emulator, all tests share the tables and their floor.
-static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+pub(crate) static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 const NOON: OffsetDateTime = datetime!(2014-07-31 12:00 UTC);
 
