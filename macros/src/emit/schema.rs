@@ -88,10 +88,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }),
         })
     });
-    let expires = entity.expires.as_ref().and_then(|expires| {
-        let property = &entity.fields.get(expires.field)?.property;
-        Some(quote! { expires: _rt::Some(#property), })
-    });
+    let expires = expires(entity);
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -133,6 +130,12 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
     let markers = (1..=entity.part_count()).map(of_part);
     Some(quote! { parts: &[#(#markers),*], part_rows: _rt::Some(__PARTS), })
+}
+
+/// Returns the schema's property that says when an entity is over.
+fn expires(entity: &Entity) -> Option<TokenStream> {
+    let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
+    Some(quote! { expires: _rt::Some(#property), })
 }
 
 /// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.
