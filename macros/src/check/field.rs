@@ -15,6 +15,7 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
         let attr = &field.attr;
         let prefix = attr.flatten.get().is_some_and(Option::is_some);
         let pattern = attr.series.get().is_some_and(Option::is_some);
+        let settings = attr.encrypt.get().is_some_and(|read| read.pad > 0 || read.hide_none);
         let pairs = [
             (("flatten", attr.flatten.span()), ("json", attr.json.span())),
             (("extra", attr.extra.span()), ("json", attr.json.span())),
@@ -49,7 +50,10 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
             (("blob", attr.blob.span()), ("extra", attr.extra.span())),
             (("blob", attr.blob.span()), ("skip", attr.skip.span())),
             (("blob", attr.blob.span()), ("default", attr.default.span())),
-            (("blob", attr.blob.span()), ("encrypt", attr.encrypt.span())),
+            (
+                ("blob", attr.blob.span()),
+                ("encrypt(..)", attr.encrypt.span().filter(|_| settings)),
+            ),
             (("blob", attr.blob.span()), ("blind", attr.blind.span())),
             (
                 ("series(\"..\")", attr.series.span().filter(|_| pattern)),
@@ -83,8 +87,8 @@ fn conflict_message(a: &str, b: &str) -> String {
         }
         ("flatten(prefix = \"..\")", _) => "the prefix is the name",
         ("series(\"..\")", _) => "the pattern is the name",
-        ("blob", "encrypt") => {
-            "blobs are stored in plain text; encrypt the bytes before `Blob::new`, or write `split(n), encrypt` for values below 1 MiB"
+        ("blob", "encrypt(..)") => {
+            "the row shows the blob's length and whether there is one: write `encrypt` alone"
         }
         ("blob", "default") => "write an `Option` of `Blob` for one that may be absent",
         ("blob", "blind") => "no filter finds a blob",

@@ -70,7 +70,8 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Blob(names) => {
             let blob = item(ty, "BlobField", "blob");
-            quote! { _rt::store_blob(&mut *#out, &[#(#names),*], #blob(&self.#ident)); }
+            let names = blob_names(names);
+            quote! { _rt::store_blob(&mut *#out, &#names, #blob(&self.#ident)); }
         }
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
@@ -259,7 +260,8 @@ pub(super) fn finish(
         }
         Storage::Blob(names) => {
             let of_blob = item(&field.ty, "BlobField", "of_blob");
-            return quote! { _rt::finish_blob(#slot, &[#(#names),*], #of_blob) };
+            let names = blob_names(names);
+            return quote! { _rt::finish_blob(#slot, &#names, #of_blob) };
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -367,17 +369,31 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
 
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
 fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
-    let (ty, name) = (&field.ty, &field.name);
-    (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &[#(#names),*]) })
+    let (ty, name, names) = (&field.ty, &field.name, blob_names(names));
+    (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
+}
+
+/// Returns the value that names the properties of a field that is kept in a blob.
+pub(super) fn blob_names(names: &[String]) -> TokenStream {
+    let fields = ["name", "len", "hash", "content_type"];
+    let fields = fields.iter().zip(names).map(|(field, name)| {
+        let field = Ident::new(field, Span::call_site());
+        quote! { #field: #name }
+    });
+    let key = match names.get(4) {
+        Some(key) => quote! { _rt::Some(#key) },
+        None => quote! { _rt::None },
+    };
+    quote! { _rt::BlobNames { #(#fields,)* key: #key } }
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
 pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
     let pushed = fields.iter().filter_map(|field| {
-        let Storage::Blob(_) = &field.storage else { return None };
-        let (ident, name, property) = (&field.ident, &field.name, &field.property);
+        let Storage::Blob(names) = &field.storage else { return None };
+        let (ident, name, names) = (&field.ident, &field.name, blob_names(names));
         let blob = item(&field.ty, "BlobField", "blob");
-        Some(quote! { _rt::push_blob(#values, #name, #property, #blob(&self.#ident)); })
+        Some(quote! { _rt::push_blob(#values, #name, &#names, #blob(&self.#ident)); })
     });
     pushed.collect()
 }
@@ -414,6 +430,13 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
                 let edm = Ident::new(edm, Span::call_site());
                 quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
             });
+        // Only the key is encrypted in the row, and what it opens in the blob.
+        let key = names.get(4).map(|name| {
+            let column =
+                quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::Binary, #optional) };
+            with_seal(field, column)
+        });
+        let columns = columns.chain(key);
         return Some(quote! { #(#columns),* });
     }
     let column = match &field.storage {
@@ -582,11 +605,11 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (made_of(&field.ident), &field.name);
-    let doc = format!("Sets `{of}`.");
+    let (doc, names) = (format!("Sets `{of}`."), blob_names(names));
     quote! {
         #[doc = #doc]
         pub fn #ident(self, __value: _rt::Blob) -> Self {
-            Self(self.0.set_blob(#of, &[#(#names),*], __value))
+            Self(self.0.set_blob(#of, &#names, __value))
         }
     }
 }

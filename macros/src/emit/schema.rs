@@ -68,7 +68,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .fields
         .iter()
         .filter_map(|field| match &field.storage {
-            Storage::Blob(names) => Some(quote! { [#(#names),*] }),
+            Storage::Blob(names) => Some(field::blob_names(names)),
             _ => None,
         })
         .collect();

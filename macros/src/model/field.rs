@@ -12,8 +12,9 @@ use crate::{
 /// Suffix of the property that holds a value's blind token: `SalaryBlind` for `Salary`.
 const TOKEN_SUFFIX: &str = "Blind";
 
-/// Suffixes of the properties that a row holds of a blob: name, length, hash and content type.
-const BLOB_SUFFIXES: [&str; 4] = ["", "Length", "Hash", "Type"];
+/// Suffixes of the properties that a row holds of a blob: name, length, hash, content type, and the key of
+/// an encrypted one.
+const BLOB_SUFFIXES: [&str; 5] = ["", "Length", "Hash", "Type", "Key"];
 
 /// Says how a field is stored in a row.
 ///
@@ -29,7 +30,8 @@ pub(crate) enum Storage {
     Series(Vec<String>),
     /// As several pieces of one text, in properties of these names.
     Split(Vec<String>),
-    /// As a blob: the row holds its name, length, hash and content type in properties of these names.
+    /// As a blob: the row holds its name, length, hash and content type in properties of these names, and in
+    /// a fifth one the key of an encrypted blob.
     Blob(Vec<String>),
     /// As several properties, whose names begin with this prefix.
     Flattened(String),
@@ -275,7 +277,9 @@ fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
     } else if let Some(pieces) = attr.split.get() {
         Storage::Split(series::piece_names(property, *pieces))
     } else if attr.blob.is_set() {
-        Storage::Blob(BLOB_SUFFIXES.map(|suffix| format!("{property}{suffix}")).to_vec())
+        let count = BLOB_SUFFIXES.len() - usize::from(!attr.encrypt.is_set());
+        let suffixes = BLOB_SUFFIXES.iter().take(count);
+        Storage::Blob(suffixes.map(|suffix| format!("{property}{suffix}")).collect())
     } else if attr.json.is_set() {
         Storage::Json
     } else {

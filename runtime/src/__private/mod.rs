@@ -45,7 +45,7 @@ pub use crate::{
         PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
         PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
-        blob::{Blob, BlobField, BlobValue, push_blob},
+        blob::{Blob, BlobField, BlobNames, BlobValue, push_blob},
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
         dated::DatedTables,

@@ -22,8 +22,8 @@ const PARTS_IN_FLIGHT: usize = 3;
 /// names of rows' blobs have five segments.
 const TIME_PROBE: &str = "entable-sweep-time";
 
-/// What was uploaded.
-#[derive(Debug, Clone, Copy)]
+/// Length and SHA-256 hash of bytes that were uploaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Uploaded {
     pub(crate) len: u64,
     pub(crate) hash: [u8; 32],
@@ -160,6 +160,11 @@ impl Blobs {
     /// Reads a range of a blob's bytes; `None` if the blob does not exist.
     pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
         found(self.store.get_range(&path(name)?, range).await)
+    }
+
+    /// Returns a blob's number of bytes; `None` if it does not exist.
+    pub(crate) async fn len(&self, name: &str) -> Result<Option<u64>> {
+        Ok(found(self.store.head(&path(name)?).await)?.map(|meta| meta.size))
     }
 
     /// Reads a blob piece by piece; `None` if it does not exist.

@@ -12,6 +12,7 @@ pub(crate) mod blobs;
 pub(crate) mod archive;
 pub(crate) mod log;
 pub(crate) mod content;
+pub(crate) mod sealed;
 
 pub(crate) use self::{
     blobs::{BlobStore, Blobs},

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::BlobKey;
 use crate::{
     batch::Deadline,
     edm::{InvalidValue, ValueRef},
@@ -37,6 +38,8 @@ pub struct Blob {
     len: u64,
     hash: [u8; 32],
     content_type: String,
+    /// The key of the stored bytes, if these are encrypted.
+    key: Option<BlobKey>,
 }
 
 #[derive(Clone)]
@@ -86,19 +89,30 @@ impl Blob {
             hash: Sha256::digest(&bytes).into(),
             content_type: String::new(),
             content: Content::Bytes(bytes),
+            key: None,
         }
     }
 
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn uploaded(upload: Upload, len: u64, hash: [u8; 32]) -> Self {
+    pub(crate) fn uploaded(
+        upload: Upload,
+        len: u64,
+        hash: [u8; 32],
+        key: Option<BlobKey>,
+    ) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
-        Self { content, len, hash, content_type: String::new() }
+        Self { content, len, hash, content_type: String::new(), key }
     }
 
     /// Creates the value that a row holds.
     pub(super) fn stored(name: &str, len: u64, hash: [u8; 32], content_type: &str) -> Self {
         let (content, content_type) = (Content::Stored(name.into()), content_type.to_owned());
-        Self { content, len, hash, content_type }
+        Self { content, len, hash, content_type, key: None }
+    }
+
+    /// Adds the key of the stored bytes.
+    pub(super) fn with_key(self, key: Option<BlobKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Sets the content type, such as `image/jpeg`. The row stores it.
@@ -132,7 +146,8 @@ impl Blob {
         self.len == 0
     }
 
-    /// Returns the SHA-256 hash of the bytes.
+    /// Returns the SHA-256 hash of the bytes, as the store has them: those of an encrypted blob are
+    /// encrypted once it is uploaded.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
@@ -155,9 +170,21 @@ impl Blob {
         }
     }
 
+    /// Returns the key of the stored bytes, if these are encrypted.
+    pub(crate) fn key(&self) -> Option<&BlobKey> {
+        self.key.as_ref()
+    }
+
     /// Returns the value as it is once its row points to the blob `name`.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn stored_as(&self, name: &str) -> Self {
         Self { content: Content::Stored(name.into()), ..self.clone() }
+    }
+
+    /// Returns the value as it is once its bytes are stored encrypted: `hash` is that of the stored bytes.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
+    pub(crate) fn sealed_with(&self, key: BlobKey, hash: [u8; 32]) -> Self {
+        Self { key: Some(key), hash, ..self.clone() }
     }
 }
 
@@ -228,16 +255,35 @@ impl BlobField for Option<Blob> {
     }
 }
 
-/// The names of the properties that a row holds of a blob: name, length, hash and content type.
-pub type BlobNames = [&'static str; 4];
+/// The names of the properties that a row holds of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobNames {
+    /// Of the blob's name.
+    pub name: &'static str,
+    /// Of its length.
+    pub len: &'static str,
+    /// Of the hash of the stored bytes.
+    pub hash: &'static str,
+    /// Of its content type.
+    pub content_type: &'static str,
+    /// Of the key of its content, if the field is encrypted.
+    pub key: Option<&'static str>,
+}
+
+impl BlobNames {
+    /// Returns all names.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [self.name, self.len, self.hash, self.content_type].into_iter().chain(self.key)
+    }
+}
 
 /// A value of a field with `#[table(blob)]`, as an entity that is being written holds it.
 #[derive(Debug, Clone)]
 pub struct BlobValue {
     /// The name of the field.
     pub(crate) field: &'static str,
-    /// The property that holds the blob's name.
-    pub(crate) property: &'static str,
+    /// The properties that hold it.
+    pub(crate) names: &'static BlobNames,
     pub(crate) blob: Blob,
 }
 
@@ -246,10 +292,10 @@ pub struct BlobValue {
 pub fn push_blob(
     values: &mut Vec<BlobValue>,
     field: &'static str,
-    property: &'static str,
+    names: &'static BlobNames,
     value: Option<&Blob>,
 ) {
-    values.extend(value.cloned().map(|blob| BlobValue { field, property, blob }));
+    values.extend(value.cloned().map(|blob| BlobValue { field, names, blob }));
 }
 
 /// Returns whether a property of a stored row names the blob.

@@ -3,11 +3,11 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Blob, BlobField, BlobNames, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
+    Blob, BlobField, BlobKey, BlobNames, BlobValue, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
     ReadColumn,
 };
 use crate::{
-    edm::{EdmType, InvalidValue, ValueRef},
+    edm::{EdmType, InvalidValue, Value, ValueRef},
     error::Result,
     filter::Filter,
     key::Family,
@@ -43,8 +43,13 @@ impl<E, F> BlobColumn<E, F> {
     /// Returns the property that holds the blob's name.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload's errors"))]
     pub(crate) const fn property(&self) -> &'static str {
-        let [property, ..] = *self.names;
-        property
+        self.names.name
+    }
+
+    /// Returns whether the blobs of the field are encrypted.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "asked by an upload"))]
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.names.key.is_some()
     }
 }
 
@@ -72,44 +77,66 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     type Field = F;
 
     fn select(&self, _: &Family, names: &mut Vec<String>) {
-        names.extend(self.names.map(str::to_owned));
+        names.extend(self.names.all().map(str::to_owned));
     }
 
     fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
-        let [name, len, hash, content_type] = self.names;
-        let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?];
+        let BlobNames { name, len, hash, content_type, key } = *self.names;
+        let key = key.map(|key| row.get(key)).transpose()?.flatten();
+        let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?, key];
         finish_blob(found, self.names, F::of_blob)
     }
 }
 
-/// Writes what a row holds of a blob. The name is empty until the blob is uploaded. An absent value
-/// writes nothing.
+/// Writes what a row holds of a blob. The name is empty until the blob is uploaded, and the key of one
+/// that is to be encrypted is missing. An absent value writes nothing.
 #[doc(hidden)]
 pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option<&Blob>) {
     let Some(blob) = value else { return };
-    let [name, len, hash, content_type] = names;
-    out.put_value(name, ValueRef::String(blob.name().unwrap_or_default()));
-    out.put_value(len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
-    out.put_value(hash, ValueRef::Binary(blob.hash()));
+    out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
+    out.put_value(names.len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
+    out.put_value(names.hash, ValueRef::Binary(blob.hash()));
     // Written empty where it is unknown: a merge then leaves no content type of an older blob.
-    out.put_value(content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
+    out.put_value(names.content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
+    if let (Some(name), Some(key)) = (names.key, blob.key()) {
+        out.put_value(name, ValueRef::Binary(&key.to_stored()));
+    }
 }
 
-/// Reads what a row holds of a blob.
+/// Copies a row with what it holds of stored blobs: name, hash and key. A row that does not hold a blob's
+/// name stays without them.
+pub(crate) fn with_stored_blobs(row: &Row, stored: &[BlobValue]) -> Result<Row> {
+    let mut values = Vec::new();
+    for BlobValue { names, blob, .. } in stored {
+        if row.get(names.name)?.is_none() {
+            continue;
+        }
+        values.push((names.name, Value::from(blob.name().unwrap_or_default())));
+        values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
+        if let (Some(name), Some(key)) = (names.key, blob.key()) {
+            values.push((name, Value::Binary(key.to_stored().into())));
+        }
+    }
+    row.with_values(&values)
+}
+
+/// Reads what a row holds of a blob: name, length, hash, content type, and key of an encrypted one.
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the property that is missing or does not fit.
 #[doc(hidden)]
-pub fn finish_blob<F>(
-    found: [Option<ValueRef<'_>>; 4],
+pub fn finish_blob<F, const N: usize>(
+    found: [Option<ValueRef<'_>>; N],
     names: &BlobNames,
     of_blob: fn(Option<Blob>) -> Result<F, InvalidValue>,
 ) -> Result<F> {
-    let [name, len, hash, content_type] = names;
-    let [found_name, found_len, found_hash, found_type] = found;
+    let mut found = found.into_iter();
+    let mut next = || found.next().flatten();
+    let (found_name, found_len, found_hash, found_type, found_key) =
+        (next(), next(), next(), next(), next());
     let Some(found_name) = found_name else {
-        return of_blob(None).map_err(|invalid| invalid.into_read_error(name));
+        return of_blob(None).map_err(|invalid| invalid.into_read_error(names.name));
     };
     let wrong = |property: &str, expected, found: Option<ValueRef<'_>>| {
         let invalid = match found {
@@ -119,25 +146,35 @@ pub fn finish_blob<F>(
         invalid.into_read_error(property)
     };
     let ValueRef::String(blob_name) = found_name else {
-        return Err(wrong(name, EdmType::String, Some(found_name)));
+        return Err(wrong(names.name, EdmType::String, Some(found_name)));
     };
     let bytes = match found_len {
         Some(ValueRef::Int64(bytes)) => u64::try_from(bytes).map_err(|_| {
-            InvalidValue::new("expected a length, found a negative number").into_read_error(len)
+            InvalidValue::new("expected a length, found a negative number")
+                .into_read_error(names.len)
         })?,
-        other => return Err(wrong(len, EdmType::Int64, other)),
+        other => return Err(wrong(names.len, EdmType::Int64, other)),
     };
     let digest = match found_hash {
         Some(ValueRef::Binary(digest)) => <[u8; 32]>::try_from(digest).map_err(|_| {
-            InvalidValue::new("expected a SHA-256 hash of 32 bytes").into_read_error(hash)
+            InvalidValue::new("expected a SHA-256 hash of 32 bytes").into_read_error(names.hash)
         })?,
-        other => return Err(wrong(hash, EdmType::Binary, other)),
+        other => return Err(wrong(names.hash, EdmType::Binary, other)),
     };
     let media_type = match found_type {
         None => "",
         Some(ValueRef::String(media_type)) => media_type,
-        other => return Err(wrong(content_type, EdmType::String, other)),
+        other => return Err(wrong(names.content_type, EdmType::String, other)),
     };
-    let blob = Blob::stored(blob_name, bytes, digest, media_type);
-    of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(name))
+    // The row was opened, so that a blob without a key is one that the client's policy lets through.
+    let key = match (names.key, found_key) {
+        (None, _) | (_, None) => None,
+        (Some(name), Some(ValueRef::Binary(key))) => {
+            let key = BlobKey::from_stored(key);
+            Some(key.map_err(|invalid| invalid.into_read_error(name))?)
+        }
+        (Some(name), other) => return Err(wrong(name, EdmType::Binary, other)),
+    };
+    let blob = Blob::stored(blob_name, bytes, digest, media_type).with_key(key);
+    of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(names.name))
 }

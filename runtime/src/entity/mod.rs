@@ -17,6 +17,7 @@ pub(crate) mod properties;
 pub(crate) mod column;
 pub(crate) mod series;
 pub(crate) mod blob_name;
+pub(crate) mod blob_key;
 pub(crate) mod blob;
 pub(crate) mod blob_column;
 mod patch;
@@ -35,6 +36,9 @@ pub(crate) mod home;
 mod related;
 
 pub(crate) use blob::points_to;
+#[cfg(feature = "blob")]
+pub(crate) use blob_key::BlobCipher;
+pub(crate) use blob_key::BlobKey;
 pub use blob::{Blob, BlobField, BlobNames, BlobValue};
 pub use blob_column::BlobColumn;
 pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};

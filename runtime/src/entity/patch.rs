@@ -126,21 +126,20 @@ impl<E> Patch<E> {
     #[doc(hidden)]
     #[must_use]
     pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
-        let [property, ..] = *names;
-        self.removed.retain(|removed| !names.contains(removed));
+        self.removed.retain(|removed| names.all().all(|name| name != *removed));
         self = self.set_nested("", |out| {
             store_blob(out, names, Some(&value));
             Ok(())
         });
-        self.blobs.retain(|known| known.property != property);
-        self.blobs.push(BlobValue { field, property, blob: value });
+        self.blobs.retain(|known| known.names != names);
+        self.blobs.push(BlobValue { field, names, blob: value });
         self
     }
 
     /// Removes a property.
     #[must_use]
     pub fn remove(mut self, name: &'static str) -> Self {
-        self.blobs.retain(|known| known.property != name);
+        self.blobs.retain(|known| known.names.name != name);
         self.set.remove(name);
         if !self.removed.contains(&name) {
             self.removed.push(name);

@@ -1,6 +1,6 @@
 //! Defines the set of rows that one entity is stored as.
 
-use super::BlobValue;
+use super::{BlobValue, blob_column::with_stored_blobs};
 use crate::{error::Result, key::Family, row::Row};
 
 /// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.
@@ -47,24 +47,18 @@ impl EntityRows {
 
     /// Puts the values of `newer` in place of those of the same fields, and adds the others.
     pub(crate) fn with_newer_blobs(mut self, newer: &[BlobValue]) -> Self {
-        self.blobs.retain(|value| newer.iter().all(|newer| newer.property != value.property));
+        self.blobs.retain(|value| newer.iter().all(|newer| newer.names != value.names));
         self.blobs.extend_from_slice(newer);
         self
     }
 
-    /// Sets the names of blobs, as `(property, name)`, in every row that has the property.
-    pub(crate) fn with_blob_names(mut self, names: &[(&str, String)]) -> Result<Self> {
-        self.primary = self.primary.with_texts(names)?;
+    /// Sets name, hash and key of stored blobs in every row that points to them.
+    pub(crate) fn with_stored_blobs(mut self, stored: &[BlobValue]) -> Result<Self> {
+        self.primary = with_stored_blobs(&self.primary, stored)?;
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
-            copy.row = copy.row.with_texts(names)?;
+            copy.row = with_stored_blobs(&copy.row, stored)?;
         }
-        for value in &mut self.blobs {
-            if let Some((_, name)) = names.iter().find(|(property, _)| *property == value.property)
-            {
-                value.blob = value.blob.stored_as(name);
-            }
-        }
-        Ok(self)
+        Ok(self.with_newer_blobs(stored))
     }
 }
 

@@ -451,7 +451,7 @@ impl Schema {
             let mut parts = family.partition.parts().chain(family.row.parts());
             held || parts.any(|part| part.field == property)
         };
-        let is_of_blob = self.blobs.iter().flatten().any(|name| *name == property);
+        let is_of_blob = self.blobs.iter().flat_map(BlobNames::all).any(|name| name == property);
         is_of_blob
             || self.conditional
             || self.families.iter().any(|family| family.index > 0 && depends(family))

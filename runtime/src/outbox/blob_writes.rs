@@ -8,12 +8,18 @@ use std::{
 
 use super::state::Outbox;
 #[cfg(feature = "blob")]
+use crate::blob::{
+    content::Uploaded,
+    sealed::{seal_bytes, seal_stream},
+};
+#[cfg(feature = "blob")]
 use crate::entity::blob_name::owner_of_blob;
 use crate::{
     address::RowAt,
     batch::Deadline,
     entity::{
-        BlobValue, EntityRows,
+        Blob, BlobKey, BlobValue, EntityRows,
+        blob_column::with_stored_blobs,
         blob_name::{blob_name, is_blob_of},
     },
     error::{Error, ErrorKind, Result},
@@ -37,20 +43,21 @@ pub(crate) struct BlobWrites(Mutex<Vec<BlobWrite>>);
 struct BlobWrite {
     /// The position of the change in its commit.
     verb: usize,
-    property: &'static str,
-    name: String,
+    /// The value as the row holds it.
+    stored: BlobValue,
     deadline: Deadline,
 }
 
 impl BlobWrites {
     /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies other blobs
-    /// to which the entity's row does not point yet. Returns the effects with the names of these
-    /// blobs in their rows.
+    /// to which the entity's row does not point yet. Encrypts what its field encrypts. Returns the effects
+    /// with the names and keys of these blobs in their rows.
     ///
     /// # Errors
     ///
     /// `is_stale` for a blob that is gone and for an upload that is too old; `is_too_large` if the
-    /// entity's keys do not fit into a name; `is_unsupported` for a client without a store for blobs.
+    /// entity's keys do not fit into a name; `is_unsupported` for a client without a store for blobs;
+    /// `is_invalid` for an encrypted blob in a field that is not encrypted.
     pub(crate) async fn store_blobs(
         &self,
         outbox: &Outbox,
@@ -59,13 +66,13 @@ impl BlobWrites {
     ) -> Result<Vec<Arc<Effect>>> {
         let mut placed = Vec::with_capacity(effects.len());
         for (verb, effect) in effects.into_iter().enumerate() {
-            let names = self
-                .names(outbox, table, verb, &effect)
+            let stored = self
+                .stored(outbox, table, verb, &effect)
                 .await
                 .map_err(|error| error.in_table(table).at_operation(verb))?;
-            placed.push(match names.is_empty() {
+            placed.push(match stored.is_empty() {
                 true => effect,
-                false => Arc::new(with_names(&effect, &names)?),
+                false => Arc::new(with_stored(&effect, &stored)?),
             });
         }
         Ok(placed)
@@ -84,25 +91,28 @@ impl BlobWrites {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the names that the rows of one effect get, by property.
-    async fn names(
+    /// Returns the values that the rows of one effect get.
+    async fn stored(
         &self,
         outbox: &Outbox,
         table: &str,
         verb: usize,
         effect: &Effect,
-    ) -> Result<Vec<(&'static str, String)>> {
+    ) -> Result<Vec<BlobValue>> {
         let Some(new) = &effect.new else { return Ok(Vec::new()) };
         let (partition_key, row_key) = new.primary.keys();
         let owner = RowAt { table, partition_key, row_key };
         // A row that moves to another key gets blobs of its own: names tell whose a blob is.
         let same_row = |old: &&EntityRows| old.primary.keys() == new.primary.keys();
         let old = effect.old.as_ref().filter(same_row).map(|old| &*old.blobs).unwrap_or_default();
-        let mut names = Vec::new();
+        let mut stored = Vec::new();
         for value in &new.blobs {
+            let place = |error: Error| error.at_row(owner).in_property(value.names.name);
+            check_encryption(value).map_err(place)?;
             let name = value.blob.name();
             // The transaction holds only if the row still points there.
-            if name.is_some() && old.iter().any(|old| old.blob.name() == name) {
+            let is_kept = name.is_some() && old.iter().any(|old| old.blob.name() == name);
+            if is_kept && !is_to_be_encrypted(effect, value).map_err(place)? {
                 continue;
             }
             // A transaction that lost a race comes here again: its bytes are uploaded once.
@@ -110,38 +120,59 @@ impl BlobWrites {
             let write = match before {
                 Some(write) => write,
                 None => {
-                    let write = write(outbox, owner, verb, value)
-                        .await
-                        .map_err(|error| error.at_row(owner).in_property(value.property))?;
+                    let write = write(outbox, owner, verb, value).await.map_err(place)?;
                     self.keep(write.clone());
                     write
                 }
             };
-            names.push((value.property, write.name));
+            stored.push(write.stored);
         }
-        Ok(names)
+        Ok(stored)
     }
 
     /// Returns the upload of an earlier attempt, unless it is too old.
     fn find(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
         let writes = self.lock();
-        let is_it = |write: &&BlobWrite| write.verb == verb && write.property == value.property;
+        let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;
         writes.iter().find(is_it).filter(|write| !write.deadline.is_over()).cloned()
     }
 
     fn keep(&self, write: BlobWrite) {
         let mut writes = self.lock();
-        writes.retain(|other| (other.verb, other.property) != (write.verb, write.property));
+        writes.retain(|other| (other.verb, other.stored.names) != (write.verb, write.stored.names));
         writes.push(write);
     }
 }
 
-/// Returns the effect with the names in all rows.
-fn with_names(effect: &Effect, names: &[(&'static str, String)]) -> Result<Effect> {
-    let texts: Vec<(&str, String)> = names.to_vec();
+/// Refuses an encrypted blob in a field that is not encrypted: its row would hold no key.
+fn check_encryption(value: &BlobValue) -> Result<()> {
+    if value.names.key.is_some() || value.blob.key().is_none() {
+        return Ok(());
+    }
+    let message = "the blob is encrypted and the field is not: read its bytes and write a `Blob::new` of them";
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// Returns whether the effect writes a blob that is stored plain into an encrypted field. Clients read such
+/// a blob only while they allow plain values.
+// A write of other properties leaves the blob alone, since its row keeps no key then.
+fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
+    if value.names.key.is_none() || value.blob.key().is_some() {
+        return Ok(false);
+    }
+    for operation in &effect.primary {
+        if operation.row().get(value.names.name)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the effect with the stored blobs in all rows.
+fn with_stored(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
     let primary = effect.primary.iter().map(|operation| {
         let row = operation.row();
-        let named = row.with_texts(&texts)?;
+        let named = with_stored_blobs(row, stored)?;
         Ok(operation.with_row(match row.etag() {
             Some(etag) => named.with_etag(etag),
             None => named,
@@ -150,8 +181,8 @@ fn with_names(effect: &Effect, names: &[(&'static str, String)]) -> Result<Effec
     Ok(Effect {
         primary: primary.collect::<Result<_>>()?,
         old: effect.old.clone(),
-        new: effect.new.clone().map(|new| new.with_blob_names(&texts)).transpose()?,
-        row: effect.row.as_ref().map(|row| row.with_texts(&texts)).transpose()?,
+        new: effect.new.clone().map(|new| new.with_stored_blobs(stored)).transpose()?,
+        row: effect.row.as_ref().map(|row| with_stored_blobs(row, stored)).transpose()?,
         schema: effect.schema,
     })
 }
@@ -165,7 +196,16 @@ async fn write(
     value: &BlobValue,
 ) -> Result<BlobWrite> {
     need_blobs(outbox)?;
-    let BlobValue { field, property, ref blob } = *value;
+    let BlobValue { field, names, ref blob } = *value;
+    let seals = names.key.is_some() && blob.key().is_none();
+    if names.key.is_some() {
+        // Checked before the upload, which would be in vain.
+        outbox.store.sealing.need_keys()?;
+    }
+    let written = |blob, deadline| {
+        let stored = BlobValue { field, names, blob };
+        Ok(BlobWrite { verb, stored, deadline })
+    };
     if let Some(upload) = blob.upload() {
         if upload.deadline().is_over() {
             let message =
@@ -173,50 +213,74 @@ async fn write(
             return Err(Error::new(ErrorKind::Stale, message));
         }
         let name = blob.name().unwrap_or_default().to_owned();
-        if is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
-            return Ok(BlobWrite { verb, property, name, deadline: upload.deadline().clone() });
+        if !seals && is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
+            return written(blob.stored_as(&name), upload.deadline().clone());
         }
     }
+    let key = if seals { Some(BlobKey::generate()?) } else { None };
     for _ in 0..NAMES {
         let name = blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.id())?;
         // Counted from before the upload, since the store dates it at some moment after this one.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
-        if put(outbox, &name, value).await? {
-            return Ok(BlobWrite { verb, property, name, deadline });
+        if let Some(stored) = put(outbox, &name, blob, key.as_ref()).await? {
+            return written(stored, deadline);
         }
     }
     Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
 }
 
-/// Writes the blob `name`; `false` if there is one already.
+/// Writes the blob `name`, encrypted if there is a key, and returns the value as a row holds it; `None` if
+/// there is a blob of that name already.
 #[cfg(feature = "blob")]
-async fn put(outbox: &Outbox, name: &str, value: &BlobValue) -> Result<bool> {
+async fn put(
+    outbox: &Outbox,
+    name: &str,
+    blob: &Blob,
+    key: Option<&BlobKey>,
+) -> Result<Option<Blob>> {
     let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
-    if let Some(bytes) = value.blob.bytes() {
-        return blobs.put_new(name, bytes.clone().into()).await;
+    let stored = blob.stored_as(name);
+    if let Some(bytes) = blob.bytes() {
+        let (payload, stored) = match key {
+            None => (bytes.clone().into(), stored),
+            Some(key) => {
+                let (payload, hash) = seal_bytes(key, bytes);
+                (payload, stored.sealed_with(key.clone(), hash))
+            }
+        };
+        return Ok(blobs.put_new(name, payload).await?.then_some(stored));
     }
-    let source = value.blob.name().unwrap_or_default();
+    let source = blob.name().unwrap_or_default();
     if owner_of_blob(source).is_none() {
         let message = format!("`{}` is not the name of a row's blob", source.escape_debug());
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    match blobs.copy_new(source, name).await {
-        Ok(true) => Ok(true),
-        Ok(false) => {
-            let message = format!(
-                "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
-                source.escape_debug()
-            );
-            Err(Error::new(ErrorKind::Stale, message))
-        }
-        Err(error) if error.is_conflict() => Ok(false),
-        Err(error) => Err(error),
-    }
+    let Some(key) = key else {
+        return match blobs.copy_new(source, name).await {
+            Ok(true) => Ok(Some(stored)),
+            Ok(false) => Err(outlived(source)),
+            Err(error) if error.is_conflict() => Ok(None),
+            Err(error) => Err(error),
+        };
+    };
+    let Some(bytes) = blobs.stream(source).await? else { return Err(outlived(source)) };
+    let expected = Uploaded { len: blob.len(), hash: *blob.hash() };
+    let uploaded = blobs.put_stream(name, seal_stream(key, bytes, Some(expected))).await?;
+    Ok(uploaded.map(|uploaded| stored.sealed_with(key.clone(), uploaded.hash)))
+}
+
+#[cfg(feature = "blob")]
+fn outlived(source: &str) -> Error {
+    let message = format!(
+        "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
+        source.escape_debug()
+    );
+    Error::new(ErrorKind::Stale, message)
 }
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-async fn put(_: &Outbox, _: &str, _: &BlobValue) -> Result<bool> {
+async fn put(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Option<Blob>> {
     Err(without_blobs())
 }
 

@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 use super::{ETag, OPERATION_ID, PropertyReader, RowBuilder, read::RawProperty};
 use crate::{
-    edm::{Bag, Ticks, ValueRef},
+    edm::{Bag, Ticks, Value, ValueRef},
     error::{Error, ErrorKind, Result},
     key::sort_key_of_bytes,
     limits,
@@ -203,16 +203,23 @@ impl Row {
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
-    /// Copies the row with other texts, as `(property, text)`, in those of the properties that it has.
+    /// Copies the row with these values in place of its own. A value whose property the row does not have
+    /// is added.
+    ///
     /// The copy has neither Timestamp nor ETag.
-    pub(crate) fn with_texts(&self, texts: &[(&str, String)]) -> Result<Self> {
+    pub(crate) fn with_values(&self, values: &[(&str, Value)]) -> Result<Self> {
         let (partition_key, row_key) = self.keys();
         let mut row = RowBuilder::new(partition_key, row_key);
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
             let name = property_name_text(name)?;
-            let text = texts.iter().find(|(property, _)| *property == name);
-            row.put(name, text.map_or(value, |(_, text)| ValueRef::String(text)));
+            let new = values.iter().find(|(property, _)| *property == name);
+            row.put(name, new.map_or(value, |(_, new)| new.as_ref()));
+        }
+        for (name, value) in values {
+            if self.get(name)?.is_none() {
+                row.put(name, value.as_ref());
+            }
         }
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }

@@ -24,6 +24,7 @@ mod binding;
 mod canonical;
 mod index_key;
 mod data_key;
+mod content;
 mod entity_seal;
 mod work_code;
 mod provider;
@@ -40,6 +41,7 @@ mod tests;
 
 pub use binding::ValueBinding;
 pub use cache::CachedKeys;
+pub(crate) use content::{ContentCipher, ContentKey};
 pub use data_key::{DataKey, sealed_len};
 pub use entity_seal::{properties_of, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};

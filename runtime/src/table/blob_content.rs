@@ -12,9 +12,13 @@ use crate::{
     address::{RowAddress, RowAt},
     backend::BoxFuture,
     batch::Deadline,
-    blob::{Blobs, content::ListedBlob},
+    blob::{
+        Blobs,
+        content::{ListedBlob, Uploaded},
+        sealed::{ChunkRange, content_len, open_bytes, open_stream, seal_stream, sealed_len},
+    },
     entity::{
-        Blob, BlobColumn, BlobField, TableEntity,
+        Blob, BlobColumn, BlobField, BlobKey, TableEntity,
         blob::Upload,
         blob_name::{blob_name, is_blob_of, owner_of_blob, table_prefix},
         points_to,
@@ -122,12 +126,18 @@ impl<E: TableEntity> Table<E> {
             let message = format!("the stream of the blob's bytes failed: {error}");
             Error::new(ErrorKind::Rejected, message).with_source(error)
         });
-        let uploaded = blobs.put_stream(&name, bytes).await.map_err(|error| error.at_row(owner))?;
-        let Some(uploaded) = uploaded else {
+        let place = |error: Error| error.at_row(owner).in_property(field.property());
+        let key = if field.is_encrypted() { Some(new_key(store).map_err(place)?) } else { None };
+        let uploaded = match &key {
+            Some(key) => blobs.put_stream(&name, seal_stream(key, bytes, None)).await,
+            None => blobs.put_stream(&name, bytes).await,
+        };
+        let Some(Uploaded { len, hash }) = uploaded.map_err(|error| error.at_row(owner))? else {
             let message = "the name that was made for the blob is taken, upload again";
             return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
         };
-        Ok(Blob::uploaded(Upload::new(&name, deadline), uploaded.len, uploaded.hash))
+        let len = if key.is_some() { content_len(len) } else { len };
+        Ok(Blob::uploaded(Upload::new(&name, deadline), len, hash, key))
     }
 
     /// Removes the table's blobs that no row points to: those of writes that failed after their upload,
@@ -163,6 +173,13 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
+/// Makes the key of a blob that is to be encrypted. Fails for a client that was given no keys: the row
+/// could not hold it.
+fn new_key(store: &Store) -> Result<BlobKey> {
+    store.sealing.need_keys()?;
+    BlobKey::generate()
+}
+
 fn blobs_of(store: &Store) -> Result<&Blobs> {
     store.blobs.as_ref().ok_or_else(without_blobs)
 }
@@ -176,7 +193,8 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// Reads all bytes, and verifies their length and hash.
+    /// Reads all bytes, and verifies their length and hash. Those of an encrypted blob are decrypted, which
+    /// verifies them.
     ///
     /// # Errors
     ///
@@ -190,17 +208,22 @@ impl BlobReader {
         let Some(bytes) = blobs_of(&self.store)?.bytes(name).await? else {
             return Err(self.missing(name).await);
         };
+        if let Some(key) = self.blob.key() {
+            return open_bytes(key, self.blob.len(), &bytes).map_err(|error| self.opened(error));
+        }
         let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.verify(name, len, Sha256::digest(&bytes).into())?;
+        self.verify(len, Sha256::digest(&bytes).into())?;
         Ok(bytes)
     }
 
     /// Reads a range of the bytes, without a check of their hash. A range that ends after the blob is cut.
+    /// Of an encrypted blob it reads the chunks of 64 KiB that hold the range, and verifies each.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for an empty range and for one that begins after the blob; `is_stale` and
-    /// `is_not_found` as [`bytes`](Self::bytes).
+    /// `is_invalid` for an empty range and for one that begins after the blob; `is_corrupt` if the blob
+    /// does not hold the range, or a chunk is not what was uploaded; `is_stale` and `is_not_found` as
+    /// [`bytes`](Self::bytes).
     pub async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         let range = range.start..range.end.min(self.blob.len());
         if range.is_empty() {
@@ -217,23 +240,38 @@ impl BlobReader {
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
         let name = self.name()?;
-        match blobs_of(&self.store)?.range(name, range).await? {
-            Some(bytes) => Ok(bytes),
-            None => Err(self.missing(name).await),
+        let sealed = self.blob.key().map(|key| (key, ChunkRange::of(&range, self.blob.len())));
+        let stored = sealed.as_ref().map_or(&range, |(_, chunks)| &chunks.sealed);
+        let bytes = match blobs_of(&self.store)?.range(name, stored.clone()).await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(self.missing(name).await),
+            Err(error) => return Err(self.without_range(name, error).await),
+        };
+        if let Some((key, chunks)) = &sealed {
+            return chunks.open(key, &bytes).map_err(|error| self.opened(error));
         }
+        // A store cuts a range where its blob ends.
+        let end = range.start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        if end == range.end { Ok(bytes) } else { Err(self.other_bytes(end)) }
     }
 
     /// Reads the bytes piece by piece. The last item is an error if they are not those that were uploaded:
-    /// nothing that was read before is sound then.
+    /// nothing that was read before is sound then. An item of an encrypted blob is a chunk of 64 KiB, which
+    /// is verified before it is handed out.
     ///
     /// The items are those of [`bytes`](Self::bytes), with its errors.
     pub fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let reader = self.clone();
         let opened = async move {
             let pieces = reader.open().await?;
+            if let (Some(key), None) = (reader.blob.key(), reader.blob.bytes()) {
+                let chunks = open_stream(key, reader.blob.len(), pieces);
+                let chunks = chunks.map_err(move |error| reader.opened(error));
+                return Ok(chunks.boxed());
+            }
             let (hash, len) = (Sha256::new(), 0_u64);
             let state = (reader, pieces, Some((hash, len)));
-            Ok::<_, Error>(stream::unfold(state, |(reader, mut pieces, sums)| async move {
+            let items = stream::unfold(state, |(reader, mut pieces, sums)| async move {
                 let (mut hash, mut len) = sums?;
                 match pieces.next().await {
                     Some(Ok(piece)) => {
@@ -243,12 +281,12 @@ impl BlobReader {
                     }
                     Some(Err(error)) => Some((Err(error), (reader, pieces, None))),
                     None => {
-                        let name = reader.blob.name().unwrap_or_default().to_owned();
-                        let verified = reader.verify(&name, len, hash.finalize().into());
+                        let verified = reader.verify(len, hash.finalize().into());
                         verified.err().map(|error| (Err(error), (reader, pieces, None)))
                     }
                 }
-            }))
+            });
+            Ok::<_, Error>(items.boxed())
         };
         stream::once(opened).try_flatten().boxed()
     }
@@ -277,20 +315,52 @@ impl BlobReader {
         }
     }
 
-    fn verify(&self, name: &str, len: u64, hash: [u8; 32]) -> Result<()> {
+    fn verify(&self, len: u64, hash: [u8; 32]) -> Result<()> {
         if (len, &hash) == (self.blob.len(), self.blob.hash()) {
             return Ok(());
         }
-        let found = match len == self.blob.len() {
-            true => "other ones of that number".to_owned(),
-            false => format!("{len}"),
+        Err(self.other_bytes(len))
+    }
+
+    /// Returns the error for a blob of `found` bytes that are not those that were uploaded.
+    fn other_bytes(&self, found: u64) -> Error {
+        let expected = match self.blob.key() {
+            Some(_) => sealed_len(self.blob.len()),
+            None => self.blob.len(),
         };
-        let message = format!(
-            "the blob `{}` is damaged: expected the {} bytes that were uploaded, found {found}",
-            name.escape_debug(),
-            self.blob.len()
-        );
-        Err(self.place(Error::new(ErrorKind::Corrupt, message)))
+        let found = match found == expected {
+            true => "other ones of that number".to_owned(),
+            false => format!("{found}"),
+        };
+        self.damaged(&format!("expected the {expected} bytes that were uploaded, found {found}"))
+    }
+
+    /// Returns the error for a blob whose bytes are not those that were uploaded.
+    fn damaged(&self, why: &str) -> Error {
+        let name = self.blob.name().unwrap_or_default().escape_debug();
+        let message = format!("the blob `{name}` is damaged: {why}");
+        self.place(Error::new(ErrorKind::Corrupt, message))
+    }
+
+    /// Names the blob in an error of opening it.
+    fn opened(&self, error: Error) -> Error {
+        if error.is_corrupt() { self.damaged(error.message()) } else { error }
+    }
+
+    /// Returns the error for a range that the store did not give: the blob is shorter than it was, or the
+    /// store failed with `error`.
+    // Stores fail in ways of their own where a range begins after the blob.
+    async fn without_range(&self, name: &str, error: Error) -> Error {
+        let found = match blobs_of(&self.store) {
+            Ok(blobs) => blobs.len(name).await,
+            Err(error) => return error,
+        };
+        let expected = self.blob.key().map_or(self.blob.len(), |_| sealed_len(self.blob.len()));
+        match found {
+            Ok(Some(found)) if found != expected => self.other_bytes(found),
+            Ok(None) => self.missing(name).await,
+            _ => error,
+        }
     }
 
     /// Returns the error for a blob that does not exist, after a look at its row.

@@ -20,7 +20,7 @@ pub(crate) mod seal;
 
 use std::{fmt, sync::Arc};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 #[cfg(feature = "encrypt")]
 use crate::seal::KeyProvider;
 
@@ -53,6 +53,19 @@ impl RowSealer {
     /// encrypted.
     pub(crate) fn chooses(&self, partition_key: &str, row_key: &str, property: &str) -> bool {
         self.encrypt_if.as_ref().is_some_and(|choose| choose(partition_key, row_key, property))
+    }
+
+    /// Fails for a client that was given no keys.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable`.
+    pub(crate) fn need_keys(&self) -> Result<()> {
+        #[cfg(feature = "encrypt")]
+        if self.keys.is_some() {
+            return Ok(());
+        }
+        Err(keyless("a blob is to be encrypted"))
     }
 }
 

@@ -150,7 +150,7 @@ fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) 
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
     name == discriminator
         || is_elsewhere && is_owner_property(name)
-        || blobs.any(|[of_blob, ..]| *of_blob == name)
+        || blobs.any(|names| names.name == name)
 }
 
 #[cfg(feature = "encrypt")]

@@ -173,6 +173,13 @@ impl Page<'_> {
                 None => {}
             }
         }
+        for names in declared.schema.blobs {
+            let Some(key) = names.key.filter(|key| self.is_asked(family, key)) else { continue };
+            if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
+                let message = "the blob is declared `encrypt`, and the row has no key of it: another program wrote it, or somebody took the key away; `PlaintextPolicy::Allow` reads plain blobs during a migration";
+                return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
+            }
+        }
         self.check_chosen(declared, family, row)
     }
 

@@ -1,0 +1,404 @@
+//! Encrypted contents: chunks of 64 KiB, each sealed for its position, so that a content can be written
+//! and read piece by piece and a range needs only its own chunks.
+//!
+//! `docs/envelope.md` specifies the format.
+
+use std::{ops::Range, pin::Pin};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream, stream::BoxStream};
+use object_store::PutPayload;
+use sha2::{Digest, Sha256};
+
+use super::content::Uploaded;
+use crate::{
+    entity::{BlobCipher, BlobKey},
+    error::{Error, ErrorKind, Result},
+};
+
+/// Number of the content's bytes in a chunk; the last chunk may have fewer.
+const CHUNK_BYTES: u64 = 64 << 10;
+/// Number of bytes by which sealing makes a chunk longer.
+const TAG_BYTES: u64 = 16;
+/// Number of bytes of a sealed chunk.
+const SEALED_BYTES: u64 = CHUNK_BYTES + TAG_BYTES;
+
+/// Returns the number of chunks of a content. An empty content has one, which marks its end.
+fn chunk_count(len: u64) -> u64 {
+    len.div_ceil(CHUNK_BYTES).max(1)
+}
+
+/// Returns the number of stored bytes of a content of `len` bytes.
+pub(crate) fn sealed_len(len: u64) -> u64 {
+    len.saturating_add(chunk_count(len).saturating_mul(TAG_BYTES))
+}
+
+/// Returns the number of bytes of a content whose sealed form was just written.
+pub(crate) fn content_len(sealed: u64) -> u64 {
+    sealed.saturating_sub(sealed.div_ceil(SEALED_BYTES).saturating_mul(TAG_BYTES))
+}
+
+/// Returns the number of stored bytes of a chunk.
+fn chunk_len(len: u64, index: u64) -> usize {
+    let rest = len.saturating_sub(index.saturating_mul(CHUNK_BYTES));
+    usize::try_from(rest.min(CHUNK_BYTES) + TAG_BYTES).unwrap_or(usize::MAX)
+}
+
+/// Seals a whole content. Returns the bytes to store and their hash.
+pub(crate) fn seal_bytes(key: &BlobKey, content: &Bytes) -> (PutPayload, [u8; 32]) {
+    let (cipher, mut hash) = (key.cipher(), Sha256::new());
+    // An empty content is sealed as one empty chunk.
+    let empty = content.is_empty().then_some(&content[..]);
+    let mut chunks = content.chunks(byte_count(CHUNK_BYTES)).chain(empty).zip(0..).peekable();
+    let mut sealed = Vec::new();
+    while let Some((chunk, index)) = chunks.next() {
+        let mut out = Vec::with_capacity(chunk.len() + byte_count(TAG_BYTES));
+        out.extend_from_slice(chunk);
+        cipher.seal_chunk(index, chunks.peek().is_none(), &mut out);
+        hash.update(&out);
+        sealed.push(Bytes::from(out));
+    }
+    (PutPayload::from_iter(sealed), hash.finalize().into())
+}
+
+/// Seals a content piece by piece. The last item is an error if the content is not the `expected` one.
+pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
+    key: &BlobKey,
+    content: S,
+    expected: Option<Uploaded>,
+) -> impl Stream<Item = Result<Bytes>> + use<S> {
+    let sums = expected.map(|expected| (expected, Sha256::new(), 0));
+    let sealing =
+        Sealing { source: Pieces::new(content), cipher: key.cipher(), next: Some(0), sums };
+    stream::try_unfold(sealing, |mut sealing| async move {
+        Ok(sealing.next_chunk().await?.map(|chunk| (chunk, sealing)))
+    })
+}
+
+/// A content that is being sealed.
+struct Sealing<S> {
+    source: Pieces<S>,
+    cipher: BlobCipher,
+    /// The index of the next chunk; `None` after the last one.
+    next: Option<u64>,
+    /// What the content is expected to be, with hash and length of what was read of it.
+    sums: Option<(Uploaded, Sha256, u64)>,
+}
+
+impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
+        let Some(index) = self.next.take() else { return Ok(None) };
+        let piece = self.source.take(byte_count(CHUNK_BYTES)).await?;
+        let is_end = self.source.is_over().await?;
+        if let Some((_, hash, len)) = &mut self.sums {
+            hash.update(&piece);
+            *len = len.saturating_add(length(&piece));
+        }
+        if let Some((expected, hash, len)) = self.sums.take_if(|_| is_end)
+            && expected != (Uploaded { len, hash: hash.finalize().into() })
+        {
+            return Err(corrupt("the blob that is to be encrypted is damaged".to_owned()));
+        }
+        let mut chunk = Vec::with_capacity(piece.len() + byte_count(TAG_BYTES));
+        chunk.extend_from_slice(&piece);
+        self.cipher.seal_chunk(index, is_end, &mut chunk);
+        self.next = (!is_end).then_some(index + 1);
+        Ok(Some(Bytes::from(chunk)))
+    }
+}
+
+/// Opens a whole content of `len` bytes.
+///
+/// # Errors
+///
+/// `is_corrupt` if these are not the bytes that were stored.
+pub(crate) fn open_bytes(key: &BlobKey, len: u64, sealed: &Bytes) -> Result<Bytes> {
+    if length(sealed) != sealed_len(len) {
+        return Err(wrong_length(sealed_len(len), length(sealed)));
+    }
+    open_chunks(key, len, 0, sealed).map(Bytes::from)
+}
+
+/// Opens a content of `len` bytes piece by piece. An item is a chunk that was sealed for its position; the
+/// last item is an error if the stored bytes do not end with the content's last chunk.
+pub(crate) fn open_stream(
+    key: &BlobKey,
+    len: u64,
+    sealed: BoxStream<'static, Result<Bytes>>,
+) -> BoxStream<'static, Result<Bytes>> {
+    let opening = Opening { source: Pieces::new(sealed), cipher: key.cipher(), len, index: 0 };
+    let chunks = stream::try_unfold(opening, |mut opening| async move {
+        Ok(opening.next_chunk().await?.map(|chunk| (chunk, opening)))
+    });
+    chunks.boxed()
+}
+
+/// A content that is being opened.
+struct Opening {
+    source: Pieces<BoxStream<'static, Result<Bytes>>>,
+    cipher: BlobCipher,
+    len: u64,
+    index: u64,
+}
+
+impl Opening {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
+        let (index, count) = (self.index, chunk_count(self.len));
+        if index == count {
+            return match self.source.is_over().await? {
+                true => Ok(None),
+                false => Err(corrupt("it has bytes after its last chunk".to_owned())),
+            };
+        }
+        let sealed = self.source.take(chunk_len(self.len, index)).await?;
+        let mut chunk = Vec::with_capacity(sealed.len());
+        if !self.cipher.open_chunk(index, index + 1 == count, &sealed, &mut chunk) {
+            return Err(not_sealed_here(index));
+        }
+        self.index += 1;
+        Ok(Some(Bytes::from(chunk)))
+    }
+}
+
+/// The chunks that hold a range of a content.
+#[derive(Debug)]
+pub(crate) struct ChunkRange {
+    /// The stored bytes of the chunks.
+    pub(crate) sealed: Range<u64>,
+    first: u64,
+    /// The range within the content of the chunks.
+    within: Range<usize>,
+    len: u64,
+}
+
+impl ChunkRange {
+    /// Finds the chunks of a range, which is not empty and ends within the content of `len` bytes.
+    pub(crate) fn of(range: &Range<u64>, len: u64) -> Self {
+        let first = range.start / CHUNK_BYTES;
+        let end = range.end.div_ceil(CHUNK_BYTES);
+        let start = first.saturating_mul(CHUNK_BYTES);
+        let sealed =
+            first.saturating_mul(SEALED_BYTES)..end.saturating_mul(SEALED_BYTES).min(sealed_len(len));
+        let within = byte_count(range.start - start)..byte_count(range.end - start);
+        Self { sealed, first, within, len }
+    }
+
+    /// Opens the stored bytes of the chunks, and returns the range.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` if these are not the bytes that were stored.
+    pub(crate) fn open(&self, key: &BlobKey, sealed: &Bytes) -> Result<Bytes> {
+        let expected = self.sealed.end - self.sealed.start;
+        if length(sealed) != expected {
+            return Err(wrong_length(expected, length(sealed)));
+        }
+        let content = Bytes::from(open_chunks(key, self.len, self.first, sealed)?);
+        Ok(content.slice(self.within.clone()))
+    }
+}
+
+/// Opens chunks from the index `first` on.
+fn open_chunks(key: &BlobKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec<u8>> {
+    let (cipher, count) = (key.cipher(), chunk_count(len));
+    let mut content = Vec::with_capacity(sealed.len());
+    for (chunk, index) in sealed.chunks(byte_count(SEALED_BYTES)).zip(first..) {
+        if !cipher.open_chunk(index, index + 1 == count, chunk, &mut content) {
+            return Err(not_sealed_here(index));
+        }
+    }
+    Ok(content)
+}
+
+/// A stream of bytes from which pieces of a given size are taken.
+struct Pieces<S> {
+    stream: Pin<Box<S>>,
+    pending: Bytes,
+    is_done: bool,
+}
+
+impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
+    fn new(stream: S) -> Self {
+        Self { stream: Box::pin(stream), pending: Bytes::new(), is_done: false }
+    }
+
+    /// Returns the next `count` bytes; fewer only at the end.
+    async fn take(&mut self, count: usize) -> Result<Bytes> {
+        if self.is_over().await? || self.pending.len() >= count {
+            return Ok(self.pending.split_to(count.min(self.pending.len())));
+        }
+        let mut piece = Vec::with_capacity(count);
+        while piece.len() < count && !self.is_over().await? {
+            let missing = count - piece.len();
+            piece.extend_from_slice(&self.pending.split_to(missing.min(self.pending.len())));
+        }
+        Ok(Bytes::from(piece))
+    }
+
+    /// Returns whether there are no more bytes. Waits for the next ones.
+    async fn is_over(&mut self) -> Result<bool> {
+        while self.pending.is_empty() && !self.is_done {
+            match self.stream.next().await {
+                Some(piece) => self.pending = piece?,
+                None => self.is_done = true,
+            }
+        }
+        Ok(self.pending.is_empty())
+    }
+}
+
+fn byte_count(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+fn corrupt(message: String) -> Error {
+    Error::new(ErrorKind::Corrupt, message)
+}
+
+fn wrong_length(expected: u64, found: u64) -> Error {
+    corrupt(format!("expected {expected} encrypted bytes, found {found}"))
+}
+
+/// Returns the error for a chunk that fails authentication. It does not tell why.
+fn not_sealed_here(index: u64) -> Error {
+    corrupt(format!(
+        "its chunk {index} was not encrypted with the row's key for this place, or was changed since"
+    ))
+}
+
+#[cfg(all(test, feature = "encrypt"))]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::{StreamExt, TryStreamExt, stream};
+    use proptest::prelude::*;
+
+    use super::{
+        CHUNK_BYTES, ChunkRange, SEALED_BYTES, Uploaded, content_len, open_bytes, open_stream,
+        seal_bytes, seal_stream, sealed_len,
+    };
+    use crate::{entity::BlobKey, error::Result};
+
+    fn key() -> BlobKey {
+        BlobKey::from_stored(&[1; 33]).unwrap()
+    }
+
+    fn content(len: usize) -> Bytes {
+        (0..len).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into()
+    }
+
+    fn sealed(content: &Bytes) -> Bytes {
+        let (payload, _) = seal_bytes(&key(), content);
+        payload.iter().flatten().copied().collect::<Vec<u8>>().into()
+    }
+
+    fn collect(items: impl futures_util::Stream<Item = Result<Bytes>>) -> Result<Vec<u8>> {
+        let all = futures_util::FutureExt::now_or_never(items.try_collect::<Vec<_>>());
+        all.unwrap().map(|pieces| pieces.concat())
+    }
+
+    fn pieces(bytes: &Bytes, size: usize) -> stream::BoxStream<'static, Result<Bytes>> {
+        let pieces: Vec<_> = bytes.chunks(size).map(|p| Ok(Bytes::copy_from_slice(p))).collect();
+        stream::iter(pieces).boxed()
+    }
+
+    #[test]
+    fn lengths_follow_from_each_other() {
+        let chunk = CHUNK_BYTES;
+        for len in [0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 5 * chunk + 7] {
+            assert_eq!(content_len(sealed_len(len)), len);
+        }
+        assert_eq!((sealed_len(0), sealed_len(chunk), sealed_len(chunk + 1)), (16, chunk + 16, chunk + 33));
+        assert_eq!(sealed_len(u64::MAX), u64::MAX, "a row can hold any length");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn what_is_sealed_is_read_back(
+            chunks in 0_usize..4,
+            rest in prop_oneof![Just(0_usize), Just(1), 0..65_536_usize],
+            size in 1_usize..200_000,
+            start in any::<prop::sample::Index>(),
+            end in any::<prop::sample::Index>(),
+        ) {
+            let content = content(chunks * 65_536 + rest);
+            let len = content.len() as u64;
+            let whole = sealed(&content);
+            prop_assert_eq!(whole.len() as u64, sealed_len(len));
+            let streamed = seal_stream(&key(), pieces(&content, size), None);
+            prop_assert_eq!(&collect(streamed).unwrap(), &whole);
+            prop_assert_eq!(open_bytes(&key(), len, &whole).unwrap(), content.clone());
+            let opened = collect(open_stream(&key(), len, pieces(&whole, size))).unwrap();
+            prop_assert_eq!(&opened, &content);
+            if len > 0 {
+                let (a, b) = (start.index(content.len()), end.index(content.len()));
+                let range = a.min(b)..a.max(b) + 1;
+                let of = ChunkRange::of(&(range.start as u64..range.end as u64), len);
+                let stored = whole.slice(of.sealed.start as usize..of.sealed.end as usize);
+                prop_assert_eq!(of.open(&key(), &stored).unwrap(), content.slice(range.clone()));
+                let most = range.len() as u64 + 2 * SEALED_BYTES + 16 * (range.len() as u64 / CHUNK_BYTES + 1);
+                prop_assert!(of.sealed.end - of.sealed.start <= most, "only the range's chunks");
+            }
+        }
+    }
+
+    /// Reads stored bytes in every way. All of them have to refuse what was not stored.
+    fn refused(what: &str, len: u64, stored: &Bytes) {
+        let error = open_bytes(&key(), len, stored).unwrap_err();
+        assert!(error.is_corrupt(), "{what}: {error}");
+        let error = collect(open_stream(&key(), len, pieces(stored, 10_000))).unwrap_err();
+        assert!(error.is_corrupt(), "{what}: {error}");
+    }
+
+    #[test]
+    fn no_other_bytes_are_taken_for_the_content() {
+        let (chunk, whole) = (SEALED_BYTES as usize, sealed(&content(3 * 65_536 + 100)));
+        let len = 3 * CHUNK_BYTES + 100;
+        for at in [0, 70_000, chunk - 1, chunk, 2 * chunk + 5, whole.len() - 1] {
+            let mut flipped = whole.to_vec();
+            flipped[at] ^= 0x10;
+            refused("a flip", len, &flipped.into());
+        }
+        for end in [0, 1, chunk, 2 * chunk, 3 * chunk, whole.len() - 1] {
+            let cut = whole.slice(..end);
+            refused("a truncation", len, &cut);
+            // The row's length may be changed with the blob.
+            refused("a truncation with the length", content_len(end as u64), &cut);
+        }
+        let joined = |parts: [&[u8]; 4]| Bytes::from(parts.concat());
+        let at = |index: usize| &whole[index * chunk..whole.len().min((index + 1) * chunk)];
+        refused("an exchange", len, &joined([at(1), at(0), at(2), at(3)]));
+        refused("a repetition", len, &joined([at(0), at(0), at(2), at(3)]));
+        refused("an extension", len, &Bytes::from([&whole[..], &[0; 16]].concat()));
+        let longer = Bytes::from([&whole[..], at(3)].concat());
+        refused("an extension with the length", content_len(longer.len() as u64), &longer);
+        let (other, _) = seal_bytes(&BlobKey::from_stored(&[&[1][..], &[2; 32]].concat()).unwrap(), &content(100));
+        let other: Vec<u8> = other.iter().flatten().copied().collect();
+        refused("another blob", 100, &other.into());
+    }
+
+    #[test]
+    fn a_range_tells_a_changed_end() {
+        let content = content(2 * 65_536);
+        let whole = sealed(&content);
+        // The row says one chunk, the blob has two.
+        let of = ChunkRange::of(&(65_000..65_536), CHUNK_BYTES);
+        let stored = whole.slice(of.sealed.start as usize..of.sealed.end as usize);
+        assert!(of.open(&key(), &stored).unwrap_err().is_corrupt());
+        let of = ChunkRange::of(&(0..10), 2 * CHUNK_BYTES);
+        assert!(of.open(&key(), &whole.slice(..100)).unwrap_err().is_corrupt(), "a short answer");
+    }
+
+    #[test]
+    fn a_content_that_is_not_the_expected_one_is_not_sealed() {
+        let content = content(70_000);
+        let sums = Uploaded { len: 70_000, hash: [0; 32] };
+        let error = collect(seal_stream(&key(), pieces(&content, 999), Some(sums))).unwrap_err();
+        assert!(error.is_corrupt(), "{error}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The key of an encrypted blob's content, which the rows that point to the blob hold.
+
+#[cfg(feature = "encrypt")]
+pub(crate) use crate::seal::{ContentCipher as BlobCipher, ContentKey as BlobKey};
+#[cfg(not(feature = "encrypt"))]
+use crate::{
+    edm::InvalidValue,
+    error::{Error, ErrorKind, Result},
+};
+
+/// A build without the feature `encrypt` has no key.
+#[cfg(not(feature = "encrypt"))]
+#[derive(Debug, Clone)]
+pub(crate) enum BlobKey {}
+
+/// A build without the feature `encrypt` has no cipher.
+#[cfg(not(feature = "encrypt"))]
+pub(crate) enum BlobCipher {}
+
+#[cfg(not(feature = "encrypt"))]
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+impl BlobKey {
+    /// Fails with `is_unsupported`.
+    pub(crate) fn generate() -> Result<Self> {
+        let message = "the blob is to be encrypted, which needs the feature `encrypt`";
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
+    /// Fails: a build without the feature `encrypt` reads no key.
+    pub(crate) fn from_stored(_: &[u8]) -> Result<Self, InvalidValue> {
+        let message = "expected no key, found that of a blob, which needs the feature `encrypt`";
+        Err(InvalidValue::new(message))
+    }
+
+    pub(crate) fn to_stored(&self) -> Vec<u8> {
+        match *self {}
+    }
+
+    pub(crate) fn cipher(&self) -> BlobCipher {
+        match *self {}
+    }
+}
+
+#[cfg(not(feature = "encrypt"))]
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+impl BlobCipher {
+    pub(crate) fn seal_chunk(&self, _: u64, _: bool, _: &mut Vec<u8>) {
+        match *self {}
+    }
+
+    pub(crate) fn open_chunk(&self, _: u64, _: bool, _: &[u8], _: &mut Vec<u8>) -> bool {
+        match *self {}
+    }
+}

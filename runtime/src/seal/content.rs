@@ -1,0 +1,182 @@
+//! The key of one blob's content, and the sealing of the content's chunks.
+
+use std::{fmt, sync::Arc};
+
+use xaes_256_gcm::{
+    Key, Nonce, Tag, Xaes256Gcm,
+    aead::{AeadInOut, KeyInit},
+};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{
+    envelope::{NONCE_BYTES, SUITE, TAG_BYTES},
+    root::fill_random,
+};
+use crate::{edm::InvalidValue, error::Result};
+
+/// The associated data of every chunk, which keeps it apart from other uses of the cipher.
+const DOMAIN: &[u8; 12] = b"azt-blob-v1\0";
+
+/// Number of secret bytes.
+const KEY_BYTES: usize = 32;
+
+/// The secret key of one blob's content. It is random, serves one content, and is stored in the rows that
+/// point to the blob, as an encrypted property. `Debug` does not show it.
+#[derive(Clone)]
+pub(crate) struct ContentKey(Arc<Zeroizing<[u8; KEY_BYTES]>>);
+
+impl ContentKey {
+    /// Generates a key from the random bytes of the operating system.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` if the system has no random bytes.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+    pub(crate) fn generate() -> Result<Self> {
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        fill_random(bytes.as_mut_slice())?;
+        Ok(Self(Arc::new(bytes)))
+    }
+
+    /// Reads the value that a row holds: the suite and the key.
+    ///
+    /// # Errors
+    ///
+    /// Fails for another suite and for another number of bytes.
+    pub(crate) fn from_stored(stored: &[u8]) -> Result<Self, InvalidValue> {
+        let Some((&SUITE, bytes)) = stored.split_first() else {
+            let message = "expected the key of a blob for suite 1, found another suite";
+            return Err(InvalidValue::new(message));
+        };
+        let bytes = <[u8; KEY_BYTES]>::try_from(bytes).map_err(|_| {
+            InvalidValue::new("expected the key of a blob, 33 bytes, found another number")
+        })?;
+        Ok(Self(Arc::new(Zeroizing::new(bytes))))
+    }
+
+    /// Returns the value that a row holds, before it is encrypted.
+    pub(crate) fn to_stored(&self) -> Vec<u8> {
+        let mut stored = Vec::with_capacity(1 + KEY_BYTES);
+        stored.push(SUITE);
+        stored.extend_from_slice(self.0.as_slice());
+        stored
+    }
+
+    /// Returns the cipher of the content's chunks.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+    pub(crate) fn cipher(&self) -> ContentCipher {
+        let mut key = <Key>::from(**self.0);
+        let cipher = Xaes256Gcm::new(&key);
+        key.as_mut_slice().zeroize();
+        ContentCipher(cipher)
+    }
+}
+
+impl fmt::Debug for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentKey(..)")
+    }
+}
+
+/// The cipher of one content: XAES-256-GCM, whose nonces are the chunks' positions.
+pub(crate) struct ContentCipher(Xaes256Gcm);
+
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+impl ContentCipher {
+    /// Encrypts a chunk in place and appends its tag. `is_end`: it is the content's last one.
+    ///
+    /// Each position of a content is sealed once, or with equal bytes.
+    pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &mut Vec<u8>) {
+        let nonce = nonce(index, is_end);
+        // The cipher refuses only sizes far above a chunk's; a chunk without its tag is never taken.
+        match self.0.encrypt_inout_detached(&nonce, DOMAIN, chunk.as_mut_slice().into()) {
+            Ok(tag) => chunk.extend_from_slice(&tag),
+            Err(_) => chunk.clear(),
+        }
+    }
+
+    /// Decrypts a chunk and appends it to `out`. Returns `false`, and appends nothing, if it was not
+    /// sealed with this key at this position, or was changed since.
+    pub(crate) fn open_chunk(
+        &self,
+        index: u64,
+        is_end: bool,
+        sealed: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some((content, tag)) = sealed.split_last_chunk::<TAG_BYTES>() else { return false };
+        let start = out.len();
+        out.extend_from_slice(content);
+        let chunk = out.get_mut(start..).unwrap_or_default();
+        let (nonce, tag) = (nonce(index, is_end), Tag::from(*tag));
+        let opened = self.0.decrypt_inout_detached(&nonce, DOMAIN, chunk.into(), &tag);
+        if opened.is_err() {
+            out.truncate(start);
+        }
+        opened.is_ok()
+    }
+}
+
+/// Returns the nonce of a position: 15 zeros, the chunk's index in 8 bytes, and 1 for the last chunk.
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
+fn nonce(index: u64, is_end: bool) -> Nonce {
+    let mut nonce = [0; NONCE_BYTES];
+    if let Some(([.., i0, i1, i2, i3, i4, i5, i6, i7], [end])) = nonce.split_last_chunk_mut::<1>() {
+        [*i0, *i1, *i2, *i3, *i4, *i5, *i6, *i7] = index.to_be_bytes();
+        *end = u8::from(is_end);
+    }
+    Nonce::from(nonce)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ContentKey, nonce};
+
+    fn key() -> ContentKey {
+        let stored: Vec<u8> = std::iter::once(1).chain([0x42; 32]).collect();
+        ContentKey::from_stored(&stored).unwrap()
+    }
+
+    #[test]
+    fn a_nonce_is_a_position() {
+        let mut expected = [0; 24];
+        expected[21] = 1;
+        expected[22] = 2;
+        assert_eq!(nonce(0x0102, false).as_slice(), expected);
+        expected[23] = 1;
+        assert_eq!(nonce(0x0102, true).as_slice(), expected);
+    }
+
+    #[test]
+    fn a_chunk_opens_at_its_position_alone() {
+        let cipher = key().cipher();
+        let mut chunk = b"a face".to_vec();
+        cipher.seal_chunk(3, false, &mut chunk);
+        assert_eq!(chunk.len(), 6 + 16);
+        let open = |index, is_end, sealed: &[u8]| {
+            let mut out = vec![7];
+            let is_opened = cipher.open_chunk(index, is_end, sealed, &mut out);
+            assert!(is_opened || out == [7], "nothing is appended");
+            is_opened.then_some(out)
+        };
+        assert_eq!(open(3, false, &chunk).as_deref(), Some(&b"\x07a face"[..]));
+        assert_eq!(open(4, false, &chunk), None);
+        assert_eq!(open(3, true, &chunk), None);
+        assert_eq!(open(3, false, &chunk[..5]), None);
+        for at in 0..chunk.len() {
+            let mut changed = chunk.clone();
+            changed[at] ^= 1;
+            assert_eq!(open(3, false, &changed), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_stored_key_says_its_suite() {
+        let stored = key().to_stored();
+        assert_eq!((stored.len(), stored[0]), (33, 1));
+        assert_eq!(format!("{:?}", key()), "ContentKey(..)");
+        for other in [&stored[..32], &[], &[2; 33], &[1; 34]] {
+            assert!(ContentKey::from_stored(other).is_err());
+        }
+    }
+}
