@@ -23,7 +23,7 @@ use futures_util::stream::BoxStream;
 
 /// Keeps blobs in memory and counts the requests.
 #[derive(Debug, Default)]
-struct Counted(InMemory, AtomicUsize);
+pub(crate) struct Counted(InMemory, pub(crate) AtomicUsize);
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,10 +60,13 @@ impl ObjectStore for Counted {
         &self,
         locations: BoxStream<'static, StoreResult<Path>>,
     ) -> BoxStream<'static, StoreResult<Path>> {
+        // Every caller deletes one blob.
+        self.1.fetch_add(1, Ordering::SeqCst);
         self.0.delete_stream(locations)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         self.0.list(prefix)
     }
 
@@ -72,6 +75,7 @@ impl ObjectStore for Counted {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         self.0.copy_opts(from, to, options).await
     }
 }

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod asking;
+mod blobs;
 mod lists;
 mod queues;
 mod report;
@@ -276,6 +277,7 @@ async fn the_docs_have_the_same_table() {
     let elsewhere = unique::table().await
         + &asking::section().await
         + &lists::section().await
+        + &Box::pin(blobs::section()).await
         + &queues::section().await;
     let text = table(&columns().await) + &elsewhere;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");

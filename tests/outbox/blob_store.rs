@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    ops::Range,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use entable::object_store::{
-    CopyOptions, Error as StoreError, GetOptions, GetResult, ListResult, MultipartUpload,
+    CopyOptions, Error as StoreError, GetOptions, GetRange, GetResult, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result as StoreResult, memory::InMemory, path::Path,
 };
@@ -29,6 +30,7 @@ pub(crate) enum Fails {
 pub(crate) struct TestBlobs {
     inner: InMemory,
     log: Mutex<Vec<String>>,
+    ranges: Mutex<Vec<Range<u64>>>,
     ahead: Mutex<Duration>,
     written: Mutex<HashMap<Path, Duration>>,
     fault: Mutex<Option<(usize, Fails)>>,
@@ -67,8 +69,20 @@ impl TestBlobs {
     }
 
     /// Changes a blob behind the row that points to it.
-    pub(crate) async fn damage(&self, name: &str, bytes: &'static [u8]) {
-        self.inner.put(&Path::parse(name).unwrap(), PutPayload::from_static(bytes)).await.unwrap();
+    pub(crate) async fn damage(&self, name: &str, bytes: &[u8]) {
+        let bytes = PutPayload::from(bytes.to_vec());
+        self.inner.put(&Path::parse(name).unwrap(), bytes).await.unwrap();
+    }
+
+    /// Returns the bytes of a blob as they are stored.
+    pub(crate) async fn stored(&self, name: &str) -> Vec<u8> {
+        let found = self.inner.get(&Path::parse(name).unwrap()).await.unwrap();
+        found.bytes().await.unwrap().to_vec()
+    }
+
+    /// Returns the ranges that were read so far, and forgets them.
+    pub(crate) fn take_ranges(&self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.ranges.lock().unwrap())
     }
 
     pub(crate) async fn remove(&self, name: &str) {
@@ -150,6 +164,9 @@ impl ObjectStore for TestBlobs {
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> StoreResult<GetResult> {
         let fails = self.begin(if options.head { "head" } else { "get" }, path);
+        if let Some(GetRange::Bounded(range)) = &options.range {
+            self.ranges.lock().unwrap().push(range.clone());
+        }
         request!(fails, {
             let mut got = self.inner.get_opts(path, options).await?;
             got.meta = self.dated(got.meta);

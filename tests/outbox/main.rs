@@ -20,6 +20,7 @@ mod copies;
 mod damaged;
 mod deadline;
 mod expiry;
+mod encrypted_blobs;
 mod failures;
 mod fixture;
 mod forged;

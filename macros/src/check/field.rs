@@ -50,10 +50,7 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
             (("blob", attr.blob.span()), ("extra", attr.extra.span())),
             (("blob", attr.blob.span()), ("skip", attr.skip.span())),
             (("blob", attr.blob.span()), ("default", attr.default.span())),
-            (
-                ("blob", attr.blob.span()),
-                ("encrypt(..)", attr.encrypt.span().filter(|_| settings)),
-            ),
+            (("blob", attr.blob.span()), ("encrypt(..)", attr.encrypt.span().filter(|_| settings))),
             (("blob", attr.blob.span()), ("blind", attr.blind.span())),
             (
                 ("series(\"..\")", attr.series.span().filter(|_| pattern)),

@@ -94,12 +94,7 @@ impl Blob {
     }
 
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn uploaded(
-        upload: Upload,
-        len: u64,
-        hash: [u8; 32],
-        key: Option<BlobKey>,
-    ) -> Self {
+    pub(crate) fn uploaded(upload: Upload, len: u64, hash: [u8; 32], key: Option<BlobKey>) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
         Self { content, len, hash, content_type: String::new(), key }
     }

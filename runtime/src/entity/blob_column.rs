@@ -3,8 +3,8 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Blob, BlobField, BlobKey, BlobNames, BlobValue, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
-    ReadColumn,
+    Blob, BlobField, BlobKey, BlobNames, BlobValue, Comparable, EqComparable, InBlob, Predicate,
+    PropertyWriter, ReadColumn,
 };
 use crate::{
     edm::{EdmType, InvalidValue, Value, ValueRef},

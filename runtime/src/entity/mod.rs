@@ -36,11 +36,11 @@ pub(crate) mod home;
 mod related;
 
 pub(crate) use blob::points_to;
+pub use blob::{Blob, BlobField, BlobNames, BlobValue};
+pub use blob_column::BlobColumn;
 #[cfg(feature = "blob")]
 pub(crate) use blob_key::BlobCipher;
 pub(crate) use blob_key::BlobKey;
-pub use blob::{Blob, BlobField, BlobNames, BlobValue};
-pub use blob_column::BlobColumn;
 pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use framework::SEAL;

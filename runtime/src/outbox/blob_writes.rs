@@ -217,8 +217,9 @@ async fn write(
             return written(blob.stored_as(&name), upload.deadline().clone());
         }
     }
-    let key = if seals { Some(BlobKey::generate()?) } else { None };
     for _ in 0..NAMES {
+        // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
+        let key = if seals { Some(BlobKey::generate()?) } else { None };
         let name = blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.id())?;
         // Counted from before the upload, since the store dates it at some moment after this one.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());

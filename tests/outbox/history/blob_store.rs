@@ -5,9 +5,9 @@ use std::{fmt, sync::atomic::Ordering, time::Duration};
 use async_trait::async_trait;
 use entable::object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
+    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
 };
-use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use tokio::time::sleep;
 
 use super::store::{Fate, Way};
@@ -30,9 +30,64 @@ impl Tray {
     ) -> Result<PutResult> {
         let mode = format!("{:?}", options.mode);
         let put = self.0.shared.blobs.put_opts(location, payload, options).await;
+        if put.is_ok() {
+            self.0.shared.date(location);
+        }
         let outcome = if put.is_ok() { "done" } else { "refused" };
         self.0.say(&format!("blob {location}: {mode} -> {outcome}{note}"));
         put
+    }
+}
+
+/// A request that changes blobs, other than a put.
+#[derive(Debug, Clone)]
+enum Change {
+    Delete(Path),
+    Copy(Path, Path, CopyOptions),
+}
+
+impl Tray {
+    async fn change(&self, change: Change) -> Result<()> {
+        match self.0.fate().await {
+            Fate::Refused => Err(lost()),
+            Fate::Unanswered => {
+                let _ = self.change_now(change, ", unanswered").await;
+                self.0.answered().await;
+                Err(lost())
+            }
+            Fate::Late => {
+                let wait = Duration::from_millis(self.0.shared.draw(29_000));
+                let tray = Self(self.0.clone());
+                tray.0.shared.late.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    sleep(wait).await;
+                    let _ = tray.change_now(change, ", late").await;
+                    tray.0.shared.late.fetch_sub(1, Ordering::SeqCst);
+                });
+                Err(lost())
+            }
+            Fate::Good => {
+                let changed = self.change_now(change, "").await;
+                self.0.answered().await;
+                changed
+            }
+        }
+    }
+
+    async fn change_now(&self, change: Change, note: &str) -> Result<()> {
+        self.0.say(&format!("blob {change:?}{note}"));
+        let shared = &self.0.shared;
+        match change {
+            Change::Delete(path) => {
+                shared.check_removal(&path).await;
+                shared.blobs.delete(&path).await
+            }
+            Change::Copy(from, to, options) => {
+                shared.blobs.copy_opts(&from, &to, options).await?;
+                shared.date(&to);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -82,7 +137,10 @@ impl ObjectStore for Tray {
         }
         let got = self.0.shared.blobs.get_opts(location, options).await;
         self.0.answered().await;
-        got
+        got.map(|mut got| {
+            got.meta = self.0.shared.dated(got.meta);
+            got
+        })
     }
 
     async fn put_multipart_opts(
@@ -95,20 +153,31 @@ impl ObjectStore for Tray {
 
     fn delete_stream(
         &self,
-        _: BoxStream<'static, Result<Path>>,
+        paths: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        panic!("a list is never deleted")
+        let way = self.0.clone();
+        let deleted = paths.then(move |path| {
+            let tray = Self(way.clone());
+            async move {
+                let path = path?;
+                assert!(!path.as_ref().ends_with(".jsonl"), "a list is never deleted");
+                tray.change(Change::Delete(path.clone())).await?;
+                Ok(path)
+            }
+        });
+        deleted.boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.shared.blobs.list(prefix)
+        let shared = self.0.shared.clone();
+        self.0.shared.blobs.list(prefix).map_ok(move |meta| shared.dated(meta)).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         self.0.shared.blobs.list_with_delimiter(prefix).await
     }
 
-    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(lost())
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.change(Change::Copy(from.clone(), to.clone(), options)).await
     }
 }

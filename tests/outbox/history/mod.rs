@@ -10,6 +10,7 @@ mod expiry;
 mod moves;
 mod store;
 mod blob_store;
+mod blobs;
 mod unique;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

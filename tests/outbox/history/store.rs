@@ -2,6 +2,7 @@
 //! late; and whose callers die.
 
 use std::{
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -10,13 +11,14 @@ use std::{
 };
 
 use entable::{
-    Batch, Clock, Row, Ticks, Written,
+    Batch, Clock, Row, Ticks, ValueRef, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
     },
-    object_store::memory::InMemory,
+    object_store::{ObjectMeta, ObjectStore, memory::InMemory, path::Path},
     prelude::*,
 };
+use futures_util::TryStreamExt;
 use tokio::time::{Instant, sleep};
 
 /// A small generator: the same numbers for the same seed, on every machine.
@@ -81,6 +83,11 @@ pub(super) struct Shared {
     /// Requests that are given up and still to be carried out.
     pub(super) late: AtomicUsize,
     pub(super) log: Mutex<Vec<String>>,
+    /// When each blob was written.
+    dates: Mutex<HashMap<Path, Duration>>,
+    begin: Instant,
+    /// Removals of blobs to which a primary pointed.
+    pub(super) broken: Mutex<Vec<String>>,
 }
 
 impl Shared {
@@ -92,6 +99,9 @@ impl Shared {
             trouble: Mutex::new(None),
             late: AtomicUsize::new(0),
             log: Mutex::default(),
+            dates: Mutex::default(),
+            begin: Instant::now(),
+            broken: Mutex::default(),
         })
     }
 
@@ -105,6 +115,41 @@ impl Shared {
 
     pub(super) fn late(&self) -> usize {
         self.late.load(Ordering::SeqCst)
+    }
+
+    /// Dates a blob that was written now.
+    pub(super) fn date(&self, blob: &Path) {
+        self.dates.lock().unwrap().insert(blob.clone(), self.begin.elapsed());
+    }
+
+    /// Returns what is told of a blob, with its date by the clock of the history.
+    pub(super) fn dated(&self, mut meta: ObjectMeta) -> ObjectMeta {
+        let dates = self.dates.lock().unwrap();
+        meta.last_modified += dates.get(&meta.location).copied().unwrap_or_default();
+        meta
+    }
+
+    /// Returns the names of all blobs of rows.
+    pub(super) async fn blob_names(&self) -> BTreeSet<String> {
+        let all: Vec<ObjectMeta> = self.blobs.list(None).try_collect().await.unwrap();
+        let names = all.into_iter().map(|meta| meta.location.to_string());
+        names.filter(|name| name.contains('/')).collect()
+    }
+
+    /// Notes the removal of a blob if a primary points to it.
+    pub(super) async fn check_removal(&self, blob: &Path) {
+        let filter = Filter::Constant(true);
+        let all = Scan { table: "Photos", filter: &filter, select: None, top: None, from: None };
+        for row in self.memory.scan(all).await.unwrap().into_rows().unwrap() {
+            for name in ["Photo", "Letter"] {
+                let pointer = row.get(name).unwrap();
+                let points = pointer == Some(ValueRef::String(blob.as_ref()));
+                if points && row.row_key().starts_with("photo_") {
+                    let broken = format!("{blob} is removed, {:?} points to it", row.keys());
+                    self.broken.lock().unwrap().push(broken);
+                }
+            }
+        }
     }
 
     pub(super) fn draw(&self, bound: u64) -> u64 {

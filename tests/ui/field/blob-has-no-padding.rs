@@ -6,8 +6,10 @@ use entable::Blob;
 struct Employee {
     department: String,
     id: u32,
-    #[table(blob, encrypt)]
+    #[table(blob, encrypt(pad = 64))]
     photo: Option<Blob>,
+    #[table(blob, encrypt(hide_none))]
+    contract: Option<Blob>,
 }
 
 fn main() {}
