@@ -671,12 +671,17 @@ fn changes_of_blobs_are_told_apart() {
         ),
         ("Photo optional", "Photo", Version, "no longer be absent", "cannot be read"),
         ("Print with", "Print optional with", Nothing, "`Print` may be absent", "all readers"),
+        ("PrintType", "PrintType PrintKey", Migration, "`Print` is now encrypted", "Allow"),
         ("PrintHash", "Print_Hash", Version, "beside blob `Print`", "would not be found"),
     ] {
         let change = only_change(BLOBS, was, is);
         assert_eq!(change.needs, needs, "{change}");
         assert!(change.what.contains(what) && change.how.contains(how), "{change}");
     }
+    let secret = BLOBS.replace("PrintType", "PrintType PrintKey");
+    let change = only_change(&secret, " PrintKey", "");
+    assert_eq!(change.needs, Migration, "{change}");
+    assert!(change.what.contains("no longer encrypted"), "{change}");
     let plain = BLOBS.replace(optional, "");
     let required = "  blob Print with";
     for (text, line, needs, what, how) in [

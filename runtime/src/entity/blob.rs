@@ -268,7 +268,12 @@ pub struct BlobNames {
 impl BlobNames {
     /// Returns all names.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
-        [self.name, self.len, self.hash, self.content_type].into_iter().chain(self.key)
+        std::iter::once(self.name).chain(self.beside())
+    }
+
+    /// Returns the names of the properties that stand beside that of the blob's name.
+    pub(crate) fn beside(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [self.len, self.hash, self.content_type].into_iter().chain(self.key)
     }
 }
 

@@ -99,6 +99,22 @@ fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
         _ => {}
     }
     if was.others != is.others {
+        if is.others.starts_with(&was.others) {
+            return changes.push(
+                Needs::Migration,
+                format!("blob `{name}` is now encrypted"),
+                "give the client `PlaintextPolicy::Allow`, read every entity and `replace` it, which encrypts \
+                 its blobs, then go back to `Reject`",
+            );
+        }
+        if was.others.starts_with(&is.others) {
+            return changes.push(
+                Needs::Migration,
+                format!("blob `{name}` is no longer encrypted"),
+                "declare the field under another name, read the bytes with `table.blob(..).bytes()` while \
+                 the earlier field is still declared, and write a `Blob::new(..)` of them",
+            );
+        }
         changes.push(
             Needs::Version,
             format!(

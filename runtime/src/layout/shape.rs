@@ -118,12 +118,11 @@ impl EntityShape {
             }
         }
         let blobs = schema.blobs.iter().filter_map(|names| {
-            let (name, others) = names.split_first()?;
-            let at = columns.iter().position(|column| column.name == *name)?;
+            let at = columns.iter().position(|column| column.name == names.name)?;
             let is_optional = columns.remove(at).is_optional;
-            columns.retain(|column| !others.contains(&column.name.as_str()));
-            let others = others.iter().map(|other| (*other).to_owned()).collect();
-            Some(BlobShape { name: (*name).to_owned(), is_optional, others })
+            columns.retain(|column| names.beside().all(|other| other != column.name));
+            let others = names.beside().map(str::to_owned).collect();
+            Some(BlobShape { name: names.name.to_owned(), is_optional, others })
         });
         let blobs = blobs.collect();
         Self {

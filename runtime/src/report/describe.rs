@@ -108,15 +108,16 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowsModel> {
             ..own
         }
     });
-    let blobs = schema.blobs.iter().filter_map(|names| {
-        let (name, others) = names.split_first()?;
-        Some(RowsModel {
+    let blobs = schema.blobs.iter().map(|names| {
+        let has: Vec<&str> = names.all().collect();
+        let bytes = if names.key.is_some() { "the bytes, encrypted" } else { "the bytes" };
+        RowsModel {
             kind: Kind::Bytes,
-            name: (*name).to_owned(),
+            name: names.name.to_owned(),
             place: Place::Upload,
-            holds: format!("the bytes; the row has {name}, {}", others.join(", ")),
+            holds: format!("{bytes}; the row has {}", has.join(", ")),
             ..like_primary()
-        })
+        }
     });
     let further: Vec<RowsModel> = parts.chain(blobs).collect();
     rows.splice(1..1, further);
@@ -193,11 +194,12 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
         }
     }
     for names in schema.blobs {
-        let Some((name, others)) = names.split_first() else { continue };
+        let others: Vec<&str> = names.beside().collect();
         fields.retain(|field| !others.contains(&field.name.as_str()));
-        if let Some(field) = fields.iter_mut().find(|field| field.name == *name) {
+        if let Some(field) = fields.iter_mut().find(|field| field.name == names.name) {
             field.edm = "Blob".to_owned();
-            field.flags.push(format!("bytes in a blob; beside it {}", others.join(", ")));
+            let bytes = if names.key.is_some() { "encrypted bytes" } else { "bytes" };
+            field.flags.push(format!("{bytes} in a blob; beside it {}", others.join(", ")));
         }
     }
     if let Some(dated) = schema.dated
