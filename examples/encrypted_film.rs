@@ -60,7 +60,8 @@ async fn main() -> Result<(), BoxError> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(LocalFileSystem::new_with_prefix(directory.path())?);
     let keys = Keyring::builder().primary(&KeyScope::default_scope(), &RootKey::generate()?);
-    let client = Client::builder().backend(Memory::new()).blobs(store).keys(keys.build()?).build()?;
+    let client =
+        Client::builder().backend(Memory::new()).blobs(store).keys(keys.build()?).build()?;
     let films: Table<Film> = client.table();
     films.create().await?;
     let mut film = Film { year: 1968, id: 1, trailer: None, reel: None };

@@ -270,7 +270,8 @@ fn not_sealed_here(index: u64) -> Error {
     ))
 }
 
-#[cfg(all(test, feature = "encrypt"))]
+#[cfg(feature = "encrypt")]
+#[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use futures_util::{StreamExt, TryStreamExt, stream};

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::BlobKey;
 use crate::{
     batch::Deadline,
-    edm::{InvalidValue, ValueRef},
+    edm::{InvalidValue, Value, ValueRef},
     error::Result,
     row::Row,
 };
@@ -296,6 +296,23 @@ pub fn push_blob(
     value: Option<&Blob>,
 ) {
     values.extend(value.cloned().map(|blob| BlobValue { field, names, blob }));
+}
+
+/// Copies a row with what it holds of stored blobs: name, hash and key. A row that does not hold a blob's
+/// name stays without them.
+pub(crate) fn with_stored_blobs(row: &Row, stored: &[BlobValue]) -> Result<Row> {
+    let mut values = Vec::new();
+    for BlobValue { names, blob, .. } in stored {
+        if row.get(names.name)?.is_none() {
+            continue;
+        }
+        values.push((names.name, Value::from(blob.name().unwrap_or_default())));
+        values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
+        if let (Some(name), Some(key)) = (names.key, blob.key()) {
+            values.push((name, Value::Binary(key.to_stored().into())));
+        }
+    }
+    row.with_values(&values)
 }
 
 /// Returns whether a property of a stored row names the blob.

@@ -3,11 +3,11 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Blob, BlobField, BlobKey, BlobNames, BlobValue, Comparable, EqComparable, InBlob, Predicate,
+    Blob, BlobField, BlobKey, BlobNames, Comparable, EqComparable, InBlob, Predicate,
     PropertyWriter, ReadColumn,
 };
 use crate::{
-    edm::{EdmType, InvalidValue, Value, ValueRef},
+    edm::{EdmType, InvalidValue, ValueRef},
     error::Result,
     filter::Filter,
     key::Family,
@@ -101,23 +101,6 @@ pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option
     if let (Some(name), Some(key)) = (names.key, blob.key()) {
         out.put_value(name, ValueRef::Binary(&key.to_stored()));
     }
-}
-
-/// Copies a row with what it holds of stored blobs: name, hash and key. A row that does not hold a blob's
-/// name stays without them.
-pub(crate) fn with_stored_blobs(row: &Row, stored: &[BlobValue]) -> Result<Row> {
-    let mut values = Vec::new();
-    for BlobValue { names, blob, .. } in stored {
-        if row.get(names.name)?.is_none() {
-            continue;
-        }
-        values.push((names.name, Value::from(blob.name().unwrap_or_default())));
-        values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
-        if let (Some(name), Some(key)) = (names.key, blob.key()) {
-            values.push((name, Value::Binary(key.to_stored().into())));
-        }
-    }
-    row.with_values(&values)
 }
 
 /// Reads what a row holds of a blob: name, length, hash, content type, and key of an encrypted one.

@@ -1,6 +1,6 @@
 //! Defines the set of rows that one entity is stored as.
 
-use super::{BlobValue, blob_column::with_stored_blobs};
+use super::{BlobValue, blob::with_stored_blobs};
 use crate::{error::Result, key::Family, row::Row};
 
 /// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.

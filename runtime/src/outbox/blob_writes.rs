@@ -19,7 +19,7 @@ use crate::{
     batch::Deadline,
     entity::{
         Blob, BlobKey, BlobValue, EntityRows,
-        blob_column::with_stored_blobs,
+        blob::with_stored_blobs,
         blob_name::{blob_name, is_blob_of},
     },
     error::{Error, ErrorKind, Result},

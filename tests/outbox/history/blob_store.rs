@@ -5,7 +5,8 @@ use std::{fmt, sync::atomic::Ordering, time::Duration};
 use async_trait::async_trait;
 use entable::object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
+    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    path::Path,
 };
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use tokio::time::sleep;

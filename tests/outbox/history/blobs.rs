@@ -12,7 +12,9 @@ use futures_util::stream;
 use tokio::time::sleep;
 
 use super::{
-    FLIGHT, LEASE, SKEW, blob_store::Tray, is_long, options, play, seeds,
+    FLIGHT, LEASE, SKEW,
+    blob_store::Tray,
+    is_long, options, play, seeds,
     store::{Random, Shared, VirtualClock, Way},
 };
 
@@ -59,7 +61,8 @@ struct World {
 impl World {
     fn client(&self, actor: &'static str, number: u64, lives: Option<u64>) -> Client {
         let way = Way::new(&self.shared, actor, lives);
-        let keys = Keyring::builder().primary(&KeyScope::default_scope(), &RootKey::from_bytes([1; 32]));
+        let keys =
+            Keyring::builder().primary(&KeyScope::default_scope(), &RootKey::from_bytes([1; 32]));
         Client::builder()
             .backend(way.clone())
             .blobs(Arc::new(Tray(way)))
