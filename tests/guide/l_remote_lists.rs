@@ -65,8 +65,8 @@ async fn l03_one_blob_for_each_last_name_has_pairs_of_keys() -> TestResult {
         }
         // The name has the table as the store tells tables apart.
         let table = match store.client.backend().capabilities().table_case {
-            TableCase::Insensitive => "staff",
             TableCase::Sensitive => "!staff",
+            _ => "staff",
         };
         let name = format!("{table}/lastnames/!jones.jsonl").into();
         let blob = blobs.get_opts(&name, GetOptions::default()).await?.bytes().await?;

@@ -114,7 +114,7 @@ fn key(byte: u8) -> DataKey {
 
 /// Keys with one scope for each department.
 fn ring(scopes: &[(&str, u8)]) -> KeyringBuilder {
-    let builder = Keyring::builder().scopes(|partition_key| KeyScope::named(partition_key));
+    let builder = Keyring::builder().scopes(KeyScope::named);
     scopes.iter().fold(builder, |builder, (scope, byte)| {
         builder.primary(&KeyScope::named(scope), &root(*byte))
     })

@@ -478,6 +478,7 @@ struct Note {
 }
 
 #[derive(Debug, Clone, PartialEq, EntitySet)]
+#[allow(clippy::large_enum_variant, reason = "a year of slots is large beside a note")]
 enum CountRow {
     Year(Year),
     File(File),
