@@ -89,8 +89,9 @@ pub(crate) async fn commit_until(
     let state =
         CommitState { extra_rows, blobs: BlobWrites::default(), expired: ExpiredRows::default() };
     let attempt = || {
+        // Boxed: callers hold the future of a commit, and an attempt's is several kilobytes.
         backoff::retry(&outbox.store.random, attempts, || {
-            try_once(outbox, table, changes, &state, deadline)
+            Box::pin(try_once(outbox, table, changes, &state, deadline))
         })
     };
     let committed = match attempt().await {

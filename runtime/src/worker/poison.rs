@@ -298,6 +298,30 @@ impl Worker {
     /// Deletes work that was put aside, for good: a message is never handed over, a move does not happen,
     /// and remote copies stay as they are until a `check` with `repair` mends them.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize, Message)]
+    /// # #[table(name = "Welcome", version = 1)]
+    /// # struct Welcome { id: u32 }
+    /// # let outbox = OutboxOptions::default().poison_after(1);
+    /// # let client = Client::builder().backend(Memory::new()).outbox(outbox).build()?;
+    /// # client.create_table("Staff").await?;
+    /// let mut egt = client.transaction();
+    /// egt.insert(&employee(8, "Kim"))?.emit(&Welcome { id: 8 })?;
+    /// egt.commit().await?;
+    /// let worker = client.worker().on(|_, _: Welcome| async { Err("no mail today".into()) });
+    /// worker.drain().await?;
+    /// for poisoned in worker.poisoned().await? {
+    ///     worker.discard(&poisoned).await?;
+    /// }
+    /// assert!(worker.poisoned().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read;
