@@ -50,7 +50,7 @@ struct ScopedKeys {
 #[cfg(feature = "encrypt")]
 pub(crate) type TokenScope = Option<KeyScope>;
 #[cfg(not(feature = "encrypt"))]
-pub(crate) type TokenScope = ();
+pub(crate) type TokenScope = Option<std::convert::Infallible>;
 
 /// Number of bits in one character of a blind token.
 #[cfg(feature = "encrypt")]
@@ -159,7 +159,9 @@ impl Tokens {
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has keys")]
-    fn scope(&self, _: &Family, _: &str) -> TokenScope {}
+    fn scope(&self, _: &Family, _: &str) -> TokenScope {
+        None
+    }
 
     #[cfg(feature = "encrypt")]
     fn key(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
@@ -183,7 +185,7 @@ impl Tokens {
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
-    fn token(&self, (): &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
+    fn token(&self, _: &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
         Err(no_index_key(field))
     }
 
@@ -206,7 +208,7 @@ impl Tokens {
     #[allow(clippy::unused_self, reason = "the other form has a key")]
     pub(crate) fn short(
         &self,
-        (): &TokenScope,
+        _: &TokenScope,
         _: &str,
         property: &str,
         _: ValueRef<'_>,

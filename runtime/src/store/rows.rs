@@ -130,7 +130,7 @@ impl Store {
 
     /// Calls `make`, which makes blind tokens. Where it lacks index keys of scopes, fetches them and calls
     /// it again. `make` must not have effects before its tokens are made.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    #[cfg(feature = "encrypt")]
     pub(crate) async fn with_index_keys<T>(
         &self,
         tokens: &Tokens,
@@ -140,20 +140,24 @@ impl Store {
         // has few, and each is asked for once.
         loop {
             let made = make();
-            #[cfg(feature = "encrypt")]
-            if made.is_err()
-                && let Some((provider, missing)) = tokens.take_missing()
-            {
-                for scope in missing {
-                    let key = provider.index(&scope, None).await;
-                    tokens.keep(scope, key);
-                }
-                continue;
+            let missing = made.is_err().then(|| tokens.take_missing()).flatten();
+            let Some((provider, missing)) = missing else { return made };
+            for scope in missing {
+                let key = provider.index(&scope, None).await;
+                tokens.keep(scope, key);
             }
-            #[cfg(not(feature = "encrypt"))]
-            let _ = tokens;
-            return made;
         }
+    }
+
+    /// Calls `make`, which finds no blind tokens to make in a build without encryption.
+    #[cfg(not(feature = "encrypt"))]
+    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    pub(crate) async fn with_index_keys<T>(
+        &self,
+        _: &Tokens,
+        mut make: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        make()
     }
 
     /// Reads a row and decrypts what `reading` says is sealed. A wide entity is read with the parts that
