@@ -265,7 +265,7 @@ pub(crate) struct Sas {
     pub(crate) store: String,
     /// The table
     pub(crate) table: String,
-    /// What is allowed: r (query), a (add), u (update), d (delete)
+    /// The allowed requests: r (query), a (add), u (update), d (delete)
     #[arg(long, default_value = "r")]
     pub(crate) permissions: String,
     /// How long it is allowed, in minutes

@@ -49,7 +49,7 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
     found.or_else(of_workspace).map(|name| name.replace('-', "_"))
 }
 
-/// What a line of a manifest says of a dependency.
+/// A dependency as a line of a manifest describes it.
 #[derive(Debug, PartialEq, Eq)]
 enum Setting {
     /// `package = "entable"`: the dependency is entable.

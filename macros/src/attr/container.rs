@@ -81,7 +81,7 @@ impl EntityAttr {
             "validate" => self.validate.set(key, entry.path()),
             "crate" => self.runtime.set(key, entry.quoted_path()),
             "allow" => {
-                // What is wrong in the list is reported; that a permission is missing is not known then.
+                // A mistake in the list is reported here. Whether a permission is missing is not known then.
                 let list = entry.readable_list(errors).inspect_err(|_| self.mark_meant("allow"));
                 for entry in list? {
                     let taken = self.allow(&entry);

@@ -6,4 +6,6 @@ mod entity_group;
 
 pub use deadline::Deadline;
 pub use entity_group::{Batch, Written};
+#[cfg(feature = "azure")]
+pub(crate) use operation::is_unreserved;
 pub use operation::{Condition, Operation, Verb};

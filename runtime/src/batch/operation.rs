@@ -150,10 +150,15 @@ impl Operation {
 /// endpoint of 100 bytes and a table's name of 63.
 const HEADERS: usize = 576;
 
+/// Returns whether a byte stands in an address as it is. Source: RFC 3986, section 2.3.
+pub(crate) const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
 /// Returns the bytes of a key in an address.
 fn address_bytes(key: &str) -> usize {
     let bytes = key.bytes().map(|byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => 1,
+        _ if is_unreserved(byte) => 1,
         // Doubled.
         b'\'' => 2,
         _ => 3,

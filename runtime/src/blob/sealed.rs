@@ -81,7 +81,7 @@ struct Sealing<S> {
     cipher: BlobCipher,
     /// The index of the next chunk; `None` after the last one.
     next: Option<u64>,
-    /// What the content is expected to be, with hash and length of what was read of it.
+    /// The expected hash and length of the content, with those of the part that was read.
     sums: Option<(Uploaded, Sha256, u64)>,
 }
 

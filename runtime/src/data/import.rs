@@ -248,7 +248,6 @@ impl<'w> Import<'w> {
         }
     }
 
-    /// Returns the error of a store that failed.
     /// Waits for all rows to be written, and sets the lines aside whose rows the store has refused.
     async fn finish(&self, writer: &mut RowWriter, bad_lines: &mut BadLines<'_>) -> Result<()> {
         match writer.finish().await {

@@ -1,7 +1,9 @@
 //! The key of an encrypted blob's content, which the rows that point to the blob hold.
 
+#[cfg(all(feature = "encrypt", feature = "blob"))]
+pub(crate) use crate::seal::ContentCipher as BlobCipher;
 #[cfg(feature = "encrypt")]
-pub(crate) use crate::seal::{ContentCipher as BlobCipher, ContentKey as BlobKey};
+pub(crate) use crate::seal::ContentKey as BlobKey;
 #[cfg(not(feature = "encrypt"))]
 use crate::{
     edm::InvalidValue,

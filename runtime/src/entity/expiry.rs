@@ -2,7 +2,8 @@
 
 use super::{RowKind, RowVersion, Schema, set::Members};
 use crate::{
-    edm::{Ticks, ValueRef},
+    edm::{Ticks, Value, ValueRef},
+    filter::{Comparison, Filter},
     key::Family,
     row::Row,
 };
@@ -39,6 +40,24 @@ impl Schema {
             | RowKind::Copy(_, RowVersion::Known(version)) => version.expiry_in(row),
             _ => None,
         }
+    }
+
+    /// Returns the time after which a primary of the type is over. `None` for a primary that stays or is
+    /// of an unknown version, and for any other row.
+    pub(crate) fn expiry_of_primary(&'static self, row: &Row) -> Option<Ticks> {
+        match self.kind_of(row, self.primary().ok()).ok()? {
+            RowKind::Primary(RowVersion::Known(version)) => version.expiry_in(row),
+            _ => None,
+        }
+    }
+
+    /// Returns the filter for rows whose time of expiry compares with `time`. It selects nothing if
+    /// entities of the type stay.
+    pub(crate) fn expiry_filter(&'static self, comparison: Comparison, time: Ticks) -> Filter {
+        let each = self
+            .expiry_properties()
+            .map(|name| Filter::compare(name, comparison, Value::DateTime(time)));
+        each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 
     /// Returns the time after which a row of this version is over.

@@ -1,14 +1,8 @@
 //! Makes workers find rows that expire and that no marker leads to.
 
 use crate::{
-    backend::Scan,
-    edm::{Ticks, Value},
-    entity::TableEntity,
-    error::Result,
-    filter::{Comparison, Filter},
-    outbox::expiry::mark,
-    query::columns::with_system,
-    table::Table,
+    backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
+    outbox::expiry::mark, query::columns::with_system, table::Table,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -42,11 +36,10 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn mark_expiring(&self) -> Result<u64> {
         let (schema, store) = (E::SCHEMA, self.client.store());
-        let primary = schema.primary()?;
-        let has_time =
-            |name| Filter::compare(name, Comparison::Ge, Value::DateTime(Ticks::MIN_PROPERTY));
-        let filter = schema.expiry_properties().map(has_time).reduce(|one, other| one | other);
-        let Some(filter) = filter else { return Ok(0) };
+        if !schema.can_expire() {
+            return Ok(0);
+        }
+        let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = with_system(Vec::new(), Some(schema));
         let (mut found, mut from) = (0, None);
         loop {
@@ -60,8 +53,7 @@ impl<E: TableEntity> Table<E> {
             let page = store.scan(scan).await?;
             let rows = page.rows.into_iter().collect::<Result<Vec<_>>>()?;
             let expiring = rows.iter().filter_map(|row| {
-                let is_primary = schema.kind_of(row, Some(primary)).ok()?.is_of(primary);
-                let time = schema.expiry_of(row, Some(primary)).filter(|_| is_primary)?;
+                let time = schema.expiry_of_primary(row)?;
                 Some((schema.entity_type, row.partition_key(), time))
             });
             let expiring: Vec<_> = expiring.collect();

@@ -179,7 +179,7 @@ async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Res
     outbox.store.with_index_keys(tokens, || verb.clone().resolve(tokens)).await
 }
 
-/// What the attempts of one commit have in common.
+/// The state that all attempts of one commit share.
 struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
     blobs: BlobWrites,

@@ -117,9 +117,7 @@ async fn read_primary(
     let page = outbox.store.scan(scan).await?;
     let Some(row) = page.rows.into_iter().next() else { return Ok(Found::Nothing) };
     let (Ok(row), Some(date)) = (row, page.date) else { return Ok(Found::Alive) };
-    let primary = schema.primary()?;
-    let is_primary = schema.kind_of(&row, Some(primary)).is_ok_and(|kind| kind.is_of(primary));
-    if !is_primary || schema.expiry_of(&row, Some(primary)).is_none_or(|expiry| expiry > date) {
+    if schema.expiry_of_primary(&row).is_none_or(|expiry| expiry > date) {
         return Ok(Found::Alive);
     }
     let opened = outbox.store.sealing.open_one(table, row, Reading::Typed(schema), None).await;

@@ -138,7 +138,6 @@ async fn scan_nothing(outbox: &Outbox) -> Result<Rows> {
 /// Inserts a marker, unless this client knows that it is there.
 async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
     let insert = marker.insert()?;
-    // What is forgotten is written once more.
     let slot = outbox.expiry.slot(marker);
     let find = |is_written: &bool| is_written.then_some(Ok(()));
     slot.find_or_run(find, async || {

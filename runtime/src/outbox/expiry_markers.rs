@@ -21,7 +21,8 @@ pub(crate) struct ExpiryMarkers {
 }
 
 impl ExpiryMarkers {
-    /// Returns the entry of a marker: whether it is there. What is forgotten is written once more.
+    /// Returns the entry of a marker: whether it is known to be there. A marker that was forgotten is written
+    /// once more.
     pub(crate) fn slot(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
         self.written.slot(marker, KEPT, |_, _| false)
     }

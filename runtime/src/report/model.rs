@@ -13,11 +13,11 @@ pub(super) struct TableModel {
     pub(super) dated: Option<&'static DatedTables>,
     /// A sentence on the periods of dated tables.
     pub(super) periods: Option<String>,
-    /// What a store has of the table, once it was asked.
+    /// The figures of the table; `None` until a store was asked.
     pub(super) figures: Option<TableFigures>,
 }
 
-/// What a store has of a table.
+/// The figures of one table in a store.
 #[derive(Debug)]
 pub(super) struct TableFigures {
     /// Sentences on what was read, or why nothing was.
@@ -25,7 +25,7 @@ pub(super) struct TableFigures {
     pub(super) partitions: PartitionReport,
 }
 
-/// What a store has of the outbox.
+/// The figures of a store's outbox.
 #[derive(Debug)]
 pub(super) struct OutboxFigures {
     pub(super) is_whole: bool,

@@ -41,7 +41,9 @@ mod tests;
 
 pub use binding::ValueBinding;
 pub use cache::CachedKeys;
-pub(crate) use content::{ContentCipher, ContentKey};
+#[cfg(feature = "blob")]
+pub(crate) use content::ContentCipher;
+pub(crate) use content::ContentKey;
 pub use data_key::{DataKey, sealed_len};
 pub use entity_seal::{properties_of, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};

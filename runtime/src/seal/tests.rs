@@ -96,7 +96,7 @@ fn keys_are_wiped_and_moving_them_leaves_no_copy() {
     // Fails to compile without the feature `zeroize` of the crate.
     is_wiped(&*key.cipher);
     is_wiped(&RootKey::from_bytes([1; 32]));
-    // What moves is an address: the secrets stay where they are, so that no stack keeps them.
+    // Moving a key moves an address. The secrets stay where they are, so that no stack keeps them.
     let places = |key: &DataKey| {
         [
             key.seal.as_ptr().addr(),

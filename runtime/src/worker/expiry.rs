@@ -14,7 +14,7 @@ use crate::{
     access::Keys,
     backend::{Rows, Scan},
     batch::Batch,
-    edm::{Ticks, Value},
+    edm::Ticks,
     entity::Schema,
     error::{Error, Result},
     filter::{Comparison, Filter},
@@ -213,7 +213,7 @@ impl Worker {
             };
             from = page.next.clone();
             let mut group = (Vec::new(), 0);
-            for row in expired_rows(schema, page)? {
+            for row in expired_rows(schema, page) {
                 let deletion = match row {
                     Ok(row) => self.deletion(schema, table, row).await,
                     Err(error) => Err(error.in_table(table)),
@@ -311,30 +311,16 @@ fn count(group: &[Change]) -> u64 {
 
 /// Returns the filter for the rows of a partition that may be over by `now`.
 fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> Filter {
-    let over = schema
-        .expiry_properties()
-        .map(|name| Filter::compare(name, Comparison::Le, Value::DateTime(now)));
-    let over = over.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false));
-    Keys::partition(partition_key).filter() & over
+    Keys::partition(partition_key).filter() & schema.expiry_filter(Comparison::Le, now)
 }
 
 /// Returns the primaries of a page that are over by the page's own date, and the rows that cannot be
 /// read.
-fn expired_rows(schema: &'static Schema, page: Rows) -> Result<Vec<Result<Row>>> {
+fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
     // A store whose pages have no date does not say what is over.
-    let Some(date) = page.date else { return Ok(Vec::new()) };
-    let primary = schema.primary()?;
-    let mut expired = Vec::new();
-    for row in page.rows {
-        let is_over = |row: &Row| {
-            let kind = schema.kind_of(row, Some(primary));
-            // A row of an unknown version is left to a program that knows it.
-            kind.is_ok_and(|kind| kind.is_of(primary))
-                && schema.expiry_of(row, Some(primary)).is_some_and(|expiry| expiry <= date)
-        };
-        if row.as_ref().map_or(true, is_over) {
-            expired.push(row);
-        }
-    }
-    Ok(expired)
+    let Some(date) = page.date else { return Vec::new() };
+    // A row of an unknown version is left to a program that knows it.
+    let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|expiry| expiry <= date);
+    page.rows.retain(|row| row.as_ref().map_or(true, is_over));
+    page.rows
 }

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use crate::batch::is_unreserved;
+
 /// Doubles every `'` of a key, as a quoted literal needs it: otherwise `o'brien` would end the literal early
 /// and address another row.
 pub(in crate::backend::azure) fn double_quotes(key: &str) -> String {
@@ -29,7 +31,7 @@ pub(in crate::backend::azure) fn push_row_address(
 fn push_encoded(out: &mut Vec<u8>, key: &str) {
     for byte in key.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
+            _ if is_unreserved(byte) => out.push(byte),
             b'\'' => out.extend_from_slice(b"''"),
             _ => {
                 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -45,9 +47,7 @@ pub(crate) fn encode_query_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
+            _ if is_unreserved(byte) => out.push(char::from(byte)),
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }
