@@ -180,6 +180,15 @@ impl Keys {
     }
 
     /// Selects the rows of the partition whose RowKey is in `range`, in the order of UTF-16 units.
+    ///
+    /// ```
+    /// # use entable::Keys;
+    /// let l = Keys::partition("Sales").rows("lastname_l".."lastname_m");
+    /// assert_eq!(
+    ///     l.filter().to_string(),
+    ///     "(PartitionKey eq 'Sales') and (RowKey ge 'lastname_l') and (RowKey lt 'lastname_m')"
+    /// );
+    /// ```
     #[must_use]
     pub fn rows<'k>(self, range: impl RangeBounds<&'k str>) -> Self {
         Self {

@@ -21,23 +21,53 @@ pub struct Bag(Vec<(String, Value)>);
 
 impl Bag {
     /// Creates an empty bag.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// assert!(Bag::new().is_empty());
+    /// ```
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Returns the value of the property `name`, or `None` if the bag has no such property.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// bag.set("Age", 30);
+    /// assert_eq!(bag.get("Age"), Some(&Value::from(30)));
+    /// assert_eq!(bag.get("age"), None, "names are compared with their case");
+    /// ```
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
     /// Returns the value of the property `name` for changing it in place, or `None` if the bag has
     /// no such property.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// bag.set("Age", 30);
+    /// if let Some(age) = bag.get_mut("Age") {
+    ///     *age = 31.into();
+    /// }
+    /// assert_eq!(bag.get("Age"), Some(&Value::from(31)));
+    /// ```
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.0.iter_mut().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
     /// Sets a property and returns its previous value. A new name goes to the end of the bag; an
     /// existing one keeps its position.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// assert_eq!(bag.set("Age", 30), None);
+    /// assert_eq!(bag.set("Age", 31), Some(Value::from(30)));
+    /// ```
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.get_mut(&name) {
@@ -51,22 +81,54 @@ impl Bag {
 
     /// Removes the property `name` and returns its value, or `None` if the bag has no such
     /// property.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// bag.set("Age", 30);
+    /// assert_eq!(bag.remove("Age"), Some(Value::from(30)));
+    /// assert!(bag.is_empty());
+    /// ```
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
         Some(self.0.remove(at).1)
     }
 
     /// Iterates over names and values in the bag's order.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// bag.set("LastName", "Hall");
+    /// bag.set("Age", 30);
+    /// let names: Vec<&str> = bag.iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["LastName", "Age"]);
+    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
     /// Returns the number of properties.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// bag.set("Age", 30);
+    /// assert_eq!(bag.len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns whether the bag has no properties.
+    ///
+    /// ```
+    /// # use entable::{Bag, Value};
+    /// let mut bag = Bag::new();
+    /// assert!(bag.is_empty());
+    /// bag.set("Age", 30);
+    /// assert!(!bag.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -128,6 +128,11 @@ pub enum ValueRef<'a> {
 
 impl Value {
     /// Borrows the value.
+    ///
+    /// ```
+    /// # use entable::{Value, ValueRef};
+    /// assert_eq!(Value::from("Hall").as_ref(), ValueRef::String("Hall"));
+    /// ```
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Self::Boolean(v) => ValueRef::Boolean(*v),
@@ -142,6 +147,12 @@ impl Value {
     }
 
     /// Returns the type of the value.
+    ///
+    /// ```
+    /// # use entable::{EdmType, Value};
+    /// assert_eq!(Value::from(30).edm_type(), EdmType::Int32);
+    /// assert_eq!(Value::from(30_i64).edm_type(), EdmType::Int64);
+    /// ```
     pub fn edm_type(&self) -> EdmType {
         self.as_ref().edm_type()
     }

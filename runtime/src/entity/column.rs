@@ -181,6 +181,14 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     /// Returns the name of the property.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(Employee::LAST_NAME.name(), "LastName");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -197,6 +205,15 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     /// Requires that the property equals the value.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let jones = Employee::LAST_NAME.eq("Jones").into_filter()?;
+    /// assert_eq!(jones.to_string(), "LastName eq 'Jones'");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn eq<V>(self, value: V) -> Predicate<E>
     where
         K: EqComparable<F>,
@@ -463,6 +480,15 @@ impl<E> Predicate<E> {
     /// # Errors
     ///
     /// `is_invalid` if a value in it cannot be stored in its column.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let filter = (Employee::AGE.ge(30) & Employee::AGE.lt(40)).into_filter()?;
+    /// assert_eq!(filter.to_string(), "(Age ge 30) and (Age lt 40)");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_filter(self) -> Result<Filter> {
         match self.fault {
             None => Ok(self.filter),

@@ -94,11 +94,21 @@ impl DynamicEntity {
     }
 
     /// Returns the PartitionKey.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// assert_eq!(DynamicEntity::new("Sales", "note").partition_key(), "Sales");
+    /// ```
     pub fn partition_key(&self) -> &str {
         &self.partition_key
     }
 
     /// Returns the RowKey.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// assert_eq!(DynamicEntity::new("Sales", "note").row_key(), "note");
+    /// ```
     pub fn row_key(&self) -> &str {
         &self.row_key
     }
@@ -160,6 +170,12 @@ impl DynamicEntity {
     }
 
     /// Sets a property and returns the entity.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// let note = DynamicEntity::new("Sales", "note").with("Text", "call back").with("Urgent", true);
+    /// assert_eq!(note.properties().len(), 2);
+    /// ```
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
@@ -208,6 +224,12 @@ impl DynamicEntity {
 
     /// Permits names that belong to the library, as
     /// [`allow_framework_names`](Self::allow_framework_names) does, and returns the entity.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// let entity = DynamicEntity::new("Sales", "note").with_framework_names().with("Src", "an ETag");
+    /// assert!(entity.properties().get("Src").is_some());
+    /// ```
     #[must_use]
     pub fn with_framework_names(mut self) -> Self {
         self.allow_framework_names();
@@ -220,6 +242,12 @@ impl DynamicEntity {
     }
 
     /// Returns whether a property is stored encrypted.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// let note = DynamicEntity::new("Sales", "note").with("Text", "call back");
+    /// assert!(!note.is_encrypted("Text"));
+    /// ```
     pub fn is_encrypted(&self, name: &str) -> bool {
         self.encrypted.contains(name)
     }
@@ -244,11 +272,23 @@ impl DynamicEntity {
     }
 
     /// Returns the properties.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// let note = DynamicEntity::new("Sales", "note").with("Text", "call back");
+    /// assert_eq!(note.properties().get("Text"), Some(&entable::Value::from("call back")));
+    /// ```
     pub fn properties(&self) -> &Bag {
         &self.properties
     }
 
     /// Returns the value of `EntityType` if it is a String.
+    ///
+    /// ```
+    /// # use entable::DynamicEntity;
+    /// let hall = DynamicEntity::new("Sales", "empid_000223").with("EntityType", "Employee");
+    /// assert_eq!(hall.entity_type(), Some("Employee"));
+    /// ```
     pub fn entity_type(&self) -> Option<&str> {
         self.get("EntityType").and_then(Value::as_str)
     }
@@ -258,6 +298,13 @@ impl DynamicEntity {
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large` for names that the service refuses.
+    ///
+    /// ```
+    /// # use entable::{DynamicEntity, Error};
+    /// let row = DynamicEntity::new("Sales", "note").with("Text", "call back").to_row()?;
+    /// assert_eq!((row.partition_key(), row.row_key()), ("Sales", "note"));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn to_row(&self) -> Result<Row> {
         let mut row = Row::build(&self.partition_key, &self.row_key);
         for (name, value) in self.properties.iter() {

@@ -35,6 +35,15 @@ impl<E> Default for Patch<E> {
 
 impl<E> Patch<E> {
     /// Creates a patch without changes.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let refused = Patch::<Employee>::new().into_changes().unwrap_err();
+    /// assert!(refused.is_invalid(), "a patch that changes nothing");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,6 +61,16 @@ impl<E> Patch<E> {
     }
 
     /// Sets a property.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let (set, removed) = Patch::<Employee>::new().set::<i32>("Age", &31).into_changes()?;
+    /// assert_eq!(set.get("Age"), Some(&Value::from(31)));
+    /// assert!(removed.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn set<F: Property>(mut self, name: &'static str, value: &F::Scalar) -> Self {
         self.put(name, value.to_edm());
@@ -89,6 +108,15 @@ impl<E> Patch<E> {
     }
 
     /// Sets a property to the JSON of a value.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let (set, _) = Patch::<Employee>::new().set_json("Tags", &["new", "remote"]).into_changes()?;
+    /// assert_eq!(set.get("Tags"), Some(&Value::from(r#"["new","remote"]"#)));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn set_json<F: Serialize>(mut self, name: &'static str, value: &F) -> Self {
         self.put(name, json_to_edm(value));
@@ -96,6 +124,18 @@ impl<E> Patch<E> {
     }
 
     /// Sets all properties of a flattened struct.
+    ///
+    /// ```
+    /// use entable::{KeyRef, prelude::*};
+    ///
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # struct Employee { department: String, id: u32 }
+    /// let manager = KeyRef::<Employee>::new("Sales", "empid_000223");
+    /// let (set, _) = entable::Patch::<Employee>::new().set_flattened("Manager", &manager).into_changes()?;
+    /// assert_eq!(set.get("ManagerRowKey"), Some(&Value::from("empid_000223")));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[must_use]
     pub fn set_flattened<F: Properties>(self, prefix: &'static str, value: &F) -> Self {
         self.set_nested(prefix, |out| value.write(out))
@@ -137,6 +177,16 @@ impl<E> Patch<E> {
     }
 
     /// Removes a property.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let (set, removed) = Patch::<Employee>::new().remove("Age").into_changes()?;
+    /// assert!(set.is_empty());
+    /// assert_eq!(removed, ["Age"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn remove(mut self, name: &'static str) -> Self {
         self.blobs.retain(|known| known.names.name != name);
@@ -158,6 +208,16 @@ impl<E> Patch<E> {
     ///
     /// `is_invalid` for the first value that cannot be stored, and for a patch that changes
     /// nothing.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let patch = Patch::<Employee>::new().set::<i32>("Age", &31).remove("Email");
+    /// let (set, removed) = patch.into_changes()?;
+    /// assert_eq!((set.len(), removed), (1, vec!["Email"]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_changes(self) -> Result<(Bag, Vec<&'static str>)> {
         match self.fault {
             Some(fault) => Err(fault),

@@ -232,6 +232,15 @@ impl<E: TableEntity> Path for AnyPath<E> {
 
 impl<E: TableEntity> Point<E> {
     /// Creates the path to the primary row with these keys.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let point: Point<Employee> = Point::at("Sales", "empid_000223");
+    /// assert_eq!((point.partition_key(), point.row_key()), ("Sales", "empid_000223"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
         let family = E::SCHEMA.families.first();
@@ -247,11 +256,27 @@ impl<E, V> Point<E, V> {
     }
 
     /// Returns the PartitionKey.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(at(223).partition_key(), "Sales");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn partition_key(&self) -> &str {
         self.access.keys.as_point().unwrap_or_default().0
     }
 
     /// Returns the RowKey.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(at(223).row_key(), "empid_000223");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn row_key(&self) -> &str {
         self.access.keys.as_point().unwrap_or_default().1
     }

@@ -59,16 +59,41 @@ impl<E> KeyRef<E> {
     pub const ROW_KEY: Column<Self, String> = Column::property(ROW_KEY, read_property);
 
     /// Creates a reference to the row with these keys.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let manager = KeyRef::<Employee>::new("Sales", "empid_000223");
+    /// assert_eq!(manager, KeyRef::from(at(223)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self { partition_key: partition_key.into(), row_key: row_key.into(), of: PhantomData }
     }
 
     /// Returns the PartitionKey of the entity that is referred to.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(KeyRef::from(at(223)).partition_key(), "Sales");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn partition_key(&self) -> &str {
         &self.partition_key
     }
 
     /// Returns the RowKey of the entity that is referred to.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(KeyRef::from(at(223)).row_key(), "empid_000223");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn row_key(&self) -> &str {
         &self.row_key
     }
@@ -81,12 +106,31 @@ impl<E: TableEntity> KeyRef<E> {
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large` if the entity's keys cannot be written.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// assert_eq!(KeyRef::to(&employee(223, "Hall"))?, KeyRef::from(at(223)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn to(entity: &E) -> Result<Self> {
         let row = entity.to_row()?;
         Ok(Self::new(row.partition_key(), row.row_key()))
     }
 
     /// Returns the path to read the entity at.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let manager = KeyRef::from(at(223));
+    /// let found = staff().await?.get(manager.point()).await?;
+    /// assert_eq!(found.map(|hall| hall.id), Some(223));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn point(&self) -> Point<E> {
         Point::at(self.partition_key.as_str(), self.row_key.as_str())
     }

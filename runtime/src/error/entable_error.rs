@@ -53,6 +53,13 @@ struct Inner {
 impl Error {
     /// Creates an error of `kind`. `message` begins in lower case, ends without a full stop, and
     /// says what was found, what was expected and what to do.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::Rejected, "the order has no lines; add one");
+    /// assert!(error.is_rejected());
+    /// assert_eq!(error.to_string(), "the order has no lines; add one");
+    /// ```
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -74,11 +81,23 @@ impl Error {
     }
 
     /// Creates an error with a code of the service; the code determines the kind.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::service(ServiceCode::EntityNotFound, "there is no such row");
+    /// assert!(error.is_not_found());
+    /// ```
     pub fn service(code: ServiceCode, message: impl Into<String>) -> Self {
         Self::new(code.kind(), message).with_code(code)
     }
 
     /// Creates the error of an encrypted value or of its key; the fault determines the kind.
+    ///
+    /// ```
+    /// # use entable::{Error, SealFault};
+    /// let error = Error::seal(SealFault::KeyUnavailable { retryable: true }, "the vault does not answer");
+    /// assert_eq!(error.seal_fault(), Some(SealFault::KeyUnavailable { retryable: true }));
+    /// ```
     pub fn seal(fault: SealFault, message: impl Into<String>) -> Self {
         let mut error = Self::new(fault.kind(), message);
         error.0.seal = Some(fault);
@@ -102,6 +121,12 @@ impl Error {
     }
 
     /// Adds the service's error code; the kind stays.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::NotFound, "gone").with_code(ServiceCode::TableNotFound);
+    /// assert_eq!(error.service_code(), Some(&ServiceCode::TableNotFound));
+    /// ```
     #[must_use]
     pub fn with_code(mut self, code: ServiceCode) -> Self {
         self.0.code = Some(code);
@@ -109,6 +134,12 @@ impl Error {
     }
 
     /// Names the table, unless the error already names one.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::NotFound, "gone").in_table("Staff").in_table("Other");
+    /// assert_eq!(error.to_string(), "gone (table `Staff`)");
+    /// ```
     #[must_use]
     pub fn in_table(mut self, table: &str) -> Self {
         self.0.table.get_or_insert_with(|| table.to_owned());
@@ -116,6 +147,12 @@ impl Error {
     }
 
     /// Names the row's keys, unless the error already names keys.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::NotFound, "gone").at_keys("Sales", "empid_000223");
+    /// assert_eq!(error.keys(), Some(("Sales", "empid_000223")));
+    /// ```
     #[must_use]
     pub fn at_keys(mut self, partition_key: &str, row_key: &str) -> Self {
         self.0.keys.get_or_insert_with(|| (partition_key.to_owned(), row_key.to_owned()));
@@ -128,6 +165,12 @@ impl Error {
     }
 
     /// Names the property, unless the error already names one.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::Decode, "expected Int32").in_property("Age");
+    /// assert_eq!(error.property(), Some("Age"));
+    /// ```
     #[must_use]
     pub fn in_property(mut self, property: &str) -> Self {
         self.0.property.get_or_insert_with(|| property.to_owned());
@@ -135,6 +178,12 @@ impl Error {
     }
 
     /// Names the unique index whose key is taken.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::UniqueViolation, "the key is taken").with_index("ByEmail");
+    /// assert!(error.to_string().contains("index `ByEmail`"));
+    /// ```
     #[must_use]
     pub fn with_index(mut self, index: &str) -> Self {
         self.0.index = Some(index.to_owned());
@@ -142,6 +191,12 @@ impl Error {
     }
 
     /// Names the entity that holds the key of the unique index.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::UniqueViolation, "the key is taken").held_by("Sales", "empid_000223");
+    /// assert_eq!(error.holder(), Some(("Sales", "empid_000223")));
+    /// ```
     #[must_use]
     pub fn held_by(mut self, partition_key: &str, row_key: &str) -> Self {
         self.0.holder = Some((partition_key.to_owned(), row_key.to_owned()));
@@ -149,6 +204,12 @@ impl Error {
     }
 
     /// Names the entity type that the row claims, unless the error already names one.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::UnrecognizedEntity, "unknown type").of_type("Robot");
+    /// assert_eq!(error.entity_type(), Some("Robot"));
+    /// ```
     #[must_use]
     pub fn of_type(mut self, entity_type: &str) -> Self {
         self.0.entity_type.get_or_insert_with(|| entity_type.to_owned());
@@ -156,6 +217,12 @@ impl Error {
     }
 
     /// Adds the position of the failed operation, counted from 0 in the caller's order.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::Conflict, "the row exists").at_operation(3);
+    /// assert_eq!(error.failed_index(), Some(3));
+    /// ```
     #[must_use]
     pub fn at_operation(mut self, index: usize) -> Self {
         self.0.failed_index = Some(index);
@@ -163,6 +230,12 @@ impl Error {
     }
 
     /// Adds what a read showed after the answer to a write was lost.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, Seen};
+    /// let error = Error::new(ErrorKind::Ambiguous, "the answer was lost").with_seen(Seen::Absent);
+    /// assert_eq!(error.seen(), Some(Seen::Absent));
+    /// ```
     #[must_use]
     pub fn with_seen(mut self, seen: Seen) -> Self {
         self.0.seen = Some(seen);
@@ -170,6 +243,14 @@ impl Error {
     }
 
     /// Adds how long the service asks to wait before the next request.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::{Error, ErrorKind};
+    /// let wait = Duration::from_secs(2);
+    /// let error = Error::new(ErrorKind::Throttled, "too many requests").with_retry_after(wait);
+    /// assert_eq!(error.retry_after(), Some(wait));
+    /// ```
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
@@ -195,6 +276,14 @@ impl Error {
     }
 
     /// Adds the cause, which [`source`](StdError::source) returns.
+    ///
+    /// ```
+    /// # use std::error::Error as _;
+    /// # use entable::{Error, ErrorKind};
+    /// let cause = std::io::Error::other("the disk is full");
+    /// let error = Error::new(ErrorKind::Rejected, "the photo was not read").with_source(cause);
+    /// assert_eq!(error.source().map(ToString::to_string), Some("the disk is full".into()));
+    /// ```
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into().into());
@@ -232,6 +321,12 @@ impl Error {
     }
 
     /// Returns the service's error code as an enum.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::service(ServiceCode::TableNotFound, "there is no such table");
+    /// assert_eq!(error.service_code(), Some(&ServiceCode::TableNotFound));
+    /// ```
     pub fn service_code(&self) -> Option<&ServiceCode> {
         self.0.code.as_ref()
     }
@@ -253,22 +348,53 @@ impl Error {
 
     /// Returns the position of the failed operation in an entity group transaction or bulk write,
     /// counted from 0 in the caller's order.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut changes = staff.transaction();
+    /// changes.insert(&employee(300, "King"))?.insert(&employee(223, "Hall"))?;
+    /// let refused = changes.commit().await.unwrap_err();
+    /// assert_eq!(refused.failed_index(), Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn failed_index(&self) -> Option<usize> {
         self.0.failed_index
     }
 
     /// Returns what a read showed after the answer to a write was lost, for a write with unknown
     /// outcome.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, Seen};
+    /// let lost = Error::new(ErrorKind::Ambiguous, "the answer was lost").with_seen(Seen::Unchanged);
+    /// assert_eq!(lost.seen(), Some(Seen::Unchanged));
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "gone").seen(), None);
+    /// ```
     pub fn seen(&self) -> Option<Seen> {
         self.0.seen
     }
 
     /// Returns how long the service asks to wait before the next request.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "gone").retry_after(), None);
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
     /// Returns the fault of the encrypted value or of its key, if that failed.
+    ///
+    /// ```
+    /// # use entable::{Error, SealFault};
+    /// let error = Error::seal(SealFault::NotEncrypted, "the value is plain");
+    /// assert_eq!(error.seal_fault(), Some(SealFault::NotEncrypted));
+    /// ```
     pub fn seal_fault(&self) -> Option<SealFault> {
         self.0.seal
     }
@@ -309,11 +435,21 @@ impl Error {
     }
 
     /// Returns the property's name, if the error names one.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "gone").property(), None);
+    /// ```
     pub fn property(&self) -> Option<&str> {
         self.0.property.as_deref()
     }
 
     /// Returns the entity type that the row claims, if the type is what the reader refused.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "gone").entity_type(), None);
+    /// ```
     pub fn entity_type(&self) -> Option<&str> {
         self.0.entity_type.as_deref()
     }
@@ -354,6 +490,12 @@ impl Error {
     }
 
     /// Returns the message alone, without table, keys and property.
+    ///
+    /// ```
+    /// # use entable::{Error, ErrorKind, ServiceCode};
+    /// let error = Error::new(ErrorKind::NotFound, "gone").in_table("Staff");
+    /// assert_eq!(error.message(), "gone");
+    /// ```
     pub fn message(&self) -> &str {
         &self.0.message
     }

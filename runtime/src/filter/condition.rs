@@ -205,6 +205,12 @@ comparisons! {
 
 impl Filter {
     /// Compares a property with a value.
+    ///
+    /// ```
+    /// # use entable::{Comparison, Filter};
+    /// let adults = Filter::compare("Age", Comparison::Ge, 18);
+    /// assert_eq!(adults.to_string(), "Age ge 18");
+    /// ```
     pub fn compare(
         property: impl Into<String>,
         comparison: Comparison,
@@ -215,6 +221,12 @@ impl Filter {
 
     /// Joins filters with `and` and keeps their grouping. Without filters, the result is always true;
     /// a single filter is returned unchanged.
+    ///
+    /// ```
+    /// # use entable::{Comparison, Filter};
+    /// let all = Filter::all([Filter::eq("Age", 30), Filter::eq("LastName", "Hall")]);
+    /// assert_eq!(all.to_string(), "(Age eq 30) and (LastName eq 'Hall')");
+    /// ```
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(true)),
@@ -224,6 +236,12 @@ impl Filter {
 
     /// Joins filters with `or` and keeps their grouping. Without filters, the result is never true; a
     /// single filter is returned unchanged.
+    ///
+    /// ```
+    /// # use entable::{Comparison, Filter};
+    /// let any = Filter::any([Filter::eq("Age", 30), Filter::eq("Age", 31)]);
+    /// assert_eq!(any.to_string(), "(Age eq 30) or (Age eq 31)");
+    /// ```
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(false)),
@@ -283,6 +301,14 @@ impl Filter {
     }
 
     /// Calls `visit` with the name of every property in the filter, repeated names included.
+    ///
+    /// ```
+    /// # use entable::{Comparison, Filter};
+    /// let filter = Filter::all([Filter::eq("Age", 30), Filter::eq("LastName", "Hall")]);
+    /// let mut names = Vec::new();
+    /// filter.visit_properties(&mut |name| names.push(name));
+    /// assert_eq!(names, ["Age", "LastName"]);
+    /// ```
     pub fn visit_properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
         self.visit_nodes(|filter| match filter {
             Self::Compare { property, .. }

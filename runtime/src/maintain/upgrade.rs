@@ -53,6 +53,17 @@ impl<E: TableEntity> Table<E> {
 
 impl<E: TableEntity> Upgrade<E> {
     /// Limits the upgrade to one partition.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.upgrade_all().within(Employee::primary().department("Sales")).await?;
+    /// assert!(report.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn within(self, partition: impl Into<Partition<E>>) -> Self {
         let access = partition.into().access();
         let only = access
@@ -62,27 +73,87 @@ impl<E: TableEntity> Upgrade<E> {
     }
 
     /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.upgrade_all().page_size(100).await?.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn page_size(self, rows: u32) -> Self {
         Self { query: self.query.page_size(rows), ..self }
     }
 
     /// Sets how many transactions may be in flight; default 8.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.upgrade_all().concurrency(2).await?.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn concurrency(self, transactions: usize) -> Self {
         Self { bulk: self.bulk.concurrency(transactions), ..self }
     }
 
     /// Calls `report` after every transaction.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.upgrade_all().on_progress(|progress| println!("{} done", progress.done)).await?;
+    /// assert_eq!(report.done, 0, "no row is of an older version");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_progress(self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { bulk: self.bulk.on_progress(report), ..self }
     }
 
     /// Calls `save` after every page, with the cursor that [`resume`](Self::resume) continues from.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.upgrade_all().on_checkpoint(|cursor| println!("{cursor}")).await?;
+    /// assert!(report.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_checkpoint(self, save: impl Fn(&Cursor) + Send + Sync + 'static) -> Self {
         Self { bulk: self.bulk.on_checkpoint(save), ..self }
     }
 
     /// Continues an earlier upgrade of the table from its checkpoint, without reading the rows before
     /// it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let staff = staff().await?;
+    /// let last = Arc::new(Mutex::new(None));
+    /// let kept = last.clone();
+    /// let save = move |cursor: &Cursor| *kept.lock().unwrap() = Some(cursor.clone());
+    /// staff.upgrade_all().page_size(1).on_checkpoint(save).await?;
+    /// if let Some(checkpoint) = last.lock().unwrap().take() {
+    ///     assert!(staff.upgrade_all().resume(checkpoint).await?.is_complete());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn resume(self, checkpoint: Cursor) -> Self {
         Self { bulk: self.bulk.resume(checkpoint), ..self }
     }

@@ -116,6 +116,24 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     /// Takes the age of the cache from another clock.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
+    /// let staff = staff().await?;
+    /// let lookup = Lookup::with_clock(staff.query(sales()), Duration::from_secs(60), clock.clone());
+    /// assert_eq!(lookup.all().await?.len(), 3);
+    /// staff.insert(&employee(300, "King")).await?;
+    /// assert_eq!(lookup.all().await?.len(), 3, "as they were read");
+    /// clock.advance(Duration::from_secs(61));
+    /// assert_eq!(lookup.all().await?.len(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
         let kept = RwLock::new(Slot { kept: None, forgotten: 0 });
         let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -172,6 +190,18 @@ impl<E: TableEntity> Lookup<E> {
     /// # Errors
     ///
     /// Returns the query's error if the store has to be read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let ttl = std::time::Duration::from_secs(60);
+    /// let lookup = Lookup::new(staff().await?.query(sales()), ttl);
+    /// let by_name = lookup.index(|employee| employee.last_name.clone()).await?;
+    /// assert_eq!(by_name["Hall"].id, 223);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn index<K: Eq + Hash>(
         &self,
         key: impl Fn(&E) -> K,

@@ -27,6 +27,13 @@ enum Version {
 
 impl ETag {
     /// Returns the ETag that the service derives from a Timestamp.
+    ///
+    /// ```
+    /// # use entable::{ETag, Ticks};
+    /// let at: Ticks = "2021-05-26T15:48:25.77957Z".parse()?;
+    /// assert_eq!(ETag::from_timestamp(at).timestamp(), Some(at));
+    /// # Ok::<(), entable::ParseTicksError>(())
+    /// ```
     pub const fn from_timestamp(timestamp: Ticks) -> Self {
         Self(Version::Ticks(timestamp))
     }
@@ -34,6 +41,11 @@ impl ETag {
     /// Returns the Timestamp that the service derived the ETag from, or `None` if the ETag has another form.
     ///
     /// The emulator writes zeros at the end of the time, which the service leaves out.
+    ///
+    /// ```
+    /// # use entable::{ETag, Ticks};
+    /// assert_eq!(ETag::from("W/\"another form\"").timestamp(), None);
+    /// ```
     pub fn timestamp(&self) -> Option<Ticks> {
         match &self.0 {
             Version::Ticks(ticks) => Some(*ticks),
@@ -43,6 +55,13 @@ impl ETag {
 
     /// Returns whether the text is one weak ETag, `W/"..."` or `w/"..."`, the only kind that the service
     /// accepts as If-Match.
+    ///
+    /// ```
+    /// # use entable::{ETag, Ticks};
+    /// assert!(ETag::from("W/\"a\"").is_weak());
+    /// assert!(!ETag::from("\"a\"").is_weak());
+    /// assert!(!ETag::from("W/\"a\", W/\"b\"").is_weak(), "a list of two");
+    /// ```
     pub fn is_weak(&self) -> bool {
         match &self.0 {
             Version::Ticks(_) => true,

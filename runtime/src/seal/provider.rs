@@ -18,17 +18,33 @@ pub struct KeyScope(Arc<str>);
 
 impl KeyScope {
     /// Returns the scope `default`, which rows belong to unless a rule says otherwise.
+    ///
+    /// ```
+    /// # use entable::KeyScope;
+    /// assert_eq!(KeyScope::default_scope(), KeyScope::default());
+    /// assert_eq!(KeyScope::default_scope().name(), "default");
+    /// ```
     pub fn default_scope() -> Self {
         Self::named("default")
     }
 
     /// Returns the scope of that name. The name `default` is the default scope: put a prefix before
     /// names that users choose.
+    ///
+    /// ```
+    /// # use entable::KeyScope;
+    /// assert_ne!(KeyScope::named("tenant_7"), KeyScope::named("tenant_8"));
+    /// ```
     pub fn named(name: &str) -> Self {
         Self(name.into())
     }
 
     /// Returns the name of the scope.
+    ///
+    /// ```
+    /// # use entable::KeyScope;
+    /// assert_eq!(KeyScope::named("tenant_7").name(), "tenant_7");
+    /// ```
     pub fn name(&self) -> &str {
         &self.0
     }

@@ -38,6 +38,13 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the default policy: six attempts within two minutes; delays of up to 200 ms, 400 ms and so
     /// on, at most 20 s; a budget of 100 retries for all requests together.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// assert_eq!(RetryPolicy::new(), RetryPolicy::default());
+    /// assert_eq!(RetryPolicy::new(), RetryPolicy::never().attempts(6));
+    /// ```
     pub const fn new() -> Self {
         Self {
             attempts: 6,
@@ -51,11 +58,25 @@ impl RetryPolicy {
 
     /// Returns a policy of one attempt. After a lost answer, the rows of a write are still read to find out
     /// whether it was carried out.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// assert_eq!(RetryPolicy::never(), RetryPolicy::new().attempts(1));
+    /// ```
     pub const fn never() -> Self {
         Self { attempts: 1, ..Self::new() }
     }
 
     /// Sets how often a request is made at most, including the first attempt.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// let twice = RetryPolicy::new().attempts(2);
+    /// assert_ne!(twice, RetryPolicy::new());
+    /// assert_eq!(twice.attempts(6), RetryPolicy::new());
+    /// ```
     #[must_use]
     pub const fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
@@ -64,12 +85,25 @@ impl RetryPolicy {
     /// Sets the bound of the first delay, which doubles with each attempt, and the highest bound. A delay
     /// is a random time below its bound, so that clients that failed together do not return together. If
     /// the service asks for a wait, the delay is added to that wait.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// let default = RetryPolicy::new().delays(Duration::from_millis(200), Duration::from_secs(20));
+    /// assert_eq!(default, RetryPolicy::new());
+    /// ```
     #[must_use]
     pub const fn delays(self, first: Duration, longest: Duration) -> Self {
         Self { first_delay: first, longest_delay: longest, ..self }
     }
 
     /// Sets the time after the first attempt in which later attempts may begin.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// assert_eq!(RetryPolicy::new().give_up_after(Duration::from_secs(120)), RetryPolicy::new());
+    /// ```
     #[must_use]
     pub const fn give_up_after(self, elapsed: Duration) -> Self {
         Self { elapsed, ..self }
@@ -77,6 +111,12 @@ impl RetryPolicy {
 
     /// Sets how many retries all requests together may spend; ten successful requests return one. The
     /// budget limits the load that retries add to a service that is down.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// assert_eq!(RetryPolicy::new().budget(100), RetryPolicy::new());
+    /// ```
     #[must_use]
     pub const fn budget(self, retries: u32) -> Self {
         Self { budget: retries, ..self }
@@ -84,6 +124,13 @@ impl RetryPolicy {
 
     /// Sets whether each written row gets the id of its write in the property `OpId`, by which a write is
     /// recognised after its answer was lost. Off by default, because it adds a property to the rows.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use entable::RetryPolicy;
+    /// assert_eq!(RetryPolicy::new().operation_ids(false), RetryPolicy::new());
+    /// assert_ne!(RetryPolicy::new().operation_ids(true), RetryPolicy::new());
+    /// ```
     #[must_use]
     pub const fn operation_ids(self, on: bool) -> Self {
         Self { operation_ids: on, ..self }
