@@ -6,7 +6,10 @@ use entable::{
 };
 use uuid::Uuid;
 
-use crate::emulator::{apply, new_name, options, read, row, table};
+use crate::{
+    emulator::{apply, new_name, options, read, row, table},
+    scripted_http::{Fake, Reply},
+};
 
 fn every_type() -> Row {
     let mut row = Row::build("p", "r");
@@ -119,6 +122,62 @@ async fn a_selection_brings_keys_and_version_too() {
         ),
         ("r", 1)
     );
+}
+
+/// The names in `$select` of an address, if it has one.
+fn selected(url: &str) -> Option<Vec<String>> {
+    let (_, list) = url.split_once("%24select=")?;
+    let list = list.split('&').next().unwrap().replace("%2C", ",");
+    Some(list.split(',').map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn a_selection_with_the_systems_names_is_never_over_255() {
+    let row =
+        r#"{"PartitionKey":"p","RowKey":"r","Timestamp":"2021-05-26T15:48:25Z","P7":7,"Other":1}"#;
+    let etag = || vec![("etag", "W/\"x\"")];
+    for own in 250..=255 {
+        let page = format!(r#"{{"value":[{row}]}}"#);
+        let fake = Fake::new([
+            Reply::Answer(200, etag(), row.to_owned()),
+            Reply::Answer(200, Vec::new(), page),
+        ]);
+        let azure = fake.azure();
+        let select: Vec<String> = (0..own).map(|at| format!("P{at}")).collect();
+        let request =
+            Read { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
+        let found = azure.read(request).await.unwrap().unwrap();
+        let filter = Filter::eq("PartitionKey", "p");
+        let scan = Scan { select: Some(&select), ..scan("Staff", &filter, None, None) };
+        let page = azure.scan(scan).await.unwrap();
+        let asked: Vec<_> = fake.asked().iter().map(|asked| selected(&asked.url)).collect();
+        for names in &asked {
+            // 252 names and the three of the system are what the service takes; of more, all are read.
+            assert_eq!(names.as_ref().map(Vec::len), (own <= 252).then_some(own + 3), "{own}");
+            for name in names.iter().flat_map(|_| ["PartitionKey", "RowKey", "Timestamp", "P0"]) {
+                let count = names.iter().flatten().filter(|sent| *sent == name).count();
+                assert_eq!(count, 1, "{name} of {own}");
+            }
+        }
+        assert_eq!(asked.len(), 2);
+        assert_eq!(found.get("P7").unwrap(), Some(ValueRef::Int32(7)));
+        assert_eq!(found.etag(), Some(ETag::from("W/\"x\"")));
+        assert!(
+            found.timestamp().is_some() && page.rows[0].as_ref().unwrap().timestamp().is_some()
+        );
+        if own > 252 {
+            // The whole rows came, of which only the selected properties are handed out.
+            assert_eq!(found.property_count().unwrap(), 1, "{own}");
+            assert_eq!(page.rows[0].as_ref().unwrap().property_count().unwrap(), 1, "{own}");
+        }
+    }
+    // Names of the system that are asked for are not sent twice, and do not count twice.
+    let fake = Fake::new([Reply::Answer(200, etag(), row.to_owned())]);
+    let mut select: Vec<String> = (0..252).map(|at| format!("P{at}")).collect();
+    select.extend(["PartitionKey", "RowKey", "Timestamp"].map(str::to_owned));
+    let request = Read { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
+    fake.azure().read(request).await.unwrap().unwrap();
+    assert_eq!(selected(&fake.asked()[0].url).unwrap().len(), 255);
 }
 
 #[tokio::test]

@@ -73,6 +73,21 @@ fn columns_of_nested_structs_are_reached_through_their_fields() {
     assert_eq!(filter.to_string(), "HomeAtY gt 1.0");
 }
 
+#[tokio::test]
+async fn a_column_two_structs_deep_is_named_step_by_step_and_finds_its_row() {
+    let filter = || Employee::HOME.at(Address::GEO).at(Geo::Y).gt(1.0);
+    assert_eq!(filter().into_filter().unwrap().to_string(), "HomeAtY gt 1.0");
+    let table = Client::memory().table::<Employee>();
+    table.create().await.unwrap();
+    let employee = Employee { home: address(), office: None };
+    table.insert(&employee).await.unwrap();
+    let found = table.query(Employee::primary()).filter(filter()).collect().await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(*found[0], employee);
+    let above = Employee::HOME.at(Address::GEO).at(Geo::Y).gt(2.0);
+    assert!(table.query(Employee::primary()).filter(above).collect().await.unwrap().is_empty());
+}
+
 #[test]
 fn a_missing_property_is_named_with_its_prefixes() {
     let row = entable::Row::build("p", "r").finish().unwrap();

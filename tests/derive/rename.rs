@@ -33,3 +33,31 @@ cases! {
     upper: "Names", "UPPERCASE" => ["FIRSTNAME", "ID2", "other"];
     verbatim: "Names", "none" => ["first_name", "id2", "other"];
 }
+
+#[tokio::test]
+async fn names_have_the_letters_and_marks_of_every_script() {
+    #[derive(Debug, PartialEq, TableEntity)]
+    #[table(name = "Staff", partition_key = "p", row_key = "r")]
+    struct Named {
+        #[table(rename = "นามสกุล")]
+        family_name: String,
+        #[table(rename = "café")]
+        place: i32,
+    }
+
+    let named = Named { family_name: "Srisai".into(), place: 1 };
+    let row = named.to_row().unwrap();
+    assert_eq!(properties(&row), ["EntityType", "นามสกุล", "cafe\u{301}"]);
+    assert_eq!(Named::from_row(&row).unwrap(), named);
+    let filter = || Named::PLACE.eq(1);
+    assert_eq!(filter().into_filter().unwrap().to_string(), "cafe\u{301} eq 1");
+    let table = Client::memory().table::<Named>();
+    table.create().await.unwrap();
+    table.insert(&named).await.unwrap();
+    for found in [filter(), Named::FAMILY_NAME.eq("Srisai")] {
+        assert_eq!(table.query(Named::primary()).filter(found).collect().await.unwrap().len(), 1);
+    }
+    // A number that is no decimal digit continues no name.
+    assert!(Filter::parse("m\u{b2} eq 1").is_err());
+    assert!(Filter::parse("cafe\u{301} eq 1").is_ok());
+}

@@ -3,14 +3,14 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use entable::{
     Batch, Condition, Operation, ValueRef,
-    backend::{Backend, Embedded},
+    backend::{Backend, Embedded, EmbeddedOptions},
 };
 
 use crate::{count, create, fill, insert, read, row, scratch};
@@ -174,4 +174,64 @@ async fn a_write_that_is_given_up_is_whole_or_not_there() {
     }
     store.flush().await.unwrap();
     assert_eq!(count(&store, "Staff").await % 10, 0);
+}
+
+/// A store whose commits to disk are counted and take at least `sync`.
+async fn slow_store(sync: Duration) -> (tempfile::TempDir, Arc<Embedded>, Arc<AtomicUsize>) {
+    let (directory, path) = scratch();
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let options = EmbeddedOptions::new().extra_sync_time(sync).sync_count(syncs.clone());
+    let store = Arc::new(options.open(&path).unwrap());
+    create(&store, "Staff").await;
+    (directory, store, syncs)
+}
+
+/// Each of several tasks inserts a row when the one before is on disk.
+async fn insert_in_turns(store: &Arc<Embedded>, tasks: usize, rows: i64) {
+    let tasks: Vec<_> = (0..tasks)
+        .map(|task| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for number in 0..rows {
+                    let key = format!("{task}_{number}");
+                    insert(&store, "Staff", row("p", &key, number)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_write_in_turns_share_one_sync_a_round() {
+    // The wait is at most half a sync: so long a sync gives a loaded machine time to run all tasks.
+    let (_directory, store, syncs) = slow_store(Duration::from_millis(120)).await;
+    let before = syncs.load(Ordering::SeqCst);
+    insert_in_turns(&store, 4, 10).await;
+    // Ten rounds of four rows. A commit that begins as soon as the first task is back holds its row
+    // alone, and the others' rows need another: nineteen syncs. A few rounds may miss a task that
+    // the machine did not run in time.
+    let syncs = syncs.load(Ordering::SeqCst) - before;
+    assert!((10..=15).contains(&syncs), "{syncs} syncs for ten rounds");
+    assert_eq!(count(&store, "Staff").await, 40);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_task_alone_waits_for_nobody() {
+    const SYNC: Duration = Duration::from_millis(200);
+    let (_directory, store, syncs) = slow_store(SYNC).await;
+    let before = syncs.load(Ordering::SeqCst);
+    let mut times = Vec::new();
+    for number in 0..6 {
+        let started = Instant::now();
+        insert(&store, "Staff", row("p", &number.to_string(), number)).await.unwrap();
+        times.push(started.elapsed());
+    }
+    assert_eq!(syncs.load(Ordering::SeqCst) - before, 6);
+    // A commit that waits for others takes half a sync more, each time but the first. The quickest of
+    // five is under that even where the machine is busy with something else now and then.
+    let quickest = times[1..].iter().min().unwrap();
+    assert!(*quickest < SYNC + SYNC / 2, "{times:?}");
 }

@@ -27,6 +27,63 @@ fn the_documentation_names_every_test_and_no_other() {
     assert_eq!(named, tests);
 }
 
+/// The async tests of `tests/guide/` that do not run on both stores, by the beginnings of their names, each
+/// with the words by which the page says where they run.
+const ELSEWHERE: [(&str, &str); 13] = [
+    ("a13_stored_", ON_THE_EMULATOR),
+    ("k06_k07_k10_a_crash_", "K6, K7 and K10 with a crash"),
+    ("u01_u02_", "U1, U2 and U5 to U9"),
+    ("u05_", "U1, U2 and U5 to U9"),
+    ("u06_u07_", "U1, U2 and U5 to U9"),
+    ("u08_", "U1, U2 and U5 to U9"),
+    ("u09_", "U1, U2 and U5 to U9"),
+    ("v13_", "V13 (a second process)"),
+    ("y01_", ON_THE_EMULATOR),
+    ("y02_", "compute keys, filters, ticks or signatures"),
+    ("y04_", ON_THE_EMULATOR),
+    ("y07_a_range_", ON_THE_EMULATOR),
+    ("y08_", ON_THE_EMULATOR),
+];
+
+const ON_THE_EMULATOR: &str =
+    "A13 and section Y that send requests to a service | the emulator; marked `ignored`";
+
+#[test]
+fn tests_run_where_the_documentation_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../docs/guide.md")).unwrap();
+    let (head, _) = page.split_once("# The answers").unwrap();
+    let (mut on_both, mut elsewhere) = (0, BTreeSet::new());
+    for entry in fs::read_dir(root.join("guide")).unwrap() {
+        let source = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let mut before = "";
+        // Only functions of the file, not those inside of others: these begin their line.
+        for function in source.split("\nasync fn ") {
+            // What stands behind the last function's end belongs to the next one: its attributes.
+            let end = function.rsplit_once("\n}\n").map_or(function, |(_, end)| end);
+            let attributes = std::mem::replace(&mut before, end);
+            let Some((name, rest)) = function.split_once('(') else { continue };
+            if !is_name(name) {
+                continue;
+            }
+            let (body, _) = rest.split_once("\n}").unwrap();
+            if body.contains("on_both(") {
+                on_both += 1;
+                continue;
+            }
+            let exception = ELSEWHERE.iter().find(|(begin, _)| name.starts_with(begin));
+            let (begin, words) =
+                exception.unwrap_or_else(|| panic!("{name} is not on both stores"));
+            assert!(head.contains(words), "the page does not say where {name} runs");
+            assert_eq!(attributes.contains("#[ignore"), *words == ON_THE_EMULATOR, "{name}");
+            elsewhere.insert(*begin);
+        }
+    }
+    assert!(on_both > 170, "{on_both} tests run on both stores");
+    let listed: BTreeSet<&str> = ELSEWHERE.iter().map(|(begin, _)| *begin).collect();
+    assert_eq!(elsewhere, listed);
+}
+
 /// The sections of the design guide with the number of their rows, which are numbered from 1.
 const SECTIONS: [(char, usize); 26] = [
     ('A', 22),

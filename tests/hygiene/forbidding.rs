@@ -39,6 +39,7 @@
 // The traits that generated code names are in scope, so that their paths could be shorter.
 use entable::prelude::*;
 use entable::{
+    Blob,
     edm::{EdmValue, Property},
     key::{DatePart, Descending, FixedWidth, KeyPart, TextPart},
 };
@@ -130,6 +131,66 @@ where
 {
 }
 
+/// Rows of one type and of others.
+#[derive(Debug, EntitySet)]
+enum Either {
+    Whole(Whole),
+    #[table(other)]
+    Other(DynamicEntity),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, KeyPart)]
+enum Region {
+    North,
+    South,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Slots", partition_key = "{region}", row_key = "s_{id:06}", wide)]
+struct Slots {
+    region: Region,
+    id: u32,
+    #[table(series)]
+    sent: [i32; 24],
+    #[table(split(3), part = 2)]
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Photos", partition_key = "{region}", row_key = "f_{id:06}")]
+struct Photo {
+    region: Region,
+    id: u32,
+    #[table(blob)]
+    bytes: Option<Blob>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Visits{at:%Y%m%d}", partition_key = "{region}", row_key = "v_{id:06}")]
+struct Visit {
+    region: Region,
+    id: u32,
+    at: time::OffsetDateTime,
+}
+
+#[derive(Debug, Message)]
+struct Sent {
+    number: u8,
+}
+
+// Serde's own derives allow lints, which cannot be allowed here.
+impl serde::Serialize for Sent {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.number)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Sent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u8::deserialize(deserializer).map(|number| Self { number })
+    }
+}
+
 fn parts(all: All) -> (Vec<Whole>, Vec<DynamicEntity>) {
     (all.whole, all.others)
 }
@@ -162,6 +223,31 @@ fn what_the_derives_write_needs_no_allow() {
     let row = one.to_row().unwrap();
     assert_eq!(Whole::from_row(&row).unwrap(), Older { part: 1, id: 2 }.into());
     assert_eq!(Chosen::from_row(&row).unwrap().choice, Choice::Two);
+    let either = Either::from_row(&row).unwrap();
+    assert!(matches!(&either, Either::Whole(read) if read.id == 2), "{either:?}");
+    let other = Older { part: 1, id: 3 };
+    assert_eq!((other.part, other.id), (1, 3));
+    let none: fn(DynamicEntity) -> Either = Either::Other;
+    assert_eq!(size_of_val(&none), size_of::<usize>());
+}
+
+#[test]
+fn what_the_derives_write_for_large_and_dated_rows_needs_no_allow() {
+    let at = time::OffsetDateTime::UNIX_EPOCH;
+    let (north, south) = (Region::North, Region::South);
+    let slots = Slots { region: north, id: 1, sent: [1; 24], text: "T".to_owned() };
+    assert_eq!((slots.sent[0], slots.text.as_str()), (1, "T"));
+    assert_eq!((slots.region, slots.id), (Region::decode("North").unwrap(), 1));
+    let photo = Photo { region: south, id: 2, bytes: None };
+    let row = photo.to_row().unwrap();
+    assert_eq!((row.partition_key(), row.row_key()), ("South", "f_000002"));
+    assert_eq!(Photo::from_row(&row).unwrap(), photo);
+    assert_eq!((photo.region, photo.id, photo.bytes.is_none()), (south, 2, true));
+    let visit = Visit { region: north, id: 3, at };
+    let row = visit.to_row().unwrap();
+    assert_eq!(Visit::from_row(&row).unwrap(), visit);
+    assert_eq!((visit.region, visit.id, visit.at), (north, 3, at));
+    assert_eq!((Sent::NAME, Sent { number: 4 }.number), ("Sent", 4));
 }
 
 /// Declares an entity as crates do that have several of one form.

@@ -13,6 +13,7 @@ mod bounds;
 mod collide;
 mod edm;
 mod filter;
+mod identifier;
 mod key;
 mod limits;
 mod nesting;

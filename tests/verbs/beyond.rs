@@ -12,6 +12,16 @@ struct Plain {
     stored: Option<u64>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, KeyPart)]
+struct Serial(u64);
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Serials", partition_key = "{part}", row_key = "{serial}")]
+struct Item {
+    part: u8,
+    serial: Serial,
+}
+
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Latest", partition_key = "{part}", row_key = "{number:desc}")]
 struct Latest {
@@ -91,6 +101,18 @@ async fn keys_answer_for_numbers_that_no_property_holds() {
     let point = || Plain::primary().part(1).number(u64::MAX);
     assert_eq!(plain.query(point()).filter(Plain::NUMBER.ge(u64::MAX)).count().await.unwrap(), 1);
     assert_eq!(plain.query(point()).filter(Plain::NUMBER.lt(u64::MAX)).count().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn keys_answer_for_ids_that_no_property_holds() {
+    let serials = NUMBERS.map(Serial);
+    let items = table_of(serials.map(|serial| Item { part: 1, serial })).await;
+    let operands = [0, 8, ABOVE - 1, ABOVE, ABOVE + 1, u64::MAX].map(Serial);
+    conditions_agree!(items, Item::primary().part(1), Item::SERIAL, serial, serials, operands);
+    let point = Item::primary().part(1).serial(Serial(u64::MAX));
+    assert_eq!(items.query(point).count().await.unwrap(), 1);
+    let above = Item::primary().part(1).serial_range(Serial(ABOVE)..);
+    assert_eq!(items.query(above).count().await.unwrap(), 2);
 }
 
 #[tokio::test]

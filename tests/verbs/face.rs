@@ -227,3 +227,57 @@ async fn a_unique_violation_is_one_wherever_the_index_is() {
         assert_eq!((error.code(), error.status()), (Some("EntityAlreadyExists"), Some(409)));
     }
 }
+
+/// A program that names the types of conditions and of keys by the prelude alone.
+mod with_the_prelude_alone {
+    use entable::prelude::*;
+
+    #[derive(Debug, PartialEq, TableEntity)]
+    #[table(name = "Notes", partition_key = "{town}", row_key = "n_{id:06}")]
+    struct Note {
+        town: String,
+        id: u32,
+        pages: i32,
+        #[table(encrypt)]
+        text: String,
+    }
+
+    fn long(pages: Option<i32>) -> Option<Predicate<Note>> {
+        pages.map(|pages| Note::PAGES.ge(pages) & Note::ID.gt(0))
+    }
+
+    fn keys() -> Result<Keyring, Error> {
+        let town = |partition_key: &str| -> KeyScope { KeyScope::named(partition_key) };
+        let text = Keyring::generate_text()?;
+        Ok(Keyring::parse(&text)?.with_scopes(move |partition_key| match partition_key {
+            "Kiel" => KeyScope::default_scope(),
+            other => town(other),
+        }))
+    }
+
+    #[tokio::test]
+    async fn conditions_scopes_and_keyrings_have_names() {
+        let client = Client::builder()
+            .backend(entable::backend::Memory::new())
+            .keys(keys().unwrap())
+            .build()
+            .unwrap();
+        let notes = client.table::<Note>();
+        notes.create().await.unwrap();
+        let note = |id: u32, town: &str| Note {
+            town: town.into(),
+            id,
+            pages: i32::try_from(id).unwrap(),
+            text: format!("text {id}"),
+        };
+        for id in [1, 2, 3] {
+            notes.insert(&note(id, "Kiel")).await.unwrap();
+        }
+        let query = notes.query(Note::primary().town("Kiel")).filter(long(Some(2)).unwrap());
+        let found = query.collect().await.unwrap();
+        assert_eq!(found.iter().map(|note| &*note.text).collect::<Vec<_>>(), ["text 2", "text 3"]);
+        // The keyring has no key of that town's scope: the rule was asked.
+        let error = notes.insert(&note(4, "Bonn")).await.unwrap_err();
+        assert!(error.is_key_unavailable(), "{error}");
+    }
+}

@@ -4,7 +4,7 @@ use syn::spanned::Spanned;
 
 use crate::{
     attr::Discriminator,
-    check::names::is_identifier,
+    check::identifier::is_identifier,
     errors::Errors,
     model::{Entity, is_template},
 };

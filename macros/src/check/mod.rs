@@ -5,6 +5,7 @@ mod edm_enum;
 mod entity;
 mod expires;
 mod field;
+mod identifier;
 mod index;
 mod key;
 mod message;

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
-
+use super::identifier::is_identifier;
 use crate::{
     errors::Errors,
     model::{Entity, Field},
@@ -17,35 +16,6 @@ const SEAL_PROPERTY: &str = "EntitySeal";
 
 /// Longest property name that the service accepts, in UTF-16 units.
 const MAX_NAME_UNITS: usize = 255;
-
-/// Returns whether the name is a C# identifier, as the service requires it.
-pub(super) fn is_identifier(name: &str) -> bool {
-    use GeneralCategory as Category;
-    let is_letter = |c: char| {
-        c == '_'
-            || matches!(
-                c.general_category(),
-                Category::UppercaseLetter
-                    | Category::LowercaseLetter
-                    | Category::TitlecaseLetter
-                    | Category::ModifierLetter
-                    | Category::OtherLetter
-                    | Category::LetterNumber
-            )
-    };
-    let continues = |c: char| {
-        is_letter(c)
-            || matches!(
-                c.general_category(),
-                Category::NonspacingMark
-                    | Category::SpacingMark
-                    | Category::DecimalNumber
-                    | Category::ConnectorPunctuation
-                    | Category::Format
-            )
-    };
-    name.starts_with(is_letter) && name.chars().all(continues)
-}
 
 /// Reports property names that are malformed, reserved or used twice.
 pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {

@@ -49,7 +49,10 @@ pub async fn string_length(s: &Setup) {
     refused(s.one(Operation::insert(large)).await, 400, "PropertyValueTooLarge");
 }
 
-/// The names of the system's properties are refused for a property with `PropertyNameInvalid`.
+/// The names of the system's properties are refused for a property with `PropertyNameInvalid`, the service's
+/// code for a name that it does not take (suite of azure-data-tables for Python). The service itself ignores
+/// a Timestamp of the caller (its recorded traffic, azure-data-tables 12.2.0): here no value is lost without
+/// a word.
 pub async fn system_names(s: &Setup) {
     for name in ["PartitionKey", "RowKey", "Timestamp"] {
         let insert = Operation::insert(row("p", "r", &[(name, "x".into())]));
@@ -71,8 +74,9 @@ pub async fn malformed_etag_of_a_missing_row(s: &Setup) {
     refused(s.one(delete("p", "r", garbage)).await, 400, "InvalidInput");
 }
 
-/// A weak ETag that the store never gave is another version, also with `w` in lower case. Two ETags in one
-/// condition are malformed.
+/// A weak ETag that the store never gave is another version (Azurite#1229), also with
+/// `w` in lower case (`isEtagValid` of Azurite, for parity with the service). Two ETags in one condition are
+/// malformed: the form is one `W/"..."`.
 pub async fn foreign_etag(s: &Setup) {
     s.given("p", "r", &[]).await;
     let lower = Condition::Match(ETag::from("w/\"0x8D5\""));

@@ -121,6 +121,22 @@ pub async fn keys_by_units(s: &Setup) {
     s.finds("RowKey gt '\u{1f600}'", &["\u{e000}"]).await;
 }
 
+/// 4.2: a name in a filter is a C# identifier, as the name of a stored property is (Microsoft, "Understanding
+/// the Table service data model", property names; C# specification, "Identifiers"): combining marks,
+/// connectors and format characters continue it. A name is compared as it is written: a decomposed accent
+/// is another name than the composed one.
+pub async fn names_of_every_script(s: &Setup) {
+    let thai = "\u{e19}\u{e32}\u{e21}\u{e2a}\u{e01}\u{e38}\u{e25}";
+    s.given("p", "a", &[(thai, "Srisai".into()), ("cafe\u{301}", 1.into())]).await;
+    s.given("p", "b", &[(thai, "Jones".into()), ("caf\u{e9}", 1.into())]).await;
+    s.given("p", "c", &[("a\u{203f}b", 1.into()), ("a\u{200d}b", 2.into())]).await;
+    s.finds(&format!("{thai} eq 'Srisai'"), &["a"]).await;
+    s.finds(&format!("not ({thai} eq 'Srisai')"), &["b", "c"]).await;
+    s.finds("cafe\u{301} eq 1", &["a"]).await;
+    s.finds("caf\u{e9} eq 1", &["b"]).await;
+    s.finds("a\u{203f}b eq 1 and a\u{200d}b eq 2", &["c"]).await;
+}
+
 /// 4.3: times are compared at 100 ns.
 pub async fn times_at_full_precision(s: &Setup) {
     let times = ["1", "2", "3"].map(|n| format!("2014-08-22T00:50:32.123456{n}Z"));
@@ -203,4 +219,7 @@ refused_filters! {
         ["startswith(Name, 'D')", "substringof('D', Name)", "length(Name) eq 3", "contains(Name,'D')"];
     "arithmetic is 501 `NotImplemented`." arithmetic: 501 "NotImplemented"
         ["Age add 1 eq 6", "Age sub 1 eq 6", "Age mul 2 eq 10", "Age div 5 eq 1", "Age mod 2 eq 1", "5 eq Age add 1"];
+    "a number that is no decimal digit continues no name (C# specification, \"Identifiers\")."
+        other_number_in_a_name: 400 "InvalidInput"
+        ["m\u{b2} eq 1", "1 eq m\u{b2}", "a\u{bd} eq 1", "\u{b2} eq 1", "\u{e38}a eq 1"];
 }

@@ -118,7 +118,7 @@ pub async fn property_name_too_long(s: &Setup) {
 
 macro_rules! refused_property_names {
     ($($name:ident: $what:literal [$($property:literal),*];)*) => {
-        $(#[doc = concat!("2.2: a property name ", $what, " is `PropertyNameInvalid`.")]
+        $(#[doc = concat!("2.2: a property name ", $what, " is `PropertyNameInvalid` (C# specification, \"Identifiers\").")]
         pub async fn $name(s: &Setup) {
             for property in [$($property),*] {
                 let insert = Operation::insert(row("p", "r", &[(property, 1.into())]));
@@ -140,7 +140,9 @@ refused_property_names! {
     property_name_private_use: "with a character of private use" ["\u{e000}", "a\u{e000}"];
 }
 
-/// 2.2: a property name may begin with `_` and hold letters of any script.
+/// 2.2: a property name may begin with `_` and hold letters of any script, then also combining marks, decimal
+/// digits, connectors and format characters: a C# identifier (Microsoft, "Understanding the Table service
+/// data model", property names; C# specification, "Identifiers").
 pub async fn property_names_of_letters(s: &Setup) {
     let names = [
         "_",

@@ -108,6 +108,7 @@ macro_rules! for_each_promise {
             }
             filter {
                 partition_bounds row_bounds_across_partitions keys_by_units
+                names_of_every_script
                 times_at_full_precision timestamp_equals_itself int64_at_full_precision
                 negative_numbers mixed_types_under_one_name missing_eq missing_ne missing_gt
                 missing_ge missing_lt missing_le not_missing_eq not_missing_ne
@@ -118,6 +119,7 @@ macro_rules! for_each_promise {
                 keys_against_numbers timestamp_is_a_time contradiction keys_in_or
                 keys_in_not syntax_errors operators_by_case null_test int32_overflow
                 bad_literals one_property_one_constant functions arithmetic
+                other_number_in_a_name
             }
             batch {
                 hundred_operations hundred_and_first_operation other_partition

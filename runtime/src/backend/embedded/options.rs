@@ -1,5 +1,7 @@
 //! Options of an embedded store: durability, memory, checks and clock.
 
+#[cfg(feature = "conformance")]
+use std::sync::atomic::AtomicUsize;
 use std::{sync::Arc, time::Duration};
 
 use crate::clock::{Clock, SystemClock};
@@ -49,6 +51,9 @@ pub struct EmbeddedOptions {
     /// Time that each commit to disk waits in addition, as on a slower disk.
     #[cfg(feature = "conformance")]
     pub(super) extra_sync_time: Duration,
+    /// Counts the commits of rows to disk.
+    #[cfg(feature = "conformance")]
+    pub(super) sync_count: Option<Arc<AtomicUsize>>,
 }
 
 impl Default for EmbeddedOptions {
@@ -61,6 +66,8 @@ impl Default for EmbeddedOptions {
             clock: Arc::new(SystemClock),
             #[cfg(feature = "conformance")]
             extra_sync_time: Duration::ZERO,
+            #[cfg(feature = "conformance")]
+            sync_count: None,
         }
     }
 }
@@ -113,6 +120,14 @@ impl EmbeddedOptions {
     #[doc(hidden)]
     pub fn extra_sync_time(mut self, time: Duration) -> Self {
         self.extra_sync_time = time;
+        self
+    }
+
+    /// Counts each commit of rows to disk, when it is there: for tests of how many writes share one.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    pub fn sync_count(mut self, count: Arc<AtomicUsize>) -> Self {
+        self.sync_count = Some(count);
         self
     }
 }

@@ -234,6 +234,9 @@ impl WriterStore {
         #[cfg(feature = "conformance")]
         if mode != CommitMode::Unsynced {
             std::thread::sleep(self.options.extra_sync_time);
+            if let Some(count) = &self.options.sync_count {
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
         }
         self.last_sync_time = (mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
