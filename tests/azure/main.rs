@@ -15,6 +15,7 @@
 mod access;
 mod conformance;
 mod emulator;
+mod blobs;
 mod scripted_http;
 mod faults;
 mod hostile;

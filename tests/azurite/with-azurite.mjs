@@ -1,10 +1,11 @@
-// Runs a command beside emulators of its own, of tables and of queues, on free loopback ports:
+// Runs a command beside emulators of its own, of tables, queues and blobs, on free loopback ports:
 //
 //   node with-azurite.mjs <command> [arguments]
 //
-// The command finds the connection string of both in ENTABLE_AZURITE. The emulators keep nothing and
-// are stopped when the command ends, whatever way it ends.
+// The command finds the connection string of all in ENTABLE_AZURITE. The container of blobs is `entable`.
+// The emulators keep nothing and are stopped when the command ends, whatever way it ends.
 import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 
@@ -63,20 +64,51 @@ async function startSomewhere(service) {
   }
 }
 
+// Creates the container of the tests: the client of blobs that they use creates none.
+async function createContainer(port) {
+  const path = "/devstoreaccount1/entable";
+  const headers = { "x-ms-date": new Date().toUTCString(), "x-ms-version": "2021-08-06" };
+  const signed = Object.entries(headers).map(([name, value]) => `${name}:${value}\n`);
+  const text = `PUT${"\n".repeat(12)}${signed.join("")}/devstoreaccount1${path}\nrestype:container`;
+  const signature = createHmac("sha256", Buffer.from(key, "base64")).update(text).digest("base64");
+  const answer = await fetch(`http://127.0.0.1:${port}${path}?restype=container`, {
+    method: "PUT",
+    headers: { ...headers, authorization: `SharedKey devstoreaccount1:${signature}` },
+  });
+  if (answer.status !== 201) {
+    throw new Error(`the container was not created: ${answer.status} ${await answer.text()}`);
+  }
+}
+
 const [command, ...args] = process.argv.slice(2);
 if (!command) {
   console.error("usage: node with-azurite.mjs <command> [arguments]");
   process.exit(2);
 }
-const tables = await startSomewhere("table");
-const queues = await startSomewhere("queue").catch((error) => {
-  tables.emulator.kill("SIGTERM");
+const running = [];
+function stopEmulators() {
+  for (const emulator of running) {
+    emulator.removeAllListeners("exit");
+    emulator.kill("SIGTERM");
+  }
+}
+const ports = {};
+try {
+  for (const service of ["table", "queue", "blob"]) {
+    const { port, emulator } = await startSomewhere(service);
+    ports[service] = port;
+    running.push(emulator);
+  }
+  await createContainer(ports.blob);
+} catch (error) {
+  stopEmulators();
   throw error;
-});
+}
 const connection =
   "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;" +
-  `AccountKey=${key};TableEndpoint=http://127.0.0.1:${tables.port}/devstoreaccount1;` +
-  `QueueEndpoint=http://127.0.0.1:${queues.port}/devstoreaccount1;`;
+  `AccountKey=${key};TableEndpoint=http://127.0.0.1:${ports.table}/devstoreaccount1;` +
+  `QueueEndpoint=http://127.0.0.1:${ports.queue}/devstoreaccount1;` +
+  `BlobEndpoint=http://127.0.0.1:${ports.blob}/devstoreaccount1;`;
 const child = spawn(command, args, {
   stdio: "inherit",
   env: { ...process.env, ENTABLE_AZURITE: connection },
@@ -85,10 +117,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
   process.on(signal, () => child.kill(signal));
 }
 function stop(code) {
-  for (const { emulator } of [tables, queues]) {
-    emulator.removeAllListeners("exit");
-    emulator.kill("SIGTERM");
-  }
+  stopEmulators();
   process.exit(code);
 }
 child.on("exit", (code, signal) => stop(signal ? 1 : code));
