@@ -180,3 +180,24 @@ async fn a_cache_in_front_asks_once_and_outlives_an_outage() {
     assert_eq!(vault.requests.lock().unwrap().len(), 1);
     assert_eq!(key.id(), entable::DataKey::from_root(&RootKey::from_bytes([0x42; 32])).id());
 }
+
+/// Whoever writes rows can name key ids that do not exist.
+#[tokio::test]
+async fn a_keyring_that_was_read_answers_for_its_scope_for_a_while() {
+    let (vault, keys) = vault();
+    put(&vault, "entable-default", &format!("entable-keyring 1\ndata default primary {A}"));
+    let begin = entable::Ticks::new(630_000_000_000_000_000).unwrap();
+    let clock = Arc::new(entable::SteppedClock::new(begin));
+    let keys = keys.with_clock(clock.clone());
+    let scope = KeyScope::default_scope();
+    for made_up in 0..500_u64 {
+        let made_up = entable::KeyId::from_bytes(made_up.to_be_bytes());
+        assert!(keys.get(&scope, made_up).await.unwrap_err().is_decrypt());
+    }
+    assert_eq!(vault.requests.lock().unwrap().len(), 1);
+    // What was taken out of the vault is gone soon.
+    vault.secrets.lock().unwrap().clear();
+    clock.advance(std::time::Duration::from_secs(6));
+    assert!(keys.primary(&scope).await.unwrap_err().is_key_unavailable());
+    assert_eq!(vault.requests.lock().unwrap().len(), 2);
+}
