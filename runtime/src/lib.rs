@@ -279,7 +279,10 @@ pub use crate::{
         Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Progress, SetOf, SetTable, Table,
         Transaction,
     },
-    worker::{Context, OutboxStatus, Poisoned, StuckRow, Worker, WorkerFailure, WorkerStats},
+    worker::{
+        Context, OutboxStatus, Poisoned, StuckRow, WorkAuthenticity, Worker, WorkerFailure,
+        WorkerStats,
+    },
 };
 pub use entable_macros::{
     EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,

@@ -11,7 +11,8 @@ use std::{
 
 use entable::{
     Authenticity, Batch, ClientBuilder, Condition, DynamicTable, Guard, KeyScope, Keyring,
-    Operation, OutboxOptions, Poisoned, Row, SteppedClock, Ticks, Worker, WorkerStats, Written,
+    Operation, OutboxOptions, Poisoned, Row, SteppedClock, Ticks, WorkAuthenticity, Worker,
+    WorkerStats, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
         layer::FaultInjector,
@@ -205,8 +206,13 @@ async fn a_message_that_nobody_emitted_reaches_no_handler() {
         assert_eq!(poisoned.len(), 4);
         let refused = |one: &&Poisoned| one.error == "the work is not authentic";
         assert_eq!(poisoned.iter().filter(refused).count(), 3);
-        // Put back, it is refused again.
-        worker.requeue(poisoned.iter().find(refused).unwrap()).await.unwrap();
+        let is_forged = |one: &&Poisoned| one.authenticity == WorkAuthenticity::NotAuthentic;
+        assert_eq!(poisoned.iter().filter(is_forged).count(), 3);
+        // Who verifies does not put it back. Put back by somebody else, it is refused again.
+        let forged = poisoned.iter().find(refused).unwrap();
+        assert!(worker.requeue(forged).await.unwrap_err().is_decrypt());
+        assert_eq!(worker.drain().await.unwrap().refused, 2);
+        world.worker(world.builder()).requeue(forged).await.unwrap();
         assert_eq!(worker.drain().await.unwrap().refused, 3);
     }
 }
@@ -508,9 +514,106 @@ async fn a_poison_row_of_another_place_is_put_back_and_refused() {
     world.plain(table).insert_or_replace(&forged).await.unwrap();
     let poisoned = worker.poisoned().await.unwrap().remove(0);
     assert_eq!(poisoned.partition_key, "south");
-    worker.requeue(&poisoned).await.unwrap();
+    assert_eq!(poisoned.authenticity, WorkAuthenticity::Unverified);
+    assert!(worker.requeue(&poisoned).await.unwrap_err().is_decrypt());
+    world.worker(world.builder()).requeue(&poisoned).await.unwrap();
     let stats = worker.drain().await.unwrap();
     assert_eq!(world.paid(), 0, "{stats:?}");
+}
+
+/// The texts of a poison row are anybody's: what its code proves is told by a field of its own.
+#[tokio::test]
+async fn the_poison_table_says_which_work_is_authentic() {
+    use WorkAuthenticity::{Authentic, NotAuthentic, Unsigned, Unverified};
+    let world = World::new().await;
+    let plain = world.builder().build().unwrap();
+    world.emit(&plain, &Foreign { amount: 1 }).await.unwrap();
+    world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+    for id in [1, 2] {
+        let mut stored = world.patients().insert(&patient(id)).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    }
+    let mut moves = world.messages("Patients", "north").await;
+    moves.retain(|row| row.str("Type").unwrap() == "entable.move");
+    assert_eq!(moves.len(), 2);
+    // Put aside by hand: each as it stands, and those with a code once more with another id or table.
+    let poison = world.plain("EntablePoison");
+    world.client.create_table("EntablePoison").await.unwrap();
+    let mut count = 0;
+    let mut put_aside = Vec::new();
+    for row in world.messages("Patients", "north").await {
+        put_aside.push(("Patients", row.row_key().to_owned(), row.clone()));
+        if row.get("Mac").is_some() {
+            put_aside.push(("Patients", "~e3_another".to_owned(), row.clone()));
+            put_aside.push(("Vips", row.row_key().to_owned(), row));
+        }
+    }
+    for (table, row_key, row) in put_aside {
+        count += 1;
+        let mut poisoned = DynamicEntity::new("1", &format!("{count:04}")).with_framework_names();
+        for (name, value) in row.properties().iter() {
+            poisoned.set(name, value.clone());
+        }
+        let texts =
+            [("Table", table), ("Partition", "north"), ("Row", &row_key), ("Error", "all is well")];
+        for (name, text) in texts {
+            poisoned.set(&format!("Poison{name}"), text);
+        }
+        poison.insert(&poisoned).await.unwrap();
+    }
+    let told = |poisoned: Vec<Poisoned>| {
+        let mut told: Vec<_> = poisoned
+            .iter()
+            .map(|one| {
+                assert_eq!(one.error, "all is well");
+                let is_own = one.table == "Patients" && one.row_key() != "~e3_another";
+                (one.message().unwrap().to_owned(), is_own, one.authenticity)
+            })
+            .collect();
+        told.sort_by_key(|one| format!("{one:?}"));
+        told
+    };
+    let of = |name: &str, is_own, authenticity| (name.to_owned(), is_own, authenticity);
+    // A forged place: the message is none of that place's, and the move locks no entity there.
+    let wanted = [
+        of("Foreign", true, Unsigned),
+        of("Pay", false, NotAuthentic),
+        of("Pay", false, NotAuthentic),
+        of("Pay", true, Authentic),
+        of("entable.move", false, Unverified),
+        of("entable.move", false, Unverified),
+        of("entable.move", false, Unverified),
+        of("entable.move", false, Unverified),
+        of("entable.move", true, Authentic),
+        of("entable.move", true, Authentic),
+    ];
+    let worker = world.worker(world.keyed(None));
+    assert_eq!(told(worker.poisoned().await.unwrap()), wanted);
+    let without = told(world.worker(world.builder()).poisoned().await.unwrap());
+    let is_verified =
+        |one: &(String, bool, WorkAuthenticity)| !matches!(one.2, Unsigned | Unverified);
+    assert!(!without.iter().any(is_verified), "{without:?}");
+    // A move is authentic for the values that it was asked for: its mark is carried to others.
+    let stored = world.plain("Patients");
+    let body = moves[0].str("Body").unwrap().to_owned();
+    let moved = if body.contains("0001") { "0001" } else { "0002" };
+    let source = stored.get("north", moved).await.unwrap().unwrap().into_inner();
+    let marked = source.with_framework_names().get("EntableMoving").cloned().unwrap();
+    stored.delete("north", moved, Condition::Any).await.unwrap();
+    let id: u32 = moved.parse().unwrap();
+    let other = Patient { diagnosis: Some("measles".into()), ..patient(id) };
+    world.patients().insert(&other).await.unwrap();
+    let other = stored.get("north", moved).await.unwrap().unwrap().into_inner();
+    let other = other.with_framework_names().with("EntableMoving", marked);
+    stored.insert_or_replace(&other).await.unwrap();
+    let after = told(worker.poisoned().await.unwrap());
+    let count = |state| {
+        let is_it =
+            |one: &&(String, bool, WorkAuthenticity)| one.0 == "entable.move" && one.2 == state;
+        after.iter().filter(is_it).count()
+    };
+    assert_eq!((count(Authentic), count(NotAuthentic)), (1, 1), "{after:?}");
 }
 
 #[tokio::test]

@@ -274,6 +274,150 @@ async fn a_shredded_tenant_is_looked_up_as_if_it_had_nothing() {
     assert_eq!(after.client().usage().shredded, 1);
 }
 
+/// A query by a token says no more than `get` does, and the other scopes of a query stay readable.
+#[tokio::test]
+async fn queries_by_tokens_find_nothing_in_a_shredded_scope() {
+    let people = people(keys(None)).await;
+    for (tenant, id) in [("t-a", 1), ("t-b", 2)] {
+        people.insert(&person(tenant, id)).await.unwrap();
+    }
+    settle(&people).await;
+    let after = again(&people, keys(Some("t-a")));
+    let shredded = || after.client().usage().shredded;
+    assert!(after.query(by_ssn("t-a")).collect().await.unwrap().is_empty());
+    assert_eq!(after.query(by_ssn("t-a")).count().await.unwrap(), 0);
+    assert!(after.query(by_ssn("t-a")).page(None).await.unwrap().next.is_none());
+    let named = |tenant| Person::by_name().tenant(tenant).name("Jones");
+    assert!(after.query(named("t-a")).collect().await.unwrap().is_empty());
+    assert!(after.keys(named("t-a")).await.unwrap().is_empty());
+    assert!(!after.query(named("t-a")).exists().await.unwrap());
+    let of = |tenant: &'static str| after.query(Person::primary().tenant(tenant));
+    assert!(of("t-a").filter(Person::PHONE.eq("555")).collect().await.unwrap().is_empty());
+    assert_eq!((shredded(), after.client().usage().scans), (7, 0));
+    // The other scopes answer.
+    assert_eq!(after.query(by_ssn("t-b")).collect().await.unwrap().len(), 1);
+    assert_eq!(after.query(named("t-b")).collect().await.unwrap().len(), 1);
+    let both = after.query_many(["t-a", "t-b"].map(by_ssn)).collect().await.unwrap();
+    assert_eq!(both.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
+    let all = |names: &'static [&'static str]| {
+        let scopes = names.iter().copied().map(KeyScope::named);
+        after.query(Person::scan()).allow_scan().in_scopes(scopes)
+    };
+    for (scopes, ids) in [(&["t-a", "t-b"][..], &[2][..]), (&["t-b", "t-a"], &[2]), (&["t-a"], &[])]
+    {
+        let found = all(scopes).filter(Person::PHONE.eq("555")).collect().await.unwrap();
+        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), ids, "{scopes:?}");
+    }
+    // Another condition may find rows of the scope: they are left out, and the others are not.
+    let scans = after.client().usage().scans;
+    for scopes in [&["t-a", "t-b"][..], &["t-a"], &["t-b"]] {
+        let before = shredded();
+        let or = all(scopes).filter(Person::PHONE.eq("555") | Person::AGE.gt(3));
+        let found = or.collect().await.unwrap();
+        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [2], "{scopes:?}");
+        assert!(shredded() > before);
+    }
+    let not = all(&["t-a"]).filter(!Person::PHONE.eq("777")).collect().await.unwrap();
+    assert_eq!(not.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
+    assert_eq!(after.client().usage().scans, scans + 4);
+    // What finds nothing is refused for what any other query is refused for.
+    let refused = after.query(by_ssn("t-a")).page_size(0).collect().await.unwrap_err();
+    assert!(refused.is_invalid(), "{refused}");
+    let refused = all(&["t-a"]).filter(Person::PHONE.eq("555")).page_size(0);
+    assert!(refused.collect().await.unwrap_err().is_invalid());
+    // Without a token, the rows are errors at their places.
+    let rows = of("t-a").results().collect().await.unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(Result::is_err));
+    let error = all(&["t-b"]).filter(Person::AGE.gt(3)).collect().await.unwrap_err();
+    assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
+}
+
+/// A tenant that is gone takes no other out of a list that they share.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Guests",
+    partition_key = "{tenant}",
+    row_key = "g_{id:04}",
+    list(ByCode, partition_key = "code_{code:hmac}", row_key = "all"),
+    list(ByCity, partition_key = "{city}", row_key = "guests")
+)]
+struct Guest {
+    tenant: String,
+    id: u32,
+    city: String,
+    #[table(encrypt)]
+    code: String,
+}
+
+#[tokio::test]
+async fn a_list_of_several_scopes_goes_on_with_the_others() {
+    let client = Client::builder().backend(Memory::new()).keys(keys(None)).build().unwrap();
+    client.create_table("Guests").await.unwrap();
+    let guests = client.table::<Guest>();
+    for (tenant, id) in [("t-a", 1), ("t-b", 2), ("t-n", 3)] {
+        let tenant = tenant.to_owned();
+        let guest = Guest { tenant, id, city: "town".into(), code: "red".into() };
+        guests.insert(&guest).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    let backend = client.backend().clone();
+    let after = Client::builder().backend(backend).keys(keys(Some("t-a"))).build().unwrap();
+    let guests = after.table::<Guest>();
+    let by_code = guests.query(Guest::by_code().code("red")).collect().await.unwrap();
+    let mut ids: Vec<_> = by_code.iter().map(|one| one.id).collect();
+    ids.sort_unstable();
+    assert_eq!((ids, after.usage().shredded), (vec![2, 3], 1));
+    // Nobody looked a value up: the guest that does not open is told.
+    let error = guests.query(Guest::by_city().city("town")).collect().await.unwrap_err();
+    assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
+}
+
+/// A key store that is down, and a default scope without an index key, hide nothing.
+#[tokio::test]
+async fn only_keys_that_are_gone_for_good_hide_rows() {
+    #[derive(Debug)]
+    struct Down(Keyring);
+    fn down<'a, T: 'a>() -> KeyFuture<'a, T> {
+        let fault = entable::SealFault::KeyUnavailable { retryable: true };
+        Box::pin(async move { Err(Error::seal(fault, "the vault does not answer")) })
+    }
+    impl KeyProvider for Down {
+        fn scope_of(&self, partition_key: &str) -> KeyScope {
+            self.0.scope_of(partition_key)
+        }
+        fn primary<'a>(&'a self, _: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+            down()
+        }
+        fn get<'a>(&'a self, _: &'a KeyScope, _: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+            down()
+        }
+        fn index<'a>(&'a self, _: &'a KeyScope, _: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+            down()
+        }
+        fn has_index_scopes(&self) -> bool {
+            true
+        }
+        fn index_scope(&self, partition_key: &str) -> KeyScope {
+            self.0.index_scope(partition_key)
+        }
+    }
+    let people = people(keys(None)).await;
+    people.insert(&person("t-a", 1)).await.unwrap();
+    settle(&people).await;
+    let down = again(&people, Down(keys(None)));
+    let error = down.query(by_ssn("t-a")).collect().await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+    let phone = down.query(Person::primary().tenant("t-a")).filter(Person::PHONE.eq("555"));
+    assert!(phone.collect().await.unwrap_err().is_key_unavailable());
+
+    let default = KeyScope::default_scope();
+    let keys = Keyring::builder().primary(&default, &root(1)).build().unwrap();
+    let without = again(&people, keys.with_scopes(scope_of).with_index_scopes());
+    let by_email = || Person::by_email().email("1@t-a");
+    assert!(without.get(by_email()).await.unwrap_err().is_key_unavailable());
+    assert!(without.query(by_email()).collect().await.unwrap_err().is_key_unavailable());
+    assert_eq!((down.client().usage().shredded, without.client().usage().shredded), (0, 0));
+}
+
 /// The roll-out: the default scope's key first, as one that other programs use.
 #[tokio::test(start_paused = true)]
 async fn a_scope_gets_an_index_key_of_its_own_as_by_any_change_of_key() {
@@ -322,6 +466,7 @@ impl KeyProvider for Counting {
     }
 
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         self.keys.primary(scope)
     }
 
@@ -402,4 +547,36 @@ async fn a_page_of_made_up_scopes_costs_few_questions() {
     for error in found.into_iter().filter_map(Result::err) {
         assert!(error.is_key_unavailable(), "{error}");
     }
+}
+
+/// A lookup by a token asks whether scopes are gone: of a page with made-up ones, for few of them.
+#[tokio::test]
+async fn a_lookup_asks_for_few_made_up_scopes() {
+    let asked: Arc<AtomicUsize> = Arc::default();
+    let people = people(Counting { keys: keys(None), scoped: true, asked: asked.clone() }).await;
+    for at in 0..900_u64 {
+        let mut row = Row::build(&format!("t-{at:04}"), "e_0001");
+        row.put("EntityType", ValueRef::String("Person"));
+        row.put("Age", ValueRef::Int32(30));
+        let mut seal = vec![0xae, 0x5e, 1];
+        seal.extend(at.to_be_bytes());
+        seal.extend([7; 32]);
+        row.put("EntitySeal", ValueRef::Binary(&seal));
+        let made_up = Operation::insert_or_replace(row.finish().unwrap());
+        let batch = entable::Batch::single("People", made_up).unwrap();
+        people.client().backend().apply(&batch).await.unwrap();
+    }
+    asked.store(0, Ordering::Relaxed);
+    let query = people.query(Person::scan()).allow_scan().in_scopes([KeyScope::named("t-b")]);
+    let query = query.filter(Person::PHONE.eq("555") | Person::AGE.gt(3));
+    let found = query.results().collect().await.unwrap();
+    assert!(found.iter().all(Result::is_err));
+    // Those that were not asked for stay errors.
+    let left_out = 900 - found.len();
+    assert_eq!(people.client().usage().shredded, left_out as u64);
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(
+        (32..=128).contains(&asked) && left_out == 32,
+        "{asked} questions, {left_out} left out"
+    );
 }

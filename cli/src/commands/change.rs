@@ -6,7 +6,7 @@ use std::{
 };
 
 use entable::{
-    Batch, Client, Condition, ETag, Filter, Operation, Poisoned, Row,
+    Batch, Client, Condition, ETag, Filter, Operation, Poisoned, Row, WorkAuthenticity,
     backend::{Backend, Scan},
     data::ImportMode,
 };
@@ -158,6 +158,7 @@ pub(crate) async fn poisoned(output: &Output, store: &str) -> Result<(), Failure
                 "PartitionKey": one.partition_key,
                 "RowKey": one.row_key(),
                 "message": one.message(),
+                "authenticity": authenticity(one),
                 "error": one.error,
             })
         });
@@ -192,6 +193,16 @@ pub(crate) async fn requeue(
     output.say(|| format!("{count} given back to the workers"), || json!({"requeued": count}))
 }
 
+/// Returns what is known of who asked for the work.
+fn authenticity(one: &Poisoned) -> &'static str {
+    match one.authenticity {
+        WorkAuthenticity::Unsigned => "unsigned",
+        WorkAuthenticity::Authentic => "authentic",
+        WorkAuthenticity::NotAuthentic => "not authentic",
+        _ => "unverified",
+    }
+}
+
 /// Returns the work at a position of the list, from 1.
 fn at_position(poisoned: &[Poisoned], position: usize) -> Result<&Poisoned, Failure> {
     let found = position.checked_sub(1).and_then(|at| poisoned.get(at));
@@ -213,6 +224,7 @@ pub(crate) async fn show_poisoned(
             "PartitionKey": one.partition_key,
             "RowKey": one.row_key(),
             "message": one.message(),
+            "authenticity": authenticity(one),
             "error": one.error,
             "row": look::to_json(row)?,
         });
@@ -223,6 +235,7 @@ pub(crate) async fn show_poisoned(
         ("PartitionKey", one.partition_key.clone()),
         ("RowKey", one.row_key().to_owned()),
         ("Message", one.message().unwrap_or_default().to_owned()),
+        ("Authenticity", authenticity(one).to_owned()),
         ("Error", one.error.clone()),
     ];
     lines.retain(|(_, text)| !text.is_empty());

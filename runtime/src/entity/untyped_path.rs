@@ -58,6 +58,12 @@ impl Access {
         self.open.is_some()
     }
 
+    /// Returns the row family that the path leads to. An untyped request keeps it only in the draft of its
+    /// path.
+    pub(crate) fn family_of_path(&self) -> Option<&'static Family> {
+        self.family.or_else(|| self.open.as_deref().map(PathDraft::family))
+    }
+
     /// Returns the path with blind tokens in place of their placeholders. `token` makes a blind
     /// token from a field's name and value.
     pub(crate) fn with_tokens(

@@ -11,7 +11,7 @@ use std::{
 use crate::seal::{IndexKey, KeyProvider, KeyScope};
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, PathDraft, RemoteList, Schema},
+    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteList, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
@@ -189,6 +189,20 @@ impl Tokens {
         Err(no_index_key(field))
     }
 
+    /// Fails if blind tokens of a scope cannot be made.
+    ///
+    /// # Errors
+    ///
+    /// The error of the source of keys.
+    pub(crate) fn check_scope(&self, scope: &TokenScope) -> Result<()> {
+        #[cfg(feature = "encrypt")]
+        if let (TokenKeys::ByScope(keys), Some(scope)) = (&self.keys, scope) {
+            return keys.key(scope).map(drop);
+        }
+        let _ = scope;
+        Ok(())
+    }
+
     /// Returns the blind token that is stored beside an encrypted property in rows of a scope, `chars`
     /// characters long.
     #[cfg(feature = "encrypt")]
@@ -313,9 +327,7 @@ impl Tokens {
     ///
     /// `is_invalid` if the path does not tell the scope.
     pub(crate) fn scope_of_path(&self, access: &Access) -> Result<TokenScope> {
-        // An untyped request keeps the family only in the draft of its path.
-        let of_draft = access.open.as_deref().map(PathDraft::family);
-        let Some(family) = access.family.or(of_draft) else { return Err(no_scope()) };
+        let Some(family) = access.family_of_path() else { return Err(no_scope()) };
         match access.keys.partition.as_deref() {
             // The one key of all partitions needs no PartitionKey, the default scope's neither.
             _ if !self.is_by_scope() || family.partition.has_tokens() => Ok(self.scope(family, "")),

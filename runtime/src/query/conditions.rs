@@ -159,14 +159,30 @@ impl Request {
         .map(Some)
     }
 
-    /// Returns the filter that is sent, with all blind tokens that it needs. `access` is the path
-    /// with the blind tokens of its keys.
-    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Filter> {
+    /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
+    pub(crate) fn is_by_token(&self) -> bool {
+        self.access.is_open() || self.conditions.iter().any(has_encrypted)
+    }
+
+    /// Returns the filter that is sent, with all blind tokens that it needs; `None` if it can find nothing,
+    /// since all keys of the scopes whose tokens it compares are gone for good. `access` is the path with
+    /// the blind tokens of its keys.
+    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<Filter>> {
         if !self.conditions.iter().any(has_encrypted) {
-            return self.filter_of(access, &|property, _| Err(no_token(property)));
+            let filter = self.filter_of(access, &|property, _| Err(no_token(property)));
+            return filter.map(Some);
         }
         let tokens = self.store.tokens().await?;
-        let scopes = tokens.scopes_of_filter(access, &self.scopes)?;
+        let asked = tokens.scopes_of_filter(access, &self.scopes)?;
+        let mut scopes = Vec::with_capacity(asked.len());
+        for scope in &asked {
+            let key = self.store.with_index_keys(&tokens, || tokens.check_scope(scope)).await;
+            match key {
+                Err(error) if self.store.is_of_shredded_scope(&error, access, scope).await => {}
+                // Another error is that of the tokens which are made below.
+                _ => scopes.push(scope),
+            }
+        }
         let token = |property: &str, value: &Value| {
             let column = self.schema.and_then(|schema| schema.sealed_column(property));
             let companion = column.and_then(|column| column.companion);
@@ -174,13 +190,26 @@ impl Request {
                 return Err(no_token(property));
             };
             let mut terms = Vec::with_capacity(scopes.len());
-            for scope in &scopes {
+            for &scope in &scopes {
                 let token = tokens.short(scope, schema.table, property, value.as_ref(), chars)?;
                 terms.push(Filter::eq(&*name, token));
             }
             Ok(Filter::any(terms))
         };
-        self.store.with_index_keys(&tokens, || self.filter_of(access, &token)).await
+        let filter = self.store.with_index_keys(&tokens, || self.filter_of(access, &token)).await?;
+        let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
+        Ok((!finds_nothing).then_some(filter))
+    }
+
+    /// Returns whether no row can meet the conditions unless it has a blind token, of which `token` knows
+    /// none.
+    fn needs_a_token(&self, token: TokenCondition<'_>) -> Result<bool> {
+        for condition in &self.conditions {
+            if with_tokens(condition, token)? == Filter::Constant(false) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether every row that the filter finds is an item: the filter compares the type, of

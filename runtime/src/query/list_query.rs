@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use super::{
     columns::columns_of_point,
@@ -26,6 +26,7 @@ use crate::{
     store::{
         lists::{blob_name, find_list, read_list},
         rows::Store,
+        sealing::shredded::ShreddedScopes,
     },
 };
 
@@ -57,6 +58,9 @@ pub(crate) async fn ids(
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Keys>, Option<Cursor>)> {
     let request = &prepared.request;
+    if prepared.finds_nothing {
+        return Ok((Vec::new(), None));
+    }
     let remote = request.family().filter(|family| family.is_remote);
     if let Some((partition_key, row_key)) = prepared.point()? {
         let keys = match remote {
@@ -142,7 +146,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         Filter::Constant(true) if remote.is_none() => columns_of_point::<E, T>(Some(primary)),
         _ => None,
     };
-    let rows: Vec<Option<Row>> = stream::iter(ids)
+    let mut reads = stream::iter(ids)
         .map(|(partition_key, row_key)| {
             let select = select.as_deref();
             async move {
@@ -159,14 +163,22 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
             }
         })
         .buffered(POINT_READS)
-        .try_collect()
-        .await?;
+        .boxed();
+    let (mut rows, mut scopes) = (Vec::new(), ShreddedScopes::default());
+    while let Some(row) = reads.next().await {
+        match row {
+            Err(error)
+                if request.is_by_token()
+                    && request.store.is_row_shredded(&mut scopes, &error).await => {}
+            row => rows.extend(row?),
+        }
+    }
     let belongs = match remote {
         Some(family) => Some(Belongs::of::<E>(prepared, family).await?),
         None => None,
     };
     let mut items = Vec::new();
-    for row in rows.into_iter().flatten() {
+    for row in rows {
         let is_in = match &belongs {
             Some(belongs) => {
                 let holds = belongs.holds::<E>(&request.store, &row).await;

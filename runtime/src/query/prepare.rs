@@ -23,6 +23,9 @@ pub(crate) struct PreparedRequest {
     pub(crate) request: Request,
     /// The path, with the blind tokens of its keys.
     pub(crate) access: Access,
+    /// Whether the request is for values of scopes all of whose keys are gone for good, so that it finds
+    /// nothing and sends nothing.
+    pub(crate) finds_nothing: bool,
     filter: Filter,
     select: Option<Vec<String>>,
     /// The condition that decrypted rows have to meet beyond the filter that is sent.
@@ -40,8 +43,20 @@ impl Request {
     }
 
     async fn prepare_unnamed(self) -> Result<PreparedRequest> {
-        let access = self.with_key_tokens(&self.access).await?;
-        let filter = self.filter_to_send(&access).await?;
+        let keyed = match self.with_key_tokens(&self.access).await {
+            Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {
+                None
+            }
+            keyed => Some(keyed?),
+        };
+        let filter = match &keyed {
+            Some(access) => self.filter_to_send(access).await?,
+            None => None,
+        };
+        let finds_nothing = filter.is_none();
+        // A request that finds nothing is refused for what another one is refused for.
+        let filter = filter.map_or_else(|| self.filter_to_explain(), Ok)?;
+        let access = keyed.unwrap_or_else(|| self.access.clone());
         self.check(&filter)?;
         let select = self.columns_to_read()?;
         let filter_after_opening = self.filter_after_opening()?;
@@ -55,6 +70,7 @@ impl Request {
         Ok(PreparedRequest {
             request: self,
             access,
+            finds_nothing,
             filter,
             select,
             filter_after_opening,
@@ -89,6 +105,9 @@ impl PreparedRequest {
         cursor: Option<&Cursor>,
     ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {
         let request = &self.request;
+        if self.finds_nothing {
+            return Ok((Vec::new(), None));
+        }
         if cursor.is_some_and(|cursor| cursor.fingerprint != self.fingerprint) {
             return Err(Error::new(
                 ErrorKind::InvalidCursor,
@@ -159,6 +178,10 @@ impl PreparedRequest {
         let members = request.members.map(|members| members.schemas()).unwrap_or_default();
         for schema in members.iter().filter(|schema| schema.is_wide()) {
             rows = request.store.join_page(table, schema, rows).await?;
+        }
+        if request.is_by_token() {
+            // After the join: a part of a wide entity that does not open is missed there.
+            rows = request.store.without_shredded(rows).await;
         }
         if let Some(wanted) = &self.filter_after_opening {
             // A row that is an error stays: the caller has to see it.

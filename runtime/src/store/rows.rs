@@ -10,13 +10,13 @@ use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
-    entity::{Schema, set::Members},
+    entity::{Access, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
     limits,
     plan::{
-        Tokens,
+        TokenScope, Tokens,
         wide::{self, Joined, PageItem},
     },
     queue::ServerClock,
@@ -27,7 +27,7 @@ use crate::{
 use super::usage::UsageCounters;
 use super::{
     known_tables::KnownTables,
-    sealing::{RowSealer, open::Reading, plan::Placed},
+    sealing::{RowSealer, open::Reading, plan::Placed, shredded::ShreddedScopes},
 };
 
 /// A backend, with what rows are sealed and opened with. Clones share everything.
@@ -106,26 +106,43 @@ impl Store {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
     }
 
-    /// Returns whether a lookup by a blind token failed since all keys of the scope of its row are gone
-    /// for good, and counts it. `partition_key` is the partition of the row if the error names none.
+    /// Returns whether a lookup by a blind token failed since all keys of the scope of its rows are gone
+    /// for good, and counts it. `named` is the scope that the caller named, where the path tells none.
     ///
     /// Such a lookup finds nothing, as one for a value that is not stored. Otherwise whoever looks values
     /// up would learn which of them a shredded tenant had.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn is_of_shredded_scope(&self, error: &Error, partition_key: &str) -> bool {
-        #[cfg(feature = "encrypt")]
-        {
-            let partition_key =
-                error.keys().map_or(partition_key, |(partition_key, _)| partition_key);
-            let is_shredded = self.sealing.is_shredded(error, partition_key).await;
-            self.usage.count_shredded(is_shredded);
-            is_shredded
+    pub(crate) async fn is_of_shredded_scope(
+        &self,
+        error: &Error,
+        access: &Access,
+        named: &TokenScope,
+    ) -> bool {
+        let is_shredded = self.sealing.is_shredded(error, access, named).await;
+        self.usage.count_shredded(is_shredded);
+        is_shredded
+    }
+
+    /// Returns whether a row that a lookup by a blind token found does not open since all keys of its scope
+    /// are gone for good, and counts it. `scopes` keeps what is known of the other rows of the page.
+    pub(crate) async fn is_row_shredded(&self, scopes: &mut ShreddedScopes, error: &Error) -> bool {
+        let is_shredded = scopes.has_row(&self.sealing, error).await;
+        self.usage.count_shredded(is_shredded);
+        is_shredded
+    }
+
+    /// Leaves out the rows of a page that do not open since all keys of their scopes are gone for good.
+    pub(crate) async fn without_shredded(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+        if rows.iter().all(Result::is_ok) {
+            return rows;
         }
-        #[cfg(not(feature = "encrypt"))]
-        {
-            let _ = (error, partition_key);
-            false
+        let (mut scopes, mut kept) = (ShreddedScopes::default(), Vec::with_capacity(rows.len()));
+        for row in rows {
+            match &row {
+                Err(error) if self.is_row_shredded(&mut scopes, error).await => {}
+                _ => kept.push(row),
+            }
         }
+        kept
     }
 
     /// Calls `make`, which makes blind tokens. Where it lacks index keys of scopes, fetches them and calls

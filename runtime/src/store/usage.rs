@@ -42,8 +42,8 @@ pub struct Usage {
     pub failures: u64,
     /// The number of requests that the store throttled, among the failures.
     pub throttled: u64,
-    /// The number of lookups by a blind token that found nothing since the keys of the row's scope are
-    /// gone for good.
+    /// The number of lookups by a blind token that found nothing since the keys of a scope are gone for
+    /// good, and of rows that such lookups left out for this reason.
     pub shredded: u64,
 }
 

@@ -361,9 +361,7 @@ impl<E: TableEntity> Table<E> {
         let found = self.read_keyed_point(access).await;
         match &found {
             Err(error) if access.is_open() => {
-                let partition_key = access.keys.partition.as_deref().unwrap_or_default();
-                let store = self.client.store();
-                match store.is_of_shredded_scope(error, partition_key).await {
+                match self.client.store().is_of_shredded_scope(error, access, &None).await {
                     true => Ok(None),
                     false => found,
                 }

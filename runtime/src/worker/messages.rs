@@ -15,6 +15,7 @@ use super::{
     lease::{OutboxLease, StoreTime},
     outcome::{MessageOutcome, Remedy},
     partition::{Chunk, OutboxRow},
+    poison::WorkAuthenticity,
     state::{DueWork, ROWS, RoundResult, Worker},
     visit::PartitionVisit,
 };
@@ -229,6 +230,69 @@ impl Worker {
         // Nothing of it is followed: whoever wrote it chose each of its texts.
         self.put_aside(table, &message.row, message.row.etag(), NOT_AUTHENTIC).await?;
         Ok(Some(MessageOutcome::Refused))
+    }
+
+    /// Verifies the code of a message or a move that was put aside. Where it cannot, returns the reason
+    /// too, unless it lies in the row itself.
+    pub(super) async fn verify_put_aside(
+        &self,
+        table: &str,
+        row: &Row,
+    ) -> (WorkAuthenticity, Option<Error>) {
+        let codes = &self.outbox().codes;
+        let Ok(message) = StoredMessage::from_row(row.clone()) else {
+            return (WorkAuthenticity::Unverified, None);
+        };
+        let is_move = message.name == MoveMessage::NAME;
+        let is_required = match is_move {
+            true => codes.is_required(),
+            false => codes.is_required_of(self.handlers.authenticity(&message.name)),
+        };
+        let Some(code) = message.codes.code.as_deref() else {
+            return match is_required {
+                true => (WorkAuthenticity::NotAuthentic, None),
+                false => (WorkAuthenticity::Unsigned, None),
+            };
+        };
+        if !codes.has_keys() {
+            return (WorkAuthenticity::Unverified, None);
+        }
+        let verified = match is_move {
+            true => match self.verify_move_put_aside(table, &message).await {
+                Ok(Some(verified)) => verified,
+                Ok(None) => return (WorkAuthenticity::Unverified, None),
+                Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
+            },
+            false => {
+                let (partition_key, work) = (Some(row.partition_key()), message.work(table));
+                codes.verify(partition_key, &work, Some(code), is_required).await
+            }
+        };
+        let lacks_time = self.handlers.expires(&message.name).is_some() && message.sent.is_none();
+        match verified {
+            Ok(()) if is_required && lacks_time => (WorkAuthenticity::NotAuthentic, None),
+            Ok(()) => (WorkAuthenticity::Authentic, None),
+            Err(WorkFault::NotAuthentic) => (WorkAuthenticity::NotAuthentic, None),
+            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => {
+                (WorkAuthenticity::Unverified, Some(error))
+            }
+        }
+    }
+
+    /// Verifies the codes of a move that was put aside, which cover the secret values of its entity; `None`
+    /// if this program does not know the type, or the move does not lock the entity any more.
+    async fn verify_move_put_aside(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+    ) -> Result<Option<Result<(), WorkFault>>> {
+        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
+        let job = self.move_job(table, message, &move_message, schema);
+        Ok(match job.look(Guard::VerifiedFirst).await? {
+            Look::Found(..) => Some(Ok(())),
+            Look::Fault(fault) => Some(Err(fault)),
+            Look::Gone => None,
+        })
     }
 
     /// Signs a message or a move for which an operator vouches.

@@ -10,7 +10,7 @@ use crate::{
     backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
     outbox::guard::Mutation,
     plan::outbox::{
@@ -31,6 +31,24 @@ const ADDED: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "Poison
 /// The properties that a message loses when it is put back, so that it is as good as new.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
+/// What is known of who asked for work that was put aside. Everything else in the poison table, its texts
+/// included, may be the words of somebody who can write the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkAuthenticity {
+    /// The work has no code, and needs none: dirty rows and claims, and messages where neither their type
+    /// nor the client asks for one.
+    Unsigned,
+    /// Somebody with the keys asked for the work, at the place that it names: its code is verified.
+    Authentic,
+    /// Nobody with the keys asked for the work as it is, at the place that it names: its code is wrong, or
+    /// is missing where one is required.
+    NotAuthentic,
+    /// The code was not verified: the client does not have the key, the key store does not answer, the row
+    /// is damaged, or it is a move whose entity cannot be read or is not locked by it any more.
+    Unverified,
+}
+
 /// A dirty row, a claim or a message that failed too often and was put into the poison table.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -41,6 +59,8 @@ pub struct Poisoned {
     pub partition_key: String,
     /// The text of the last error.
     pub error: String,
+    /// Whether somebody with the keys asked for the work.
+    pub authenticity: WorkAuthenticity,
     /// The outbox row as it was, without its retry state.
     outbox_row: Row,
     /// The row in the poison table.
@@ -154,7 +174,8 @@ impl Worker {
         }
     }
 
-    /// Returns the work in the poison table.
+    /// Returns the work in the poison table, and verifies the codes of messages and moves. With keys, it
+    /// reads the entity of each move.
     ///
     /// # Errors
     ///
@@ -169,6 +190,16 @@ impl Worker {
     /// # }
     /// ```
     pub async fn poisoned(&self) -> Result<Vec<Poisoned>> {
+        let mut all = self.read_poison_table().await?;
+        for poisoned in all.iter_mut().filter(|poisoned| poisoned.message().is_some()) {
+            let (table, row) = (&poisoned.table, &poisoned.outbox_row);
+            (poisoned.authenticity, _) = self.verify_put_aside(table, row).await;
+        }
+        Ok(all)
+    }
+
+    /// Returns the work in the poison table, without a verdict on its codes.
+    pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", PARTITION);
         let (mut all, mut from) = (Vec::new(), None);
         loop {
@@ -195,7 +226,7 @@ impl Worker {
     }
 
     /// Puts work back that was put aside: remote copies are made what the primary says by then, and a
-    /// message is handed over again.
+    /// message is handed over again. A client with keys verifies the code of a message or a move first.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -237,8 +268,17 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// The backend's; `is_decode` where the poisoned row is damaged.
+    /// The backend's; `is_decode` where the poisoned row is damaged; `is_decrypt` for a message or a move
+    /// that is not authentic, and the error of the key store if its key cannot be had.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
+        if poisoned.message().is_some() {
+            let (table, row) = (&poisoned.table, &poisoned.outbox_row);
+            match self.verify_put_aside(table, row).await {
+                (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic()),
+                (_, Some(error)) => return Err(error),
+                (_, None) => {}
+            }
+        }
         self.put_back(poisoned, &MessageCodes::default()).await
     }
 
@@ -361,6 +401,13 @@ impl Poisoned {
         &self.outbox_row
     }
 
+    /// Returns the error for work that nobody with the keys asked for.
+    fn not_authentic(&self) -> Error {
+        let message = "the work is not authentic: nobody with the keys asked for it as it is, at this place; look at it, then `discard` it, or vouch for it with `requeue_vouched`";
+        let error = Error::seal(SealFault::Authentication, message).in_table(&self.table);
+        error.at_keys(&self.partition_key, self.row_key())
+    }
+
     /// Returns the error for a row whose added properties, or whose kind, cannot be read.
     fn damaged(&self) -> Error {
         let (partition_key, row_key) = self.poison_row.keys();
@@ -393,6 +440,8 @@ impl Poisoned {
                 outbox_row.put(&String::from_utf8_lossy(name), value);
             }
         }
-        Ok(Self { table, partition_key, error, outbox_row: outbox_row.finish()?, poison_row: row })
+        let outbox_row = outbox_row.finish()?;
+        let authenticity = WorkAuthenticity::Unsigned;
+        Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_row: row })
     }
 }

@@ -92,7 +92,7 @@ impl Client {
     /// The first error of the backend.
     pub async fn outbox_status(&self) -> Result<OutboxStatus> {
         let (mut status, _) = self.open_work(u64::MAX).await?;
-        let poisoned = self.worker().poisoned().await?;
+        let poisoned = self.worker().read_poison_table().await?;
         status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
         for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
             status.add_code(poisoned.outbox_row());

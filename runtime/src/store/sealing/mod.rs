@@ -17,6 +17,7 @@ pub(crate) mod reseal;
 #[cfg(feature = "encrypt")]
 pub(crate) mod unseal;
 pub(crate) mod seal;
+pub(crate) mod shredded;
 
 use std::{fmt, sync::Arc};
 

@@ -6,18 +6,17 @@ use std::{collections::HashMap, sync::Arc};
 #[cfg(feature = "encrypt")]
 use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
 use super::{RowSealer, keyless, plan::Placed};
+use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
-    authentic::is_key_gone,
     edm::ValueRef,
     entity::SEAL,
-    error::{Error, ErrorKind, SealFault},
+    error::{Error, ErrorKind},
     key::Family,
     plan::{BITS, StoredAs, Tokens, token_scope},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
-use crate::{batch::Operation, error::Result};
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
@@ -103,22 +102,6 @@ impl RowSealer {
         keys.map_or_else(KeyScope::default_scope, |keys| {
             token_scope(&**keys, family, partition_key)
         })
-    }
-
-    /// Returns whether `error` says that a key is missing, and the scope of the partition has neither a
-    /// key that writes nor an index key any more.
-    // By scope and never by the id of a key: ids stand in rows, and made-up ones would hide rows.
-    pub(crate) async fn is_shredded(&self, error: &Error, partition_key: &str) -> bool {
-        let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) else {
-            return false;
-        };
-        let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
-        if !is_missing && !is_key_gone(error) {
-            return false;
-        }
-        let is_gone = |error: Option<Error>| error.is_some_and(|error| is_key_gone(&error));
-        is_gone(keys.primary(&keys.scope_of(partition_key)).await.err())
-            && is_gone(keys.index(&keys.index_scope(partition_key), None).await.err())
     }
 
     /// Fetches the index key of a version, or the one in use, of a scope.

@@ -1,0 +1,127 @@
+//! Scopes all of whose keys are gone for good: who looks values up by blind tokens finds nothing there.
+
+#[cfg(feature = "encrypt")]
+use std::collections::HashMap;
+
+use super::RowSealer;
+#[cfg(feature = "encrypt")]
+use super::fetch::MOST_FAILURES;
+#[cfg(feature = "encrypt")]
+use crate::{
+    authentic::is_key_gone,
+    error::SealFault,
+    seal::{KeyProvider, KeyScope},
+};
+use crate::{entity::Access, error::Error, plan::TokenScope};
+
+/// What is known of the scopes of one page's rows.
+#[derive(Debug, Default)]
+pub(crate) struct ShreddedScopes {
+    #[cfg(feature = "encrypt")]
+    known: HashMap<LookupScopes, bool>,
+}
+
+/// The scopes of the keys that a lookup by a blind token needs.
+#[cfg(feature = "encrypt")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct LookupScopes {
+    data: KeyScope,
+    index: KeyScope,
+}
+
+#[cfg(not(feature = "encrypt"))]
+impl RowSealer {
+    /// Returns `false`: without encryption there are no keys to lose.
+    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    pub(crate) async fn is_shredded(&self, _: &Error, _: &Access, _: &TokenScope) -> bool {
+        false
+    }
+}
+
+#[cfg(not(feature = "encrypt"))]
+impl ShreddedScopes {
+    /// Returns `false`: without encryption there are no keys to lose.
+    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
+    pub(crate) async fn has_row(&mut self, _: &RowSealer, _: &Error) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl RowSealer {
+    /// Returns whether a lookup failed since the scope of its rows has neither a data key that writes nor
+    /// an index key any more. The scope is that of the row which the error names; else that of the path's
+    /// PartitionKey; `named` where the path has none.
+    // By scope and never by the id of a key: ids stand in rows, and made-up ones would hide rows.
+    pub(crate) async fn is_shredded(
+        &self,
+        error: &Error,
+        access: &Access,
+        named: &TokenScope,
+    ) -> bool {
+        let Some(keys) = self.keys_of_scopes(error) else { return false };
+        let scopes = match (error.keys(), access.family_of_path()) {
+            (Some((partition_key, _)), _) => LookupScopes::of_partition(keys, partition_key),
+            (None, Some(family)) if family.partition.has_tokens() => {
+                LookupScopes::one(KeyScope::default_scope())
+            }
+            (None, Some(_)) if access.keys.partition.is_some() => {
+                let partition_key = access.keys.partition.as_deref().unwrap_or_default();
+                LookupScopes::of_partition(keys, partition_key)
+            }
+            (None, _) => match named {
+                Some(scope) => LookupScopes::one(scope.clone()),
+                None => return false,
+            },
+        };
+        scopes.are_gone(keys).await
+    }
+
+    /// Returns the source of keys if scopes have index keys of their own and `error` says that a key is
+    /// missing.
+    fn keys_of_scopes(&self, error: &Error) -> Option<&dyn KeyProvider> {
+        let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
+        let keys = self.keys.as_deref().filter(|keys| keys.has_index_scopes())?;
+        (is_missing || is_key_gone(error)).then_some(keys)
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl ShreddedScopes {
+    /// Returns whether a row does not open since the scope of its partition has neither a data key that
+    /// writes nor an index key any more.
+    pub(crate) async fn has_row(&mut self, sealer: &RowSealer, error: &Error) -> bool {
+        let (Some(keys), Some((partition_key, _))) = (sealer.keys_of_scopes(error), error.keys())
+        else {
+            return false;
+        };
+        let scopes = LookupScopes::of_partition(keys, partition_key);
+        if let Some(are_gone) = self.known.get(&scopes) {
+            return *are_gone;
+        }
+        // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
+        if self.known.len() >= MOST_FAILURES {
+            return false;
+        }
+        let are_gone = scopes.are_gone(keys).await;
+        self.known.insert(scopes, are_gone);
+        are_gone
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl LookupScopes {
+    fn of_partition(keys: &dyn KeyProvider, partition_key: &str) -> Self {
+        Self { data: keys.scope_of(partition_key), index: keys.index_scope(partition_key) }
+    }
+
+    fn one(scope: KeyScope) -> Self {
+        Self { data: scope.clone(), index: scope }
+    }
+
+    async fn are_gone(&self, keys: &dyn KeyProvider) -> bool {
+        let is_gone = |error: Option<Error>| error.is_some_and(|error| is_key_gone(&error));
+        is_gone(keys.primary(&self.data).await.err())
+            && is_gone(keys.index(&self.index, None).await.err())
+    }
+}
