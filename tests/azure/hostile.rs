@@ -293,3 +293,64 @@ async fn a_continuation_that_leads_back_to_itself_is_an_error() {
     assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
     assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
+
+/// Whatever a server puts into bodies, headers and names: no terminal obeys it, and no log is filled.
+#[tokio::test]
+async fn what_a_server_says_is_shown_harmless() {
+    let evil = "\u{0}\u{1b}[2J\u{7}\u{202e}\u{85}\nforged line";
+    let long = "x".repeat(50_000);
+    let json = serde_json::json!({ "odata.error": {
+        "code": format!("Odd{evil}{long}"), "message": { "value": format!("0:No{evil}{long}") }
+    }});
+    let xml =
+        format!("<Error><Code>Odd{evil}{long}</Code><Message>No{evil}{long}</Message></Error>");
+    let part = |body: &str| {
+        format!(
+            "--b\r\n\r\nHTTP/1.1 400 Bad\r\nx-ms-error-code: O\u{1b}[2J{long}\r\n\r\n{body}\r\n--b--"
+        )
+    };
+    let row = serde_json::json!({ "value": [{
+        "PartitionKey": format!("p{evil}{long}"), "RowKey": evil, "odata.etag": evil,
+        (format!("N{evil}")): "1", (format!("N{evil}@odata.type")): format!("Edm.{evil}")
+    }]});
+    let names = |name: &str| serde_json::json!({ "value": [{ "TableName": name }] }).to_string();
+    let manners = [
+        http("400 Bad", "", &json.to_string()),
+        http("403 No", "", &xml),
+        http("409 Conflict", "x-ms-error-code: O\u{1b}[2J\r\n", ""),
+        http("404 None", "", &xml),
+        http("500 Bad", "", &json.to_string()),
+        http("202 Accepted", "", &part(&json.to_string())),
+        http("202 Accepted", "", &part(&xml)),
+        http("200 OK", "", &row.to_string()),
+        http("200 OK", "", &names(evil)),
+        http("200 OK", "", &names(&long)),
+    ];
+    for (at, manner) in manners.into_iter().enumerate() {
+        let (azure, _) = server(manner.clone()).await;
+        let batch = two();
+        let mut errors = vec![
+            read(&azure, "Staff", "p", "r").await.err(),
+            azure.tables(TableRequest::List { from: None }).await.err(),
+            azure.access_policies("Staff").await.err(),
+            apply(&azure, "Staff", insert()).await.err(),
+            azure.apply(&batch).await.err(),
+            azure.tables(TableRequest::Create("Staff")).await.err(),
+        ];
+        let filter = Filter::Constant(true);
+        let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+        match azure.scan(scan).await {
+            Ok(page) => errors.extend(page.rows.into_iter().map(Result::err)),
+            Err(error) => errors.push(Some(error)),
+        }
+        let errors: Vec<Error> = errors.into_iter().flatten().collect();
+        assert!(errors.len() >= 5, "{at}: {errors:?}");
+        for error in errors {
+            for shown in [error.to_string(), format!("{error:?}")] {
+                let is_bad = |c: char| c.is_control() || c == '\u{202e}';
+                assert!(!shown.contains(is_bad), "{at}: {shown:?}");
+                assert!(shown.len() < 6000, "{at}: {} bytes", shown.len());
+            }
+        }
+    }
+}

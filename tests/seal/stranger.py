@@ -1,9 +1,11 @@
-"""A decoder of encrypted rows that was written from `docs/envelope.md` and the specifications that it names
-(AES, GCM, XAES-256-GCM, HKDF, HMAC) alone. Reads rows as JSON, and prints what they say."""
+"""A decoder of encrypted rows, blobs and codes that was written from `docs/envelope.md` and the specifications
+that it names (AES, GCM, XAES-256-GCM, HKDF, HMAC) alone. Reads them as JSON, and prints what they say."""
 
+import base64
 import hashlib
 import hmac
 import json
+import re
 import struct
 import sys
 
@@ -125,6 +127,18 @@ def type_and_value(kind, value):
         return b"\x02" + struct.pack(">i", value)
     if kind == "Edm.Int64":
         return b"\x03" + struct.pack(">q", value)
+    if kind == "Edm.Double":
+        bits = bytes.fromhex(value)
+        number = struct.unpack(">d", bits)[0]
+        if number != number:
+            bits = bytes.fromhex("7ff8000000000000")
+        elif number == 0:
+            bits = bytes(8)
+        return b"\x04" + bits
+    if kind == "Edm.DateTime":
+        return b"\x05" + struct.pack(">q", value)
+    if kind == "Edm.Guid":
+        return b"\x06" + bytes.fromhex(value.replace("-", ""))
     if kind == "Edm.Binary":
         return b"\x07" + bytes.fromhex(value)
     if kind == "Edm.String":
@@ -132,19 +146,32 @@ def type_and_value(kind, value):
     raise SystemExit(f"no rule for {kind}")
 
 
-def read_plain(plain):
+def typed_plain(plain):
+    """The type and the value of decrypted bytes; the values of Binary, Double and Guid as hexadecimal digits."""
     tag, value = plain[0], plain[1:]
     if tag & 0x80:
         value = value[:value.rindex(0x80)]
     tag &= 0x7F
-    if tag == 0:
-        return None
+    if tag == 0 and not value:
+        return None, None
+    if tag == 1 and value in (b"\0", b"\1"):
+        return "Edm.Boolean", value == b"\1"
     if tag == 2:
-        return struct.unpack(">i", value)[0]
+        return "Edm.Int32", struct.unpack(">i", value)[0]
+    if tag == 3:
+        return "Edm.Int64", struct.unpack(">q", value)[0]
+    if tag == 4 and len(value) == 8:
+        return "Edm.Double", value.hex()
+    if tag == 5:
+        return "Edm.DateTime", struct.unpack(">q", value)[0]
+    if tag == 6 and len(value) == 16:
+        return "Edm.Guid", value.hex()
+    if tag == 7:
+        return "Edm.Binary", value.hex()
     if tag == 8:
-        return value.decode()
+        return "Edm.String", value.decode()
     if tag == 9:
-        return value.decode("utf-16-le")
+        return "Edm.String", value.decode("utf-16-le")
     raise SystemExit(f"no rule for tag {tag}")
 
 
@@ -155,7 +182,7 @@ def open_envelope(root, table, row, name, envelope):
     bound = b"azt-enc-v1\0" + b"\x01" + identity
     bound += counted(table) + counted(row["pk"]) + counted(row["rk"]) + counted(name)
     key = expand(root, b"azt-enc-v1/enc")
-    return read_plain(open_xaes(key, envelope[11:35], envelope[35:], bound))
+    return typed_plain(open_xaes(key, envelope[11:35], envelope[35:], bound))
 
 
 def check_seal(root, table, row):
@@ -189,16 +216,185 @@ def short_token(root, table, field, kind, value, characters):
     return digits(code, characters, 0)
 
 
+def is_envelope(kind, value):
+    return kind == "Edm.Binary" and value.startswith("ae7e")
+
+
+# Index keys of scopes.
+
+TOKEN = re.compile(r"\{(\w+):hmac\}")
+
+
+def read_scoped(given):
+    """Rows of several scopes of keys. The program's own knowledge is given with them: the scope of a
+    PartitionKey, and the templates of its keys."""
+    for row in given["rows"]:
+        family = next(one for one in given["families"] if row["rk"].startswith(one["begins"]))
+        scope = row["pk"] if row["pk"] in given["scopes"] else "default"
+        index_scope = "default" if TOKEN.search(family["pk"]) else scope
+        root = bytes.fromhex(given["scopes"][scope]["root"])
+        index = bytes.fromhex(given["scopes"][index_scope]["index"])
+        check_seal(root, row["table"], row)
+        told = {}
+        for name, (kind, value) in row["properties"].items():
+            if is_envelope(kind, value):
+                kind, value = open_envelope(root, row["table"], row, name, bytes.fromhex(value))
+            told[name] = kind, value
+        for key, template in ((row["pk"], family["pk"]), (row["rk"], family["rk"])):
+            for field in TOKEN.findall(template):
+                name = field.capitalize()
+                if token(index, given["version"], given["declared"], name, *told[name]) not in key:
+                    raise SystemExit(f"{name} has another token in {key}")
+        if "PhoneBlind" in told:
+            if told["PhoneBlind"][1] != short_token(index, given["declared"], "Phone", *told["Phone"], 8):
+                raise SystemExit("PhoneBlind is another token")
+        values = {name: value for name, (_, value) in told.items() if name not in ("EntitySeal", "PhoneBlind")}
+        print("scoped", index_scope, row["pk"], json.dumps(values, sort_keys=True))
+
+
+# Codes over work.
+
+def code_of(root, kind, fields):
+    identity = expand(root, b"azt-enc-v1/kid")[:8]
+    text = b"azt-work-v1\0" + bytes([kind]) + identity + fields
+    return b"\xae\x6e\x01" + identity + hmac.digest(expand(root, b"azt-enc-v1/work"), text, hashlib.sha256)
+
+
+def check_code(what, root, kind, fields, found):
+    if not hmac.compare_digest(code_of(root, kind, fields), found):
+        raise SystemExit(f"the code of {what} is another one")
+
+
+def message_fields(texts, version, body, sent):
+    """The fields of a message, and what its kind has added."""
+    fields = b"".join(map(counted, texts)) + struct.pack(">I", version) + hashlib.sha256(body).digest()
+    return (fields, 0) if sent is None else (fields + struct.pack(">q", sent), 0x80)
+
+
+def value_of(row, name):
+    return row["properties"].get(name, [None, None])[1]
+
+
+def place_of(table, row, told):
+    identity = row["rk"].removeprefix("~e3_")
+    texts = [identity, told["entity_type"], table, row["pk"], told["row_key"]]
+    return b"".join(map(counted, texts + [told["to_table"], told["to_partition"], told["to_row"]]))
+
+
+def held_of(root, source):
+    """The values of an entity without `seal`: those that are stored as an envelope."""
+    held = []
+    for name, (kind, value) in source["properties"].items():
+        if is_envelope(kind, value):
+            kind, value = open_envelope(root, source["table"], source, name, bytes.fromhex(value))
+            plain = b"\0" if kind is None else type_and_value(kind, value)
+            held.append((name.encode(), counted(name) + struct.pack(">I", len(plain)) + plain))
+    return struct.pack(">I", len(held)) + b"".join(part for _, part in sorted(held))
+
+
+def members_of(text):
+    """The members of a JSON object, each as the text that it stands as."""
+    decoder, at, found = json.JSONDecoder(), text.index("{") + 1, {}
+    skip = re.compile(r"[\s,:]*")
+    while True:
+        at = skip.match(text, at).end()
+        if text[at] == "}":
+            return found
+        name, at = decoder.raw_decode(text, at)
+        begin = skip.match(text, at).end()
+        _, at = decoder.raw_decode(text, begin)
+        found[name] = text[begin:at]
+
+
+def read_work(given):
+    def root(partition):
+        return bytes.fromhex(given["roots"].get(partition, given["roots"]["default"]))
+
+    # The names of tables are compared without regard to case there.
+    def physical(table):
+        return table.lower()
+
+    for row in given["messages"]:
+        name, body = value_of(row, "Type"), value_of(row, "Body")
+        code, version = bytes.fromhex(value_of(row, "Mac")), value_of(row, "Version")
+        if name != "entable.move":
+            texts = [physical(row["table"]), row["pk"], row["rk"].removeprefix("~e3_"), name]
+            fields, added = message_fields(texts, version, body.encode(), value_of(row, "Sent"))
+            check_code(name, root(row["pk"]), 1 + added, fields, code)
+            print("message", name, "expires" if added else "stays")
+            continue
+        told = json.loads(body)
+        place = place_of(physical(row["table"]), row, {**told, "to_table": physical(told["to_table"])})
+        source = next(one for one in given["rows"] if (one["pk"], one["rk"]) == (row["pk"], told["row_key"]))
+        check_code("a move", root(row["pk"]), 3, place + held_of(root(row["pk"]), source), code)
+        consent = bytes.fromhex(value_of(row, "MacTo"))
+        check_code("a consent", root(told["to_partition"]), 4, place + code, consent)
+        arrival = next(one for one in given["rows"] if one["rk"] == "~e4_" + row["rk"].removeprefix("~e3_"))
+        if arrival["pk"] != told["to_partition"]:
+            raise SystemExit("the arrival is elsewhere")
+        found = bytes.fromhex(value_of(arrival, "Mac"))
+        check_code("an arrival", root(told["to_partition"]), 5, place, found)
+        print("move", told["to_partition"], "arrived")
+    for text in given["queued"]:
+        members = members_of(text)
+        name, sent = json.loads(members["type"]), members.get("sent")
+        texts = [given["queue"], json.loads(members["id"]), name]
+        body = members.get("body", "null").encode()
+        sent = None if sent is None else json.loads(sent)
+        fields, added = message_fields(texts, json.loads(members["version"]), body, sent)
+        code = json.loads(members["mac"])
+        code = base64.urlsafe_b64decode(code + "=" * (-len(code) % 4))
+        check_code(name, root("default"), 2 + added, fields, code)
+        print("queued", name, "expires" if added else "stays")
+
+
+# Encrypted blobs.
+
+CHUNK = 65536
+
+
+def read_blob(given):
+    row, name = given["row"], given["name"]
+    root, stored = bytes.fromhex(given["root"]), bytes.fromhex(given["bytes"])
+    sealed = bytes.fromhex(value_of(row, name + "Key"))
+    kind, key = open_envelope(root, row["table"], row, name + "Key", sealed)
+    key = bytes.fromhex(key)
+    if kind != "Edm.Binary" or len(key) != 33 or key[0] != 1:
+        raise SystemExit("the key of the content is none")
+    if hashlib.sha256(stored).hexdigest() != value_of(row, name + "Hash"):
+        raise SystemExit("the hash of the content is another one")
+    length, content = value_of(row, name + "Length"), b""
+    chunks = max(1, -(-length // CHUNK))
+    if len(stored) != length + 16 * chunks:
+        raise SystemExit("the content has another length")
+    for number in range(chunks):
+        part = stored[number * (CHUNK + 16):(number + 1) * (CHUNK + 16)]
+        nonce = bytes(15) + struct.pack(">Q", number) + bytes([number == chunks - 1])
+        content += open_xaes(key[1:], nonce, part, b"azt-blob-v1\0")
+    print("blob", length, hashlib.sha256(content).hexdigest())
+
+
 def main():
     given = json.load(sys.stdin)
+    if "scoped" in given:
+        read_scoped(given["scoped"])
+    if "work" in given:
+        read_work(given["work"])
+    for blob in given.get("blobs", []):
+        read_blob(blob)
+    if "rows" in given:
+        read_rows(given)
+
+
+def read_rows(given):
     root, index = bytes.fromhex(given["root"]), bytes.fromhex(given["index"])
     for row in given["rows"]:
         check_seal(root, row["table"], row)
         told = {}
         for name in sorted(row["properties"]):
             kind, value = row["properties"][name]
-            if kind == "Edm.Binary" and value.startswith("ae7e"):
-                value = open_envelope(root, row["table"], row, name, bytes.fromhex(value))
+            if is_envelope(kind, value):
+                _, value = open_envelope(root, row["table"], row, name, bytes.fromhex(value))
             told[name] = value
         del told["EntitySeal"]
         companion = told.pop("EmailBlind")

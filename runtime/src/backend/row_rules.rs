@@ -39,7 +39,10 @@ pub(crate) fn resulting_row(
     let row = operation.row();
     match (operation.condition(), current) {
         (Some(Condition::Match(etag)), _) if !etag.is_weak() => {
-            let message = format!("`{etag}` is not an ETag, send one back as it was read");
+            let message = format!(
+                "`{}` is not an ETag, send one back as it was read",
+                etag.to_string().escape_debug()
+            );
             return Err(Error::service(ServiceCode::InvalidInput, message));
         }
         (Some(_), None) => return Err(entity_missing_error()),

@@ -34,7 +34,7 @@ macro_rules! for_each_promise {
                 string_large_non_ascii binary_large boolean_values int32_range int64_range
                 int64_beyond_double int64_stays_wide double_range double_stays_double
                 double_infinities string_empty string_unicode string_quotes string_lines
-                string_blanks string_lookalikes datetime_first datetime_last
+                string_controls string_blanks string_lookalikes datetime_first datetime_last
                 datetime_resolution datetime_trimmed datetime_before_epoch guid_values
                 binary_empty binary_values
             }

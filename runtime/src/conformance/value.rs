@@ -50,6 +50,8 @@ round_trips! {
         string_unicode: ["Gr\u{fc}\u{df}e", "\u{65e5}\u{672c}", "\u{1f600}\u{10ffff}", "e\u{301}"];
     "2.1: Edm.String keeps quotes and backslashes." string_quotes: ["'", "''", "\"", "\\", "\\n"];
     "2.1: Edm.String keeps line ends and tabs." string_lines: ["a\nb", "a\r\nb", "\t", "\u{2028}"];
+    "2.1: Edm.String keeps NUL and other control characters."
+        string_controls: ["\0", "a\0b", "\u{1}\u{1f}\u{7f}\u{85}", "\u{10ffff}\r\n\0"];
     "2.1: Edm.String keeps blanks at both ends." string_blanks: [" ", " a ", "\u{a0}a"];
     "2.1: text that looks like another type stays text."
         string_lookalikes: ["5", "5L", "true", "null", "NaN", "2014-08-22T00:50:32Z",

@@ -4,6 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use super::{
     kind::{ErrorKind, Seen},
+    printable::{write_message, write_name, write_source},
     seal::SealFault,
     service::ServiceCode,
 };
@@ -504,10 +505,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        f.write_str(&inner.message)?;
+        write_message(f, &inner.message)?;
         let mut separator = " (";
         let mut name_part = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
-            write!(f, "{separator}{name} `{}`", value.escape_debug())?;
+            write!(f, "{separator}{name} ")?;
+            write_name(f, value)?;
             separator = ", ";
             Ok(())
         };
@@ -541,7 +543,8 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Error({:?}: {self}", self.0.kind)?;
         if let Some(source) = &self.0.source {
-            write!(f, ": {source}")?;
+            f.write_str(": ")?;
+            write_source(f, source)?;
         }
         f.write_str(")")
     }

@@ -3,12 +3,15 @@
 mod kind;
 mod service;
 mod seal;
+mod printable;
 mod entable_error;
 mod predicates;
 mod verdict;
 
 pub use entable_error::{BoxError, Error, Result};
 pub use kind::{ErrorKind, Seen};
+#[cfg(feature = "azure")]
+pub(crate) use printable::is_shown;
 pub use seal::SealFault;
 pub use service::ServiceCode;
 pub(crate) use verdict::Retry;

@@ -43,6 +43,8 @@ pub(crate) struct EntityMembers<'a> {
 }
 
 const ANNOTATION: &str = "@odata.type";
+/// The most characters of a type's name in an error; the longest name of a type has 12.
+const TYPE_CHARACTERS: usize = 40;
 
 impl<'a> EntityMembers<'a> {
     /// Removes all members, to collect those of the next entity.
@@ -196,7 +198,9 @@ fn put_property(
     match stored {
         Some(value) => builder.put(name, value),
         None => {
-            let message = format!("the value is not of the type {edm} that it names");
+            let edm = edm.chars().take(TYPE_CHARACTERS).collect::<String>();
+            let message =
+                format!("the value is not of the type {} that it names", edm.escape_debug());
             return Err(Error::new(ErrorKind::Decode, message));
         }
     }

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, is_shown},
     row::{
         Row,
         json::{EntityMembers, NameSeed},
@@ -62,8 +62,17 @@ pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<S
         name: String,
     }
     let tables: Tables = serde_json::from_slice(body).map_err(|error| unreadable_error(&error))?;
-    Ok(tables.value.into_iter().map(|table| table.name).collect())
+    let names: Vec<String> = tables.value.into_iter().map(|table| table.name).collect();
+    let is_name = |name: &String| name.len() <= TABLE_NAME_BYTES && name.chars().all(is_shown);
+    if names.iter().all(is_name) {
+        return Ok(names);
+    }
+    let message = "the service names a table as no table can be called; check endpoint and proxies";
+    Err(Error::new(ErrorKind::Backend, message))
 }
+
+/// The most bytes of a table's name on any service; Cosmos DB permits 255 characters.
+const TABLE_NAME_BYTES: usize = 1024;
 
 fn unreadable_error(error: &serde_json::Error) -> Error {
     // Only the position: the text of serde_json's errors may quote a value.

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::error::ServiceCode;
+use crate::error::{ServiceCode, is_shown};
 
 /// The error that an answer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +49,7 @@ const MESSAGE_CHARACTERS: usize = 400;
 /// Returns the text without control characters, which could forge lines of a log or steer a terminal, and
 /// cut after so many characters.
 fn printable(text: &str, most: usize) -> String {
-    let is_shown = |character: &char| {
-        !character.is_control()
-            && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    let mut shown = text.trim().chars().filter(is_shown);
+    let mut shown = text.trim().chars().filter(|character| is_shown(*character));
     let mut cut: String = shown.by_ref().take(most).collect();
     if shown.next().is_some() {
         cut.push('\u{2026}');
