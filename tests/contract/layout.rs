@@ -671,7 +671,13 @@ fn changes_of_blobs_are_told_apart() {
         ),
         ("Photo optional", "Photo", Version, "no longer be absent", "cannot be read"),
         ("Print with", "Print optional with", Nothing, "`Print` may be absent", "all readers"),
-        ("PrintType", "PrintType PrintKey", Migration, "`Print` is now encrypted", "Allow"),
+        (
+            "PrintType",
+            "PrintType PrintKey",
+            Migration,
+            "`Print` is now encrypted",
+            "table.reencrypt()",
+        ),
         ("PrintHash", "Print_Hash", Version, "beside blob `Print`", "would not be found"),
     ] {
         let change = only_change(BLOBS, was, is);

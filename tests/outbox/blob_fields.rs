@@ -32,6 +32,44 @@ struct Employee {
     email: String,
     #[table(blob)]
     photo: Option<Blob>,
+    #[table(blob, encrypt)]
+    scan: Option<Blob>,
+}
+
+/// The field that a fault test writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Plain,
+    Encrypted,
+}
+
+use Field::{Encrypted, Plain};
+
+impl Field {
+    fn of(self, employee: &mut Employee) -> &mut Option<Blob> {
+        match self {
+            Plain => &mut employee.photo,
+            Encrypted => &mut employee.scan,
+        }
+    }
+
+    fn patch(self, blob: Blob) -> <Employee as TableEntity>::Patch {
+        match self {
+            Plain => Employee::patch().photo(blob),
+            Encrypted => Employee::patch().scan(blob),
+        }
+    }
+
+    fn employee(self, id: u32, blob: Option<Blob>) -> Employee {
+        let mut employee = employee(id, None);
+        *self.of(&mut employee) = blob;
+        employee
+    }
+}
+
+fn keys() -> Keyring {
+    let root = RootKey::from_bytes([7; 32]);
+    Keyring::builder().primary(&KeyScope::default_scope(), &root).build().unwrap()
 }
 
 fn employee(id: u32, photo: Option<Blob>) -> Employee {
@@ -41,6 +79,7 @@ fn employee(id: u32, photo: Option<Blob>) -> Employee {
         last_name: "Jones".into(),
         email: format!("Jones{id}@contoso.com"),
         photo,
+        scan: None,
     }
 }
 
@@ -73,7 +112,8 @@ impl World {
         let fault = FaultInjector::around(recorder.clone());
         let blobs = Arc::new(TestBlobs::default());
         let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
-        let client = builder.outbox(options).blobs(blobs.clone()).build().unwrap();
+        let builder = builder.outbox(options).blobs(blobs.clone()).keys(keys());
+        let client = builder.build().unwrap();
         let staff = client.table::<Employee>();
         staff.create().await.unwrap();
         recorder.clear();
@@ -91,10 +131,14 @@ impl World {
         let rows = rows.allow_scan().collect().await.unwrap();
         let (mut primaries, mut all) = (BTreeSet::new(), BTreeSet::new());
         for row in rows {
-            let Some(ValueRef::String(name)) = row.row().get("Photo").unwrap() else { continue };
-            all.insert(name.to_owned());
-            if row.row().get("EntityType").unwrap() == Some(ValueRef::String("Employee")) {
-                primaries.insert(name.to_owned());
+            for property in ["Photo", "Scan"] {
+                let Some(ValueRef::String(name)) = row.row().get(property).unwrap() else {
+                    continue;
+                };
+                all.insert(name.to_owned());
+                if row.row().get("EntityType").unwrap() == Some(ValueRef::String("Employee")) {
+                    primaries.insert(name.to_owned());
+                }
             }
         }
         (primaries, all)
@@ -104,11 +148,27 @@ impl World {
         self.blobs.names().await.into_iter().collect()
     }
 
-    /// Requires that every primary points to a blob that exists.
+    /// Requires that every primary points to a blob that exists, and that its keys open what it holds.
     async fn check_pointers(&self, when: &str) {
         let (primaries, _) = self.pointers().await;
         let blobs = self.blob_names().await;
         assert!(primaries.is_subset(&blobs), "{when}: {primaries:?} and {blobs:?}");
+        self.check_bytes(self.staff.query(Employee::scan()).collect().await.unwrap(), when).await;
+    }
+
+    /// Requires that the bytes of all blobs of the employees can be read.
+    async fn check_bytes(
+        &self,
+        employees: Vec<impl std::ops::Deref<Target = Employee>>,
+        when: &str,
+    ) {
+        for employee in employees {
+            for blob in [&employee.photo, &employee.scan].into_iter().flatten() {
+                let bytes = self.staff.blob(blob).bytes().await;
+                let bytes = bytes.unwrap_or_else(|error| panic!("{when}: {error}"));
+                assert_eq!(bytes.len() as u64, blob.len(), "{when}");
+            }
+        }
     }
 
     /// Lets workers and a sweep do what is left, and requires that blobs and rows agree.
@@ -122,6 +182,12 @@ impl World {
         self.staff.sweep_blobs().await.unwrap();
         let (primaries, all) = self.pointers().await;
         assert_eq!(all, primaries, "{when}: copies point where their primaries do");
+        for don in self.staff.query(Employee::scan()).collect().await.unwrap() {
+            let by_email = Employee::by_email().email(don.email.clone());
+            let copy = by_email.department(don.department.clone()).id(don.id);
+            let copy = self.staff.get(copy).await.unwrap();
+            self.check_bytes(copy.into_iter().collect(), when).await;
+        }
         assert_eq!(self.blob_names().await, primaries, "{when}: what is unreferenced goes");
         let open = self.client.worker().with::<Employee>().drain().await.unwrap();
         assert_eq!((open.open, open.unknown, open.poisoned), (0, 0, 0), "{when}");
@@ -420,14 +486,11 @@ async fn an_upload_that_a_sweep_could_meet_is_refused() {
 #[tokio::test]
 async fn a_sweep_keeps_the_blobs_of_rows_that_a_client_encrypts() {
     let world = World::new().await;
-    let scope = KeyScope::default_scope();
-    let root = RootKey::from_bytes([7; 32]);
-    let keys = Keyring::builder().primary(&scope, &root).build().unwrap();
     let client = Client::builder()
         .backend(world.fault.clone())
         .clock(world.clock.clone())
         .blobs(world.blobs.clone())
-        .keys(keys)
+        .keys(keys())
         .encrypt_if(|partition_key, _, _| partition_key == "Sales")
         .build()
         .unwrap();
@@ -488,7 +551,8 @@ async fn a_sweep_keeps_what_is_pointed_to_and_what_is_young() {
 async fn a_client_without_blobs_refuses_before_it_writes() {
     let world = World::new().await;
     let don = world.staff.insert(&employee(1, Some(photo("a")))).await.unwrap();
-    let without = Client::builder().backend(world.recorder.clone()).build().unwrap();
+    let without = Client::builder().backend(world.recorder.clone()).keys(keys());
+    let without = without.build().unwrap();
     let staff = without.table::<Employee>();
     let refused = |error: Error| {
         assert!(error.is_unsupported() && error.to_string().contains("blobs(..)"), "{error}");
@@ -509,7 +573,7 @@ async fn a_worker_without_blobs_leaves_their_removal_to_another() {
     let don = world.staff.insert(&employee(1, Some(photo("a")))).await.unwrap();
     world.staff.delete(&don).await.unwrap();
     let without = Client::builder().backend(world.recorder.clone()).clock(world.clock.clone());
-    let without = without.build().unwrap();
+    let without = without.keys(keys()).build().unwrap();
     let stats = without.worker().with::<Employee>().drain().await.unwrap();
     assert_eq!((stats.unknown, stats.poisoned), (1, 0));
     assert_eq!(world.blob_names().await.len(), 1);
@@ -578,31 +642,28 @@ const VERBS: [&str; 16] = [
 ];
 
 /// Runs a verb on a table with the employees 1 and 2, which both have photos.
-async fn run(world: &World, verb: &str, don: &Stored<Employee>) -> VerbResult {
+async fn run(world: &World, verb: &str, field: Field, don: &Stored<Employee>) -> VerbResult {
     let staff = &world.staff;
     let mut changed = don.clone();
-    changed.photo = Some(photo("changed"));
+    *field.of(&mut changed) = Some(photo("changed"));
+    let own = field.of(&mut don.clone()).clone();
     match verb {
-        "insert" => staff.insert(&employee(3, Some(photo("third")))).await.map(drop),
-        "insert of another row's value" => {
-            staff.insert(&employee(3, don.photo.clone())).await.map(drop)
-        }
+        "insert" => staff.insert(&field.employee(3, Some(photo("third")))).await.map(drop),
+        "insert of another row's value" => staff.insert(&field.employee(3, own)).await.map(drop),
         "replace" => staff.replace(&changed).await.map(drop),
         "replace without" => {
-            changed.photo = None;
+            *field.of(&mut changed) = None;
             staff.replace(&changed).await.map(drop)
         }
         "update" => {
             let change = |don: &mut Employee| {
-                don.photo = Some(photo("updated"));
+                *field.of(don) = Some(photo("updated"));
                 Ok(())
             };
             staff.update(at(1), change).await.map(drop)
         }
-        "patch" => staff.patch(don, Employee::patch().photo(photo("patched"))).await.map(drop),
-        "patch_at" => {
-            staff.patch_at(at(1), Employee::patch().photo(photo("patched"))).await.map(drop)
-        }
+        "patch" => staff.patch(don, field.patch(photo("patched"))).await.map(drop),
+        "patch_at" => staff.patch_at(at(1), field.patch(photo("patched"))).await.map(drop),
         "insert_or_replace" => staff.insert_or_replace(&changed).await.map(drop),
         "insert_or_merge" => staff.insert_or_merge(&changed).await.map(drop),
         "replace_any" => staff.replace_any(&changed).await.map(drop),
@@ -610,36 +671,46 @@ async fn run(world: &World, verb: &str, don: &Stored<Employee>) -> VerbResult {
         "delete_at" => staff.delete_at(at(1)).await.map(drop),
         "changed key" => {
             changed.id = 9;
-            changed.photo = don.photo.clone();
+            *field.of(&mut changed) = own;
             staff.replace(&changed).await.map(drop)
         }
         "move" => {
-            changed.photo = don.photo.clone();
+            *field.of(&mut changed) = own;
             changed.department = "Marketing".into();
             staff.move_to(&changed, staff).await?.wait().await
         }
         "transaction" => {
             let mut both = staff.transaction();
-            both.replace(&changed)?.insert(&employee(4, don.photo.clone()))?;
+            both.replace(&changed)?.insert(&field.employee(4, own))?;
             both.delete_at(at(2))?;
             both.commit().await.map(drop)
         }
         _ => {
-            changed.photo = Some(staff.upload(&changed, Employee::PHOTO, pieces(2, 10)).await?);
+            let uploaded = match field {
+                Plain => staff.upload(&changed, Employee::PHOTO, pieces(2, 10)).await?,
+                Encrypted => staff.upload(&changed, Employee::SCAN, pieces(2, 10)).await?,
+            };
+            *field.of(&mut changed) = Some(uploaded);
             staff.replace(&changed).await.map(drop)
         }
     }
 }
 
 /// Fails one request of a verb, then lets everything settle. Returns whether the fault was met.
-async fn run_with_fault(verb: &str, nth: usize, in_blobs: bool, fails: Fails) -> bool {
+async fn run_with_fault(
+    verb: &str,
+    field: Field,
+    nth: usize,
+    in_blobs: bool,
+    fails: Fails,
+) -> bool {
     let world = World::new().await;
     for id in [1, 2] {
-        world.staff.insert(&employee(id, Some(photo("first")))).await.unwrap();
+        world.staff.insert(&field.employee(id, Some(photo("first")))).await.unwrap();
     }
     world.client.wait_for_copies().await;
     let don = world.staff.get(at(1)).await.unwrap().unwrap();
-    let when = format!("{verb}, request {nth}, in blobs {in_blobs}, {fails:?}");
+    let when = format!("{verb} of {field:?}, request {nth}, in blobs {in_blobs}, {fails:?}");
     let before = world.fault.requests();
     if in_blobs {
         world.blobs.inject(nth, fails);
@@ -651,7 +722,7 @@ async fn run_with_fault(verb: &str, nth: usize, in_blobs: bool, fails: Fails) ->
         };
         world.fault.inject(RequestKind::Any, nth, fault);
     }
-    let _ = run(&world, verb, &don).await;
+    let _ = run(&world, verb, field, &don).await;
     world.client.wait_for_copies().await;
     let is_met = match in_blobs {
         true => !world.blobs.calm(),
@@ -664,14 +735,13 @@ async fn run_with_fault(verb: &str, nth: usize, in_blobs: bool, fails: Fails) ->
     is_met
 }
 
-#[tokio::test]
-async fn no_fault_leaves_a_row_that_points_to_nothing() {
+async fn run_with_each_fault(field: Field) {
     for verb in VERBS {
         let mut faults = 0;
         for in_blobs in [false, true] {
             for fails in [Fails::Before, Fails::After] {
                 let mut nth = 0;
-                while run_with_fault(verb, nth, in_blobs, fails).await {
+                while run_with_fault(verb, field, nth, in_blobs, fails).await {
                     nth += 1;
                     faults += 1;
                 }
@@ -679,6 +749,17 @@ async fn no_fault_leaves_a_row_that_points_to_nothing() {
         }
         assert!(faults >= 4, "{verb}: {faults} faults");
     }
+}
+
+#[tokio::test]
+async fn no_fault_leaves_a_row_that_points_to_nothing() {
+    run_with_each_fault(Plain).await;
+}
+
+/// A row and its blob agree on the key too: what a row points to can be decrypted.
+#[tokio::test]
+async fn no_fault_parts_an_encrypted_blob_from_its_key() {
+    run_with_each_fault(Encrypted).await;
 }
 
 #[tokio::test]

@@ -548,9 +548,7 @@ async fn damage_exchange_and_removal_are_told() {
 async fn a_truncated_plain_blob_gives_no_range() {
     let world = World::new().await;
     let staff = world.client.table::<PlainEmployee>();
-    let Employee { department, id, last_name, email, .. } = employee(1, None);
-    let photo = Some(Blob::new(content(1_000)));
-    let don = PlainEmployee { department, id, last_name, email, photo };
+    let don = plain_employee(1, Some(Blob::new(content(1_000))));
     let don = staff.insert(&don).await.unwrap();
     let photo = don.photo.as_ref().unwrap();
     world.blobs.damage(photo.name().unwrap(), &content(500)).await;
@@ -565,10 +563,8 @@ async fn a_truncated_plain_blob_gives_no_range() {
 async fn plain_blobs_are_read_during_a_migration_and_encrypted_by_the_next_write() {
     let world = World::new().await;
     let plain = world.client.table::<PlainEmployee>();
-    let Employee { department, id, last_name, email, .. } = employee(1, None);
     let bytes = content(CHUNK + 50);
-    let photo = Some(Blob::new(bytes.clone()).content_type("image/jpeg"));
-    let don = PlainEmployee { department, id, last_name, email, photo };
+    let don = plain_employee(1, Some(Blob::new(bytes.clone()).content_type("image/jpeg")));
     let don = plain.insert(&don).await.unwrap();
     world.client.wait_for_copies().await;
     let error = world.staff.get(at(1)).await.unwrap_err();
@@ -599,6 +595,106 @@ async fn plain_blobs_are_read_during_a_migration_and_encrypted_by_the_next_write
     back.photo = written.photo.clone();
     let error = plain.insert_or_replace(&back).await.unwrap_err();
     assert!(error.is_invalid() && error.property() == Some("Photo"), "{error}");
+}
+
+fn plain_employee(id: u32, photo: Option<Blob>) -> PlainEmployee {
+    let Employee { department, id, last_name, email, photo } = employee(id, photo);
+    PlainEmployee { department, id, last_name, email, photo }
+}
+
+#[tokio::test]
+async fn reencrypt_encrypts_the_plain_blobs_of_a_field_that_became_encrypted() {
+    let world = World::new().await;
+    let plain = world.client.table::<PlainEmployee>();
+    let bytes = |id: u32| content(CHUNK + id as usize);
+    for id in 1..=5 {
+        let photo = Blob::new(bytes(id)).content_type("image/jpeg");
+        plain.insert(&plain_employee(id, Some(photo))).await.unwrap();
+    }
+    plain.insert(&plain_employee(6, None)).await.unwrap();
+    world.staff.insert(&employee(7, Some(Blob::new(bytes(7))))).await.unwrap();
+    world.client.wait_for_copies().await;
+    let before = world.blobs.names().await;
+    let encrypted = world.photo(7).await;
+    let damaged = plain.get(PlainEmployee::primary().department("Sales").id(5)).await.unwrap();
+    let damaged = damaged.unwrap().photo.clone().unwrap();
+    world.blobs.damage(damaged.name().unwrap(), b"other bytes").await;
+    // Nothing is trusted that the policy refuses, and nobody is told that the work is done.
+    let refused = world.staff.reencrypt().await.unwrap();
+    assert!(!refused.is_complete());
+    assert_eq!((refused.rewritten, refused.remaining), (0, 5));
+    assert!(refused.failed.iter().all(|one| one.error.is_decrypt()), "{refused:?}");
+    assert_eq!(world.blobs.names().await, before);
+
+    let keys = Keyring::builder().primary(&KeyScope::default_scope(), &root(1)).build().unwrap();
+    let client = open(&world.recorder, &world.blobs, keys, PlaintextPolicy::Allow);
+    let staff = client.table::<Employee>();
+    world.blobs.take_log();
+    let dry = staff.reencrypt().dry_run().await.unwrap();
+    assert_eq!((dry.rewritten, dry.remaining, dry.is_complete()), (0, 5, false));
+    assert!(world.blobs.take_log().is_empty(), "a rehearsal reads and writes no blob");
+    let report = staff.reencrypt().page_size(3).await.unwrap();
+    assert_eq!((report.rewritten, report.remaining), (4, 1), "{report:?}");
+    // The damaged blob is left, and is not given a new hash.
+    let [failed] = &report.failed[..] else { panic!("{report:?}") };
+    assert!(failed.error.is_corrupt() && failed.row_key == "empid_000005", "{failed:?}");
+    world.blobs.damage(damaged.name().unwrap(), &bytes(5)).await;
+    let report = staff.reencrypt().await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
+    client.wait_for_copies().await;
+
+    // A client that refuses plain values reads all of them, and no plain blob is left.
+    for id in [1, 2, 3, 4, 5, 7] {
+        let photo = world.photo(id).await;
+        assert_eq!(world.staff.blob(&photo).bytes().await.unwrap(), bytes(id));
+        let by_email = Employee::by_email().email(format!("jones{id}@contoso.com"));
+        let copy = world.staff.get(by_email.department("Sales").id(id)).await.unwrap().unwrap();
+        assert_eq!(copy.photo.as_ref(), Some(&photo), "the remote copy follows");
+    }
+    assert_eq!(world.photo(1).await.media_type(), Some("image/jpeg"));
+    assert_eq!(world.photo(7).await, encrypted, "an encrypted blob is not touched");
+    let after = world.blobs.names().await;
+    assert_eq!(after.len(), 6);
+    assert!(after.iter().all(|name| !before.contains(name) || Some(&**name) == encrypted.name()));
+    world.blobs.take_log();
+    let report = world.staff.reencrypt().await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (0, true));
+    assert!(world.blobs.take_log().is_empty());
+}
+
+#[tokio::test]
+async fn a_plain_blob_that_changes_during_reencrypt_is_encrypted_as_it_is_then() {
+    let world = World::new().await;
+    let plain = world.client.table::<PlainEmployee>();
+    let don = plain.insert(&plain_employee(1, Some(Blob::new("first")))).await.unwrap();
+    let keys = Keyring::builder().primary(&KeyScope::default_scope(), &root(1)).build().unwrap();
+    let client = open(&world.recorder, &world.blobs, keys, PlaintextPolicy::Allow);
+    // The blob goes while the row still names it; then the row points elsewhere.
+    world.blobs.remove(don.photo.as_ref().unwrap().name().unwrap()).await;
+    let report = client.table::<Employee>().reencrypt().await.unwrap();
+    let [failed] = &report.failed[..] else { panic!("{report:?}") };
+    assert!(failed.error.is_stale() && failed.row_key == "empid_000001", "{failed:?}");
+    let mut now = plain.get(don.point()).await.unwrap().unwrap();
+    now.photo = Some(Blob::new("second"));
+    plain.replace(&now).await.unwrap();
+    world.client.wait_for_copies().await;
+    let reencrypt = client.table::<Employee>().reencrypt();
+    let other = async {
+        let mut now = plain.get(don.point()).await.unwrap().unwrap();
+        now.photo = Some(Blob::new("third"));
+        // Whoever is first wins: a writer that is late has a row that changed.
+        plain.replace(&now).await.is_ok()
+    };
+    let (report, is_third) = futures_util::join!(async { reencrypt.await.unwrap() }, other);
+    client.wait_for_copies().await;
+    let left = client.table::<Employee>().reencrypt().await.unwrap();
+    assert!(report.failed.is_empty() && left.is_complete(), "{report:?} {left:?}");
+    client.wait_for_copies().await;
+    world.client.wait_for_copies().await;
+    let photo = world.photo(1).await;
+    let expected = if is_third { "third" } else { "second" };
+    assert_eq!(world.staff.blob(&photo).bytes().await.unwrap(), expected);
+    assert_eq!(world.blobs.names().await, [photo.name().unwrap()], "one blob is left");
 }
 
 #[tokio::test]

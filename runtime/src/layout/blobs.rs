@@ -103,8 +103,8 @@ fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
             return changes.push(
                 Needs::Migration,
                 format!("blob `{name}` is now encrypted"),
-                "give the client `PlaintextPolicy::Allow`, read every entity and `replace` it, which encrypts \
-                 its blobs, then go back to `Reject`",
+                "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, which encrypts its blobs, \
+                 then go back to `Reject`",
             );
         }
         if was.others.starts_with(&is.others) {

@@ -5,6 +5,7 @@ pub(crate) mod filter;
 #[cfg(feature = "legacy-encryption")]
 pub(crate) mod legacy;
 pub(crate) mod writer;
+pub(crate) mod blobs;
 pub(crate) mod run;
 
 pub use report::{ReencryptProgress, ReencryptReport, Unsealed};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::{fmt, future::IntoFuture};
 
 use super::{
+    blobs::{encrypt_blobs, names_plain_blob},
     filter::encrypted_with,
     report::{ReencryptProgress, ReencryptReport, Unsealed},
     writer::{Conversion, ReencryptWriter, split_into_batches},
@@ -62,6 +63,10 @@ impl<E: TableEntity> Table<E> {
     /// encrypted), and after `pad` of a field changed.
     ///
     /// It scans the table; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
+    ///
+    /// Blobs that are encrypted stay as they are, since rows hold their keys. A plain blob in a field that
+    /// became encrypted is written anew, and its entity is replaced with its copies; the plain blob is deleted
+    /// after the copies.
     ///
     /// ```
     /// # use entable::{backend::Memory, prelude::*, Keyring};
@@ -244,9 +249,16 @@ impl<E: TableEntity> Reencrypt<E> {
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
-        let mut rows = Vec::with_capacity(page.rows.len());
+        // Rows of other tables are copies, which follow their primaries.
+        let is_own = store.table_case().is_same_table(at_table, &self.table.name)
+            && matches!(self.conversion, Conversion::CurrentKeys);
+        let (mut rows, mut plain) = (Vec::with_capacity(page.rows.len()), Vec::new());
         for row in page.rows {
             match row {
+                // A row that is not classified is reported by the writer.
+                Ok(row) if is_own && names_plain_blob(E::SCHEMA, &row).unwrap_or_default() => {
+                    plain.push(row);
+                }
                 Ok(row) => rows.push(row),
                 Err(error) => report.failed.push(Unsealed::undecodable(error.in_table(at_table))),
             }
@@ -255,6 +267,9 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut writer = ReencryptWriter { table, conversion, is_dry_run, at_table, report };
         let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
         written.map_err(|error| error.in_table(at_table))?;
+        for row in &plain {
+            encrypt_blobs(table, row, is_dry_run, report).await?;
+        }
         Ok(page.next)
     }
 }

@@ -1,0 +1,123 @@
+//! Encrypting the blobs of a field that became encrypted. A row cannot do so alone: the bytes are written
+//! anew, and the row names the new blob and its key.
+
+use super::report::{ReencryptReport, Unsealed};
+use crate::{
+    entity::{RowKind, RowVersion, Schema, TableEntity},
+    error::{Error, ErrorKind, Result},
+    row::Row,
+    store::backoff::{self, Attempt},
+    table::Table,
+};
+
+/// Returns whether a row is a primary of the entity that names a plain blob in a field that any version
+/// encrypts.
+pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<bool> {
+    if !schema.versions().any(|version| version.blobs.iter().any(|names| names.key.is_some())) {
+        return Ok(false);
+    }
+    if !matches!(schema.kind_of(row, Some(schema.primary()?))?, RowKind::Primary(_)) {
+        return Ok(false);
+    }
+    for names in schema.versions().flat_map(|version| version.blobs) {
+        let Some(key) = names.key else { continue };
+        if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Encrypts the plain blobs of one entity and counts it in the report.
+///
+/// The entity is replaced as `Table::replace` does it: new blobs first, then the row and its copies, and
+/// the plain blobs are deleted after all of them. A dry run reads the entity and writes nothing.
+pub(super) async fn encrypt_blobs<E: TableEntity>(
+    table: &Table<E>,
+    row: &Row,
+    is_dry_run: bool,
+    report: &mut ReencryptReport,
+) -> Result<()> {
+    match replace_until_encrypted(table, row, is_dry_run).await {
+        Ok(false) => Ok(()),
+        Ok(true) if is_dry_run => {
+            report.remaining += 1;
+            Ok(())
+        }
+        Ok(true) => {
+            report.rewritten += 1;
+            Ok(())
+        }
+        Err(error) if concerns_one_entity(&error) => {
+            report.failed.push(Unsealed::new(row, error.in_table(&table.name)));
+            Ok(())
+        }
+        Err(error) => Err(error.in_table(&table.name)),
+    }
+}
+
+/// Returns whether the entity had plain blobs.
+async fn replace_until_encrypted<E: TableEntity>(
+    table: &Table<E>,
+    row: &Row,
+    is_dry_run: bool,
+) -> Result<bool> {
+    let (partition_key, row_key) = row.keys();
+    let outbox = table.client.outbox();
+    let attempts = outbox.options.attempts;
+    let replaced = backoff::retry(&outbox.store.random, attempts, || async {
+        let Some(stored) = table.read_primary(partition_key, row_key).await? else {
+            return Ok(Attempt::Done(false));
+        };
+        if !names_plain_blob(E::SCHEMA, stored.row())? {
+            return Ok(Attempt::Done(false));
+        }
+        check_version(E::SCHEMA, stored.row())?;
+        if is_dry_run {
+            return Ok(Attempt::Done(true));
+        }
+        let etag = stored.etag();
+        match table.replace(&stored).await {
+            Ok(_) => Ok(Attempt::Done(true)),
+            Err(error) if error.is_precondition_failed() || error.is_not_found() => {
+                Ok(Attempt::Raced)
+            }
+            // Another writer replaced the blob while it was read, or the blob is missing.
+            Err(error) if error.is_stale() => {
+                let now = table.read_primary(partition_key, row_key).await?;
+                if now.is_some_and(|now| now.etag() == etag) {
+                    Err(error)
+                } else {
+                    Ok(Attempt::Raced)
+                }
+            }
+            Err(error) => Err(error),
+        }
+    });
+    let contended = || backoff::contended_after(attempts).at_keys(partition_key, row_key);
+    replaced.await?.ok_or_else(contended)
+}
+
+/// Refuses a row of an older version: to replace it would upgrade it.
+fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
+    match schema.kind_of(row, Some(schema.primary()?))? {
+        RowKind::Primary(RowVersion::Known(found)) if found.version != schema.version => {
+            let message = "the row is of an older version and names a blob that is not encrypted: run `upgrade_all()`, which writes it as the current version and encrypts the blob";
+            Err(Error::new(ErrorKind::UnrecognizedEntity, message)
+                .at_keys(row.partition_key(), row.row_key()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether an error concerns one entity only, so that the others can go on.
+fn concerns_one_entity(error: &Error) -> bool {
+    error.is_decrypt()
+        || error.is_key_unavailable()
+        || error.is_decode()
+        || error.is_unrecognized_entity()
+        || error.is_corrupt()
+        || error.is_stale()
+        || error.is_too_large()
+        || error.is_conflict()
+}
