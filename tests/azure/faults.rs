@@ -466,6 +466,10 @@ async fn cosmos_is_recognised_and_unordered() {
     assert!(!order(storage().cosmos(true)));
     assert!(!order(storage().endpoint("https://a.table.cosmos.azure.com:443/").unwrap()));
     assert!(order(storage().endpoint("https://a.table.cosmos.azure.com").unwrap().cosmos(false)));
+    let strong = |options| Azure::new(options).unwrap().capabilities().strong_reads;
+    assert!(strong(storage()));
+    assert!(!strong(storage().cosmos(true)), "its default level lets reads lag");
+    assert!(strong(storage().cosmos(true).strong_reads(true)));
     let read = Read { table: "Staff", partition_key: "", row_key: "", select: None };
     let fake =
         Fake::new([refusal(404, "ResourceNotFound", "The specified resource does not exist.")]);

@@ -36,4 +36,5 @@ mod registrations;
 mod shared;
 mod clock_skew;
 mod unique;
+mod weak_stores;
 mod worker;

@@ -9,18 +9,34 @@ use std::{
 
 use entable::{
     Mutation, OutboxOptions,
-    backend::layer::{InjectedFault, RequestKind},
+    backend::{
+        Backend,
+        layer::{InjectedFault, RequestKind},
+    },
     prelude::*,
 };
 
-use crate::fixture::{Employee, World, employee};
+use crate::{
+    fixture::{Employee, World, employee},
+    weak_stores::WeakStore,
+};
 
 type Outcome = Result<(), String>;
 
 /// The client of `world`'s store whose code is mutated. It leaves remote copies to workers.
 fn client(world: &World, options: OutboxOptions, mutation: Option<Mutation>) -> Client {
+    client_of(world, world.fault.clone(), options, mutation)
+}
+
+/// The client of a store over that of `world` whose code is mutated.
+fn client_of(
+    world: &World,
+    store: impl Backend + 'static,
+    options: OutboxOptions,
+    mutation: Option<Mutation>,
+) -> Client {
     let builder = Client::builder()
-        .backend(world.fault.clone())
+        .backend(store)
         .clock(world.clock.clone())
         .outbox(options.copies_before_answer(false))
         .seed(11);
@@ -239,6 +255,38 @@ async fn a_second_look_comes(mutation: Option<Mutation>) -> Outcome {
     ensure(world.open().await.is_empty(), "the row stays for ever")
 }
 
+/// Work that is committed while a worker reads a partition without order is found.
+async fn fences_are_read_before_work(mutation: Option<Mutation>) -> Outcome {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    worker(&world, None).drain().await.unwrap();
+    world.later(OutboxOptions::LEASE);
+    let (staff, clock) = (world.staff.clone(), world.clock.clone());
+    let store = WeakStore::unordered(world.fault.clone(), async move {
+        staff.insert(&employee(2)).await.unwrap();
+        clock.advance(OutboxOptions::LEASE);
+    });
+    let client = client_of(&world, store, OutboxOptions::default(), mutation);
+    client.worker().with::<Employee>().drain().await.unwrap();
+    worker(&world, None).drain().await.unwrap();
+    let copies = world.rows("Staff", "email_jones2@contoso.com").await;
+    ensure(copies.len() == 1, "the work is where no worker finds it")
+}
+
+/// A partition that shows no open work stays in the directory of a store whose reads lag.
+async fn partitions_stay_where_reads_lag(mutation: Option<Mutation>) -> Outcome {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    let store = WeakStore::lagging(world.fault.clone());
+    let worker = client_of(&world, store, OutboxOptions::default(), mutation).worker();
+    let worker = worker.with::<Employee>();
+    worker.drain().await.unwrap();
+    world.later(OutboxOptions::LEASE);
+    let stats = worker.drain().await.unwrap();
+    assert_eq!(stats.applied, 1, "{stats:?}");
+    ensure(world.markers().await == 1 && stats.closed == 0, "the partition left the directory")
+}
+
 macro_rules! noticed {
     ($($mutation:ident: $scenario:ident;)*) => {
         /// Each mutation with its scenario.
@@ -274,6 +322,8 @@ noticed! {
     UnknownCopyIsRight: an_unknown_copy_keeps_its_dirty_row;
     PassingFailureCounts: a_failure_that_passes_does_not_count;
     SecondLookForgotten: a_second_look_comes;
+    OrderAssumed: fences_are_read_before_work;
+    LaggingReadsTrusted: partitions_stay_where_reads_lag;
 }
 
 #[test]

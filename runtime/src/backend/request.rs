@@ -17,14 +17,18 @@ pub struct Capabilities {
     pub exclusive: bool,
     /// Whether names that differ in case alone name one table.
     pub table_case: TableCase,
+    /// Whether each read shows every write that was acknowledged before it was sent. Where it is false,
+    /// unique values in other partitions and moves between partitions are refused, and workers take no
+    /// partition out of the directory of open work.
+    pub strong_reads: bool,
 }
 
 impl Capabilities {
     /// Makes the capabilities of a backend that returns rows in order, that other processes may write
-    /// too, and where case does not count in names of tables.
+    /// too, whose reads show every acknowledged write, and where case does not count in names of tables.
     pub const fn new(name: &'static str, durable: bool) -> Self {
         let table_case = TableCase::Insensitive;
-        Self { name, ordered: true, durable, exclusive: false, table_case }
+        Self { name, ordered: true, durable, exclusive: false, table_case, strong_reads: true }
     }
 
     /// Marks the tables as writable by this process only.
@@ -43,6 +47,12 @@ impl Capabilities {
     #[must_use]
     pub const fn with_table_case(self, table_case: TableCase) -> Self {
         Self { table_case, ..self }
+    }
+
+    /// Removes the promise that a read shows every acknowledged write.
+    #[must_use]
+    pub const fn lagging_reads(self) -> Self {
+        Self { strong_reads: false, ..self }
     }
 }
 

@@ -77,6 +77,8 @@ impl Claims {
         if wanted_keys.is_empty() {
             return Ok(None);
         }
+        let checked = outbox.store.require_strong_reads("unique values in other partitions");
+        checked.map_err(|error| error.in_table(table))?;
         if wanted_keys.len() > MAX_CLAIMED_KEYS {
             let message = format!(
                 "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",

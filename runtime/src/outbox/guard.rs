@@ -131,6 +131,10 @@ mutations! {
     PassingFailureCounts,
     /// Work that was done is no longer due once it waits for its second look.
     SecondLookForgotten,
+    /// Fences and open work of a store without order are read together.
+    OrderAssumed,
+    /// A partition leaves the directory although reads may not show its work.
+    LaggingReadsTrusted,
 }
 
 /// Tells which guards hold. All of them do, except in a simulation that lifts one.

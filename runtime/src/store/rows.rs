@@ -61,6 +61,23 @@ impl Store {
         self.backend.capabilities()
     }
 
+    /// Refuses what is decided by reads where reads may not show the last writes. `what` is plural.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` on a store without strong reads.
+    pub(crate) fn require_strong_reads(&self, what: &str) -> Result<()> {
+        let capabilities = self.capabilities();
+        if capabilities.strong_reads {
+            return Ok(());
+        }
+        let name = capabilities.name;
+        let message = format!(
+            "{what} need reads that show every write before them, and those of `{name}` may lag; if the account's consistency level is strong, say `strong_reads(true)` in its options"
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+
     /// Returns whether names that differ in case alone name one table of the store.
     pub(crate) fn table_case(&self) -> TableCase {
         self.capabilities().table_case

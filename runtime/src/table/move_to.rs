@@ -106,6 +106,8 @@ impl<E: TableEntity> Table<E> {
             let error = Error::new(ErrorKind::Unsupported, message);
             return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
         }
+        let what = "moves to another partition or table";
+        self.client.store().require_strong_reads(what).map_err(place)?;
         self.has_arrived(stored).await.map_err(place)?;
         let outbox = self.client.outbox();
         let codes = self.sign_move(stored.partition_key(), &id, &journey, &effect).await;

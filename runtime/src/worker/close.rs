@@ -3,11 +3,23 @@
 //! Deletes the partition's fence row under the ETag that was read when the partition had no open
 //! work. A commit in between changes that ETag and keeps the partition registered. Then the directory
 //! marker is deleted, which stands for nothing any more.
+//!
+//! A store whose reads lag proves nothing by showing no open work: there every partition stays.
 
 use super::{partition::Fences, state::Worker};
-use crate::{error::Result, outbox::guard::Guard, plan::outbox::DirectoryMarker};
+use crate::{
+    error::Result,
+    outbox::guard::{Guard, Mutation},
+    plan::outbox::DirectoryMarker,
+};
 
 impl Worker {
+    /// Returns whether a partition that shows no open work may leave the directory.
+    pub(super) fn may_close(&self) -> bool {
+        self.store().capabilities().strong_reads
+            || self.outbox().guards.has(Mutation::LaggingReadsTrusted)
+    }
+
     /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
     /// marker that has no fence any more, for the caller to delete.
     pub(super) async fn close(
@@ -16,6 +28,9 @@ impl Worker {
         markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
+        if !self.may_close() {
+            return Ok(closed);
+        }
         for marker in markers {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
             // A worker that died between the two deletions left such a marker.

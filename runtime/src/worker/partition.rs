@@ -101,10 +101,37 @@ pub(super) struct Chunk {
 pub(super) struct PartitionReader<'a> {
     client: &'a Client,
     table: &'a str,
-    filter: Filter,
+    partition_key: &'a str,
+    rows: RowsOfChunks,
     next: NextChunk,
     /// The number of rows of the next chunk, at most.
-    rows: u32,
+    most: u32,
+}
+
+/// Which rows of a partition the next chunks hold.
+///
+/// Every fence is read before or with the first row of open work: an empty look under a fence's ETag
+/// then proves that nothing was committed under it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowsOfChunks {
+    /// Fences and open work, in the order of their keys, in which fences come first.
+    Ordered,
+    /// The fences alone, of a store that has no order.
+    Fences,
+    /// The open work alone, after all fences.
+    Work,
+}
+
+impl RowsOfChunks {
+    /// Returns the condition of the rows in a partition.
+    fn filter(self, partition_key: &str) -> Filter {
+        let rows = match self {
+            Self::Ordered => RESERVED..RESERVED_END,
+            Self::Fences => FENCE..CLAIM,
+            Self::Work => CLAIM..RESERVED_END,
+        };
+        Keys::partition(partition_key).rows(rows).filter()
+    }
 }
 
 /// Where the next chunk of a partition begins.
@@ -116,16 +143,19 @@ enum NextChunk {
 }
 
 impl<'a> PartitionReader<'a> {
-    pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &str) -> Self {
-        // Fences sort before open work, so that every fence is read before or with the first such
-        // row: an empty look under a fence's ETag proves that nothing was committed under it.
-        let filter = Keys::partition(partition_key).rows(RESERVED..RESERVED_END).filter();
-        Self { client, table, filter, next: NextChunk::AtStart, rows: FIRST_CHUNK_ROWS }
+    pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
+        let is_ordered = client.store().capabilities().ordered;
+        let rows = match is_ordered || client.outbox().guards.has(Mutation::OrderAssumed) {
+            true => RowsOfChunks::Ordered,
+            false => RowsOfChunks::Fences,
+        };
+        let (next, most) = (NextChunk::AtStart, FIRST_CHUNK_ROWS);
+        Self { client, table, partition_key, rows, next, most }
     }
 
     /// Returns whether no chunk was read so far.
     pub(super) fn is_at_start(&self) -> bool {
-        matches!(self.next, NextChunk::AtStart)
+        matches!(self.next, NextChunk::AtStart) && self.rows != RowsOfChunks::Work
     }
 
     /// Reads the next chunk; `None` after the last. After an error, the chunk can be read again.
@@ -135,16 +165,12 @@ impl<'a> PartitionReader<'a> {
             NextChunk::From(from) => Some(from),
             NextChunk::End => return Ok(None),
         };
-        let scan = Scan {
-            table: self.table,
-            filter: &self.filter,
-            select: None,
-            top: Some(self.rows),
-            from,
-        };
+        let filter = self.rows.filter(self.partition_key);
+        let (table, top) = (self.table, Some(self.most));
+        let scan = Scan { table, filter: &filter, select: None, top, from };
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;
-        self.rows = rows_of_next_chunk(&page, self.rows);
+        self.most = rows_of_next_chunk(&page, self.most);
         let mut chunk = Chunk { table: self.table.to_owned(), ..Chunk::default() };
         (chunk.sent, chunk.date) = (Some(sent), page.date);
         for row in page.rows {
@@ -162,7 +188,14 @@ impl<'a> PartitionReader<'a> {
             chunk.unknown = 0;
         }
         let next = page.next.filter(|_| !guards.has(Mutation::FirstChunkAlone));
-        self.next = next.map_or(NextChunk::End, NextChunk::From);
+        self.next = match next {
+            Some(next) => NextChunk::From(next),
+            None if self.rows == RowsOfChunks::Fences => {
+                self.rows = RowsOfChunks::Work;
+                NextChunk::AtStart
+            }
+            None => NextChunk::End,
+        };
         Ok(Some(chunk))
     }
 }

@@ -131,7 +131,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 // In a table that is gone nothing can be committed, so that its fences are gone for good.
-                Err(error) if error.is_table_missing() => {
+                Err(error) if error.is_table_missing() && self.may_close() => {
                     let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
                     return Ok((round, closed.collect()));
                 }

@@ -33,6 +33,7 @@ pub(super) struct Account {
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
     pub(super) table_case: TableCase,
+    pub(super) strong_reads: bool,
     #[cfg(feature = "azure-queue")]
     pub(super) options: AzureOptions,
 }
@@ -76,6 +77,7 @@ impl Account {
             timeout: options.timeout,
             cosmos,
             table_case,
+            strong_reads: options.strong_reads.unwrap_or(!cosmos),
             #[cfg(feature = "azure-queue")]
             options,
         })

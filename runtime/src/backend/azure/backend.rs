@@ -62,7 +62,11 @@ impl Backend for Azure {
             true => Capabilities::new("cosmos", true).unordered(),
             false => Capabilities::new("azure", true),
         };
-        azure.with_table_case(self.0.table_case)
+        let azure = azure.with_table_case(self.0.table_case);
+        match self.0.strong_reads {
+            true => azure,
+            false => azure.lagging_reads(),
+        }
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -38,6 +38,7 @@ pub struct AzureOptions {
     pub(super) connect_timeout: Duration,
     pub(super) cosmos: Option<bool>,
     pub(super) table_case: Option<TableCase>,
+    pub(super) strong_reads: Option<bool>,
     pub(super) http_client: Option<Arc<dyn HttpClient>>,
     pub(super) proxy: Option<reqwest::Proxy>,
     pub(super) root_certificates: Vec<reqwest::Certificate>,
@@ -55,6 +56,7 @@ impl AzureOptions {
             connect_timeout: Duration::from_secs(10),
             cosmos: None,
             table_case: None,
+            strong_reads: None,
             http_client: None,
             proxy: None,
             root_certificates: Vec::new(),
@@ -221,6 +223,18 @@ impl AzureOptions {
     #[must_use]
     pub fn table_case(mut self, case: TableCase) -> Self {
         self.table_case = Some(case);
+        self
+    }
+
+    /// Sets whether each read shows every write that was acknowledged before. By default so everywhere
+    /// but on Cosmos DB, whose default consistency level lets reads of other clients lag: say `true` for
+    /// an account whose level is strong.
+    ///
+    /// Without such reads, unique values in other partitions and moves between partitions are refused
+    /// with `is_unsupported`, and workers take no partition out of the directory of open work.
+    #[must_use]
+    pub fn strong_reads(mut self, strong: bool) -> Self {
+        self.strong_reads = Some(strong);
         self
     }
 

@@ -1,0 +1,176 @@
+//! Tests stores that promise less than Azure Table storage does: rows without order, and reads that lag.
+
+use std::{fmt, future::Future, sync::Mutex};
+
+use entable::{
+    Continuation,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        layer::FaultInjector,
+    },
+    batch::{Batch, Written},
+    prelude::*,
+    row::Row,
+};
+
+/// The beginning of a fence's RowKey.
+const FENCE: &str = "~e0_";
+
+type Event = BoxFuture<'static, ()>;
+
+/// A store that promises less than the one inside.
+pub(crate) struct WeakStore {
+    inner: FaultInjector,
+    is_ordered: bool,
+    has_strong_reads: bool,
+    /// What happens before the second page of the first scan of outbox rows.
+    between: Mutex<Option<Event>>,
+}
+
+impl WeakStore {
+    /// A store whose scans return fences last, on a second page. `between` runs once, before such a page
+    /// is read.
+    pub(crate) fn unordered(
+        inner: FaultInjector,
+        between: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let between = Mutex::new(Some(Box::pin(between) as Event));
+        Self { inner, is_ordered: false, has_strong_reads: true, between }
+    }
+
+    /// A store whose reads may not show the last writes.
+    pub(crate) fn lagging(inner: FaultInjector) -> Self {
+        Self { inner, is_ordered: true, has_strong_reads: false, between: Mutex::default() }
+    }
+
+    async fn scan_without_order(&self, request: Scan<'_>) -> Result<Rows, Error> {
+        let is_second = request.from.is_some();
+        let is_outbox = request.table == "Staff" && request.filter.to_string().contains("'~e");
+        let event = match is_second && is_outbox {
+            true => self.between.lock().unwrap().take(),
+            false => None,
+        };
+        if let Some(event) = event {
+            event.await;
+        }
+        let mut page = self.inner.scan(Scan { from: None, top: None, ..request }).await?;
+        assert!(page.next.is_none(), "the tests have few rows");
+        page.rows.retain(|row| {
+            let is_fence = row.as_ref().is_ok_and(|row| row.row_key().starts_with(FENCE));
+            is_fence == is_second
+        });
+        let second = Continuation { partition_key: "second".to_owned(), row_key: None };
+        page.next = (!is_second).then_some(second);
+        Ok(page)
+    }
+}
+
+impl fmt::Debug for WeakStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakStore").finish_non_exhaustive()
+    }
+}
+
+impl Backend for WeakStore {
+    fn capabilities(&self) -> Capabilities {
+        let inner = self.inner.capabilities();
+        let inner = if self.is_ordered { inner } else { inner.unordered() };
+        if self.has_strong_reads { inner } else { inner.lagging_reads() }
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.inner.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        match self.is_ordered {
+            true => self.inner.scan(request),
+            false => Box::pin(self.scan_without_order(request)),
+        }
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.inner.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.inner.tables(request)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Members",
+    partition_key = "{club}",
+    row_key = "id_{id:06}",
+    index(ByEmail, partition_key = "email_{email:lower}", row_key = "member", unique)
+)]
+struct Member {
+    club: String,
+    id: u32,
+    email: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sponsors",
+    partition_key = "{club}",
+    row_key = "id_{id:06}",
+    index(ByName, row_key = "name_{name}", unique)
+)]
+struct Sponsor {
+    club: String,
+    id: u32,
+    name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Boats", partition_key = "{club}", row_key = "boat_{id:06}")]
+struct Boat {
+    club: String,
+    id: u32,
+}
+
+async fn lagging_client() -> Client {
+    let store = WeakStore::lagging(FaultInjector::around(Memory::new()));
+    let client = Client::builder().backend(store).build().unwrap();
+    client.table::<Member>().create().await.unwrap();
+    client.table::<Sponsor>().create().await.unwrap();
+    client.table::<Boat>().create().await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn lagging_reads_reserve_no_value_in_another_partition() {
+    let client = lagging_client().await;
+    let members = client.table::<Member>();
+    let member = Member { club: "Kiel".into(), id: 1, email: "cao@contoso.com".into() };
+    let refused = members.insert(&member).await.unwrap_err();
+    assert!(refused.is_unsupported(), "{refused}");
+    assert!(refused.to_string().contains("strong_reads(true)"), "{refused}");
+    for partition in ["Kiel", "email_cao@contoso.com"] {
+        let rows = client.dynamic("Members").query(Keys::partition(partition)).collect().await;
+        assert_eq!(rows.unwrap().len(), 0, "{partition}");
+    }
+    // A value that is unique in its own partition is decided by the transaction, without a read.
+    let sponsors = client.table::<Sponsor>();
+    let sponsor = |id| Sponsor { club: "Kiel".into(), id, name: "Hall".into() };
+    sponsors.insert(&sponsor(1)).await.unwrap();
+    assert!(sponsors.insert(&sponsor(2)).await.unwrap_err().is_unique_violation());
+}
+
+#[tokio::test]
+async fn lagging_reads_move_nothing_to_another_partition() {
+    let client = lagging_client().await;
+    let boats = client.table::<Boat>();
+    let mut boat = boats.insert(&Boat { club: "Kiel".into(), id: 1 }).await.unwrap();
+    boat.club = "Lübeck".into();
+    let refused = boats.move_to(&boat, &boats).await.unwrap_err();
+    assert!(refused.is_unsupported(), "{refused}");
+    let at_home = boats.get(Boat::primary().club("Kiel").id(1)).await.unwrap();
+    assert!(at_home.is_some());
+    boat.club = "Kiel".into();
+    boat.id = 2;
+    boats.move_to(&boat, &boats).await.unwrap();
+    assert!(boats.get(Boat::primary().club("Kiel").id(2)).await.unwrap().is_some());
+}
