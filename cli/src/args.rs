@@ -10,7 +10,11 @@ A STORE is one of:
   staff.db       a file of the embedded store
   azure:         Azure Table storage; the connection string is read from the variable
                  ENTABLE_CONNECTION_STRING, or from the file that
-                 ENTABLE_CONNECTION_STRING_FILE names
+                 ENTABLE_CONNECTION_STRING_FILE names. With ENTABLE_ACCOUNT in their place the
+                 identity of Microsoft Entra ID is used that the environment gives
+                 (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_FEDERATED_TOKEN_FILE or
+                 AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of the machine,
+                 or that of the Azure CLI; AZURE_CREDENTIAL_KIND chooses one
   http://127.0.0.1:10002/devstoreaccount1
                  an emulator, with its well-known key
 No argument takes a secret.
@@ -138,8 +142,11 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Write the manual page
-    Man,
+    /// Write the manual page of the command, or of one of its commands
+    Man {
+        /// Such as `copy`, or `poison drop`
+        command: Vec<String>,
+    },
 }
 
 #[derive(Debug, Parser)]
@@ -157,6 +164,9 @@ pub(crate) struct Query {
     /// The most rows to print
     #[arg(long, default_value_t = 100)]
     pub(crate) top: u64,
+    /// Print comma separated values, with types in the header and formulas escaped
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
     /// Print what the query costs, and do not run it
     #[arg(long)]
     pub(crate) explain: bool,

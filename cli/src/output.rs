@@ -3,7 +3,9 @@
 
 use std::{
     fmt::Write as _,
+    future::Future,
     io::{self, IsTerminal, Write as _},
+    pin::pin,
     process::ExitCode,
     sync::Mutex,
     time::{Duration, Instant},
@@ -16,6 +18,8 @@ use crate::failure::Failure;
 
 /// Work that is shorter shows no progress.
 const QUIET: Duration = Duration::from_secs(1);
+/// The time between two texts of work that does not say how far it is.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Writes what a command says.
 #[derive(Debug)]
@@ -34,8 +38,12 @@ impl Output {
         text: impl FnOnce() -> String,
         value: impl FnOnce() -> Value,
     ) -> Result<(), Failure> {
-        let line = if self.is_json { value().to_string() } else { text() };
-        self.line(&line)
+        if self.is_json { self.json(&value()) } else { self.line(&text()) }
+    }
+
+    /// Writes a value as a line of JSON.
+    pub(crate) fn json(&self, value: &Value) -> Result<(), Failure> {
+        self.line(&json_text(value))
     }
 
     /// Writes a line to standard output.
@@ -50,18 +58,22 @@ impl Output {
 
     /// Writes a remark to standard error.
     pub(crate) fn remark(&self, text: &str) {
+        self.note(|| text.to_owned(), || json!({ "remark": text }));
+    }
+
+    /// Writes a line for people, or `value` for scripts, to standard error.
+    pub(crate) fn note(&self, text: impl FnOnce() -> String, value: impl FnOnce() -> Value) {
+        let line = if self.is_json { json_text(&value()) } else { escaped(&text()) };
         // A remark that nobody can read is no failure.
-        let _ = writeln!(io::stderr().lock(), "{}", escaped(text));
+        let _ = writeln!(io::stderr().lock(), "{line}");
     }
 
     /// Writes a failure to standard error, and returns its exit code.
     pub(crate) fn failed(&self, failure: &Failure) -> ExitCode {
-        if self.is_json {
-            let value = json!({"error": {"kind": failure.kind, "message": failure.message, "exit": failure.code}});
-            let _ = writeln!(io::stderr().lock(), "{value}");
-        } else {
-            self.remark(&format!("entable: {}", failure.message));
-        }
+        self.note(
+            || format!("entable: {}", failure.message),
+            || json!({"error": {"kind": failure.kind, "message": failure.message, "exit": failure.code}}),
+        );
         ExitCode::from(failure.code)
     }
 }
@@ -91,6 +103,17 @@ impl Progress {
         }
     }
 
+    /// Waits for work that does not say how far it is, and shows how long it takes.
+    pub(crate) async fn wait<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            match tokio::time::timeout(TICK, &mut work).await {
+                Ok(done) => return done,
+                Err(_) => self.show(|| format!("{name}: {} s", self.started.elapsed().as_secs())),
+            }
+        }
+    }
+
     /// Removes the line, and returns the seconds since the beginning.
     pub(crate) fn end(&self) -> f64 {
         if let Ok(mut bar) = self.bar.lock()
@@ -112,9 +135,7 @@ pub(crate) fn rate(rows: u64, seconds: f64) -> String {
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Marks of direction can make a text look like another one.
-        let is_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || is_direction {
+        if is_obeyed(c) {
             // Writing to a text cannot fail.
             let _ = write!(out, "{}", c.escape_default());
         } else {
@@ -122,6 +143,66 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// Returns whether a terminal obeys the character in place of showing it.
+fn is_obeyed(c: char) -> bool {
+    // Marks of direction can make a text look like another one.
+    let is_direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_direction
+}
+
+/// Returns the value as JSON whose texts escape what a terminal would obey.
+fn json_text(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.chars().any(is_obeyed) {
+        return text;
+    }
+    // Such characters stand in texts alone, where JSON allows their escape.
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Writes to standard output, without characters that a terminal would obey if it is one.
+#[derive(Debug)]
+pub(crate) struct Shown<W> {
+    out: W,
+    is_terminal: bool,
+}
+
+impl Shown<io::Stdout> {
+    /// Shows what is written to standard output.
+    pub(crate) fn stdout() -> Self {
+        let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        Self { out, is_terminal }
+    }
+}
+
+impl<W: io::Write> io::Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_terminal {
+            return self.out.write(bytes);
+        }
+        for line in String::from_utf8_lossy(bytes).split_inclusive('\n') {
+            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            write!(self.out, "{}{end}", escaped(line))?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Columns of text with a header.
@@ -179,6 +260,15 @@ mod tests {
     #[test]
     fn terminals_obey_nothing_that_a_row_says() {
         assert_eq!(escaped("a\u{1b}[2J\u{7}\u{202e}é"), "a\\u{1b}[2J\\u{7}\\u{202e}é");
+        let text = "\u{1b}[2J\u{9b}2J\u{7f}\u{202e}é";
+        let line = json_text(&json!({ "a": text }));
+        assert_eq!(line, "{\"a\":\"\\u001b[2J\\u009b2J\\u007f\\u202eé\"}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), json!({ "a": text }));
+        for (is_terminal, expected) in [(true, "a\\u{1b}b\né\n"), (false, "a\u{1b}b\né\n")] {
+            let mut shown = Shown { out: Vec::new(), is_terminal };
+            shown.write_all("a\u{1b}b\né\n".as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(shown.out).unwrap(), expected);
+        }
         let mut grid = Grid::new(["Key", "Value"]);
         grid.push(["a\nb", &"x".repeat(70)]);
         grid.push(["é", ""]);

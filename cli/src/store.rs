@@ -12,6 +12,15 @@ const CONNECTION: &str = "ENTABLE_CONNECTION_STRING";
 /// The variable with the path of a file that holds a connection string.
 #[cfg(feature = "azure")]
 const CONNECTION_FILE: &str = "ENTABLE_CONNECTION_STRING_FILE";
+/// The variable with the name of the account that an identity of Microsoft Entra ID opens.
+#[cfg(feature = "azure")]
+const ACCOUNT: &str = "ENTABLE_ACCOUNT";
+/// The variable with the whole table endpoint of that account, in another cloud than the public one.
+#[cfg(feature = "azure")]
+const ENDPOINT: &str = "ENTABLE_ENDPOINT";
+/// The variable with the path of a file that holds the secret of a service principal.
+#[cfg(feature = "azure")]
+const SECRET_FILE: &str = "ENTABLE_CLIENT_SECRET_FILE";
 
 /// Opens a store. `creates` says whether a file that does not exist becomes a new store.
 pub(crate) fn open(name: &str, creates: bool) -> Result<Client, Failure> {
@@ -60,13 +69,13 @@ fn open_service(name: &str) -> Result<Client, Failure> {
 fn open_service(name: &str) -> Result<Client, Failure> {
     use entable::AzureOptions;
     let options = if name == "azure:" {
-        AzureOptions::from_connection_string(connection_string()?.trim())?
+        azure_options()?
     } else if is_loopback(name) {
         AzureOptions::emulator().endpoint(name)?
     } else {
         let message = format!(
-            "`{name}` needs credentials: put a connection string into {CONNECTION}, and \
-                               name the store `azure:`"
+            "`{name}` needs credentials: put a connection string into {CONNECTION}, or the account into \
+             {ACCOUNT} to use an identity, and name the store `azure:`"
         );
         return Err(Failure::usage(message));
     };
@@ -82,16 +91,71 @@ fn is_loopback(address: &str) -> bool {
     matches!(host, "127.0.0.1" | "localhost" | "[::1]")
 }
 
+/// Returns how `azure:` is reached: by a connection string, or by an account and an identity.
 #[cfg(feature = "azure")]
-fn connection_string() -> Result<String, Failure> {
-    if let Ok(text) = std::env::var(CONNECTION) {
-        return Ok(text);
+fn azure_options() -> Result<entable::AzureOptions, Failure> {
+    use entable::AzureOptions;
+    let text = variable_or_file(CONNECTION, CONNECTION_FILE)?;
+    match (text, variable(ACCOUNT)) {
+        (Some(text), None) => Ok(AzureOptions::from_connection_string(text.trim())?),
+        (None, Some(account)) => {
+            let options = AzureOptions::from_token_credential(&account, identity()?)?;
+            match variable(ENDPOINT) {
+                Some(endpoint) => Ok(options.endpoint(&endpoint)?),
+                None => Ok(options),
+            }
+        }
+        // Which account is meant nobody can tell.
+        (Some(_), Some(_)) => Err(Failure::usage(format!(
+            "both {ACCOUNT} and a connection string are set: unset one"
+        ))),
+        (None, None) => Err(Failure::usage(format!(
+            "no credentials: set {CONNECTION}, or {CONNECTION_FILE} to the path of a file, or {ACCOUNT} to use \
+             an identity"
+        ))),
     }
-    let Ok(path) = std::env::var(CONNECTION_FILE) else {
-        let message =
-            format!("no credentials: set {CONNECTION}, or {CONNECTION_FILE} to the path of a file");
-        return Err(Failure::usage(message));
+}
+
+/// Returns the identity that the environment gives: a service principal with a secret in a file, or what
+/// `azure_identity` finds.
+#[cfg(feature = "azure")]
+fn identity() -> Result<std::sync::Arc<dyn azure_core::auth::TokenCredential>, Failure> {
+    use azure_identity::{ClientSecretCredential, TokenCredentialOptions};
+    let failed = |error: azure_core::Error| {
+        Failure::new(crate::failure::FAILED, "Denied", format!("no identity was found: {error}"))
     };
-    std::fs::read_to_string(&path)
-        .map_err(|error| Failure::io(&format!("reading `{path}`"), &error))
+    let Some(path) = variable(SECRET_FILE) else {
+        return azure_identity::create_credential().map_err(failed);
+    };
+    let required = |name: &str| {
+        variable(name)
+            .ok_or_else(|| Failure::usage(format!("{SECRET_FILE} needs {name} beside it")))
+    };
+    let (tenant, client) = (required("AZURE_TENANT_ID")?, required("AZURE_CLIENT_ID")?);
+    let secret = read_file(&path)?.trim().to_owned();
+    let options = TokenCredentialOptions::default();
+    let authority = options.authority_host().map_err(failed)?;
+    let http = options.http_client();
+    Ok(std::sync::Arc::new(ClientSecretCredential::new(http, authority, tenant, client, secret)))
+}
+
+/// Returns the value of a variable; `None` if it is empty or not set.
+#[cfg(feature = "azure")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// Returns the value of a variable, or the content of the file that another variable names.
+#[cfg(feature = "azure")]
+fn variable_or_file(name: &str, file: &str) -> Result<Option<String>, Failure> {
+    match (variable(name), variable(file)) {
+        (Some(text), _) => Ok(Some(text)),
+        (None, Some(path)) => read_file(&path).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+#[cfg(feature = "azure")]
+fn read_file(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::io(&format!("reading `{path}`"), &error))
 }

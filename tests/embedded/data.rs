@@ -522,3 +522,107 @@ async fn a_backup_is_a_snapshot_although_writers_go_on() {
     assert!(store.backup(&missing).await.unwrap_err().is_not_found());
     assert!(Client::memory().backup(&missing).await.unwrap_err().is_unsupported());
 }
+
+/// Text of an export. After each page it replaces rows of the store, and waits until they are replaced.
+struct Churning {
+    text: Vec<u8>,
+    replace: std::sync::mpsc::Sender<std::sync::mpsc::Sender<()>>,
+}
+
+impl std::io::Write for Churning {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            let (done, wait) = std::sync::mpsc::channel();
+            self.replace.send(done).unwrap();
+            wait.recv().unwrap();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Exports 12,000 rows while every page replaces 4 MiB of other rows, and the first and the last of the
+/// exported ones. Returns the text, the snapshots, and the bytes by which the file has grown.
+async fn export_under_writers(most_growth: u64) -> (String, u64, u64) {
+    let (_directory, path) = scratch();
+    let client = Client::open(&path).unwrap();
+    client.create_table("Staff").await.unwrap();
+    client.create_table("Other").await.unwrap();
+    let rows = (0..12_000).map(|id| DynamicEntity::new("p", format!("{id:05}")).with("N", 0));
+    client.dynamic("Staff").bulk().insert_or_replace_all(rows).await.unwrap();
+    let (replace, asked) = std::sync::mpsc::channel::<std::sync::mpsc::Sender<()>>();
+    let writer = std::thread::spawn({
+        let client = client.clone();
+        move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            for (round, done) in asked.into_iter().enumerate() {
+                let text = format!("{round}{}", "x".repeat(20_000));
+                let other = (0..200)
+                    .map(|id| DynamicEntity::new("p", format!("{id:05}")).with("T", text.as_str()));
+                let ends = ["00000", "11999"]
+                    .map(|id| DynamicEntity::new("p", id).with("N", round as i32 + 1));
+                runtime.block_on(async {
+                    client.dynamic("Other").bulk().insert_or_replace_all(other).await.unwrap();
+                    client.dynamic("Staff").bulk().insert_or_replace_all(ends).await.unwrap();
+                });
+                done.send(()).unwrap();
+            }
+        }
+    });
+    let before = fs::metadata(&path).unwrap().len();
+    let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let most = seen.clone();
+    let mut text = Churning { text: Vec::new(), replace };
+    let export = client.export("Staff").snapshot(most_growth).on_progress(move |progress| {
+        most.fetch_max(progress.growth, std::sync::atomic::Ordering::Relaxed);
+    });
+    let report = export.write_to(&mut text).await.unwrap();
+    let growth = fs::metadata(&path).unwrap().len() - before;
+    assert!(seen.load(std::sync::atomic::Ordering::Relaxed) > 0, "the progress says the growth");
+    assert_eq!((report.digest.rows(), report.file_bytes), (12_000, text.text.len() as u64));
+    drop(text.replace);
+    writer.join().unwrap();
+    (String::from_utf8(text.text).unwrap(), report.snapshots, growth)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_of_one_moment_keeps_space_and_its_bound_gives_it_back() {
+    let (text, snapshots, unbounded) = export_under_writers(u64::MAX).await;
+    assert_eq!(snapshots, 1);
+    // The last row was replaced twelve times before it was read.
+    assert!(text.lines().all(|line| line.ends_with("\"N\":0}")), "all rows are of one moment");
+    let (text, snapshots, bounded) = export_under_writers(8 << 20).await;
+    assert!(snapshots > 1, "{snapshots}");
+    assert_eq!(text.lines().filter(|line| line.contains("\"RowKey\":\"1")).count(), 2_000);
+    assert!(!text.lines().last().unwrap().ends_with("\"N\":0}"), "a later moment");
+    assert!(bounded * 2 <= unbounded, "{bounded} bytes, and {unbounded} without a bound");
+    let refused = Client::memory();
+    refused.create_table("Staff").await.unwrap();
+    let refused = refused.export("Staff").snapshot(0).write_to(&mut Vec::new()).await;
+    assert!(refused.unwrap_err().is_unsupported());
+}
+
+#[tokio::test]
+async fn a_snapshot_reads_its_moment_and_refuses_writes() {
+    let (_directory, path) = scratch();
+    let client = Client::open(&path).unwrap();
+    client.create_table("Staff").await.unwrap();
+    client.dynamic("Staff").insert(&DynamicEntity::new("p", "1")).await.unwrap();
+    let observed = entable::backend::layer::Observe::around(client.backend().clone());
+    let snapshot = entable::backend::Backend::snapshot(&observed).await.unwrap();
+    let then = Client::builder().backend(snapshot.rows().clone()).build().unwrap();
+    client.dynamic("Staff").insert(&DynamicEntity::new("p", "2")).await.unwrap();
+    client.create_table("Later").await.unwrap();
+    assert_eq!(then.tables().await.unwrap(), ["Staff"]);
+    let rows = then.dynamic("Staff").query(Keys::partition("p")).collect().await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert!(then.dynamic("Staff").get("p", "1").await.unwrap().is_some());
+    assert!(then.dynamic("Staff").get("p", "2").await.unwrap().is_none());
+    let refused = then.dynamic("Staff").insert(&DynamicEntity::new("p", "3")).await.unwrap_err();
+    assert!(refused.is_unsupported(), "{refused}");
+    assert!(then.create_table("New").await.unwrap_err().is_unsupported());
+}

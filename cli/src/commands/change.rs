@@ -3,6 +3,7 @@
 use std::{
     io::{self, BufReader},
     path::PathBuf,
+    sync::Arc,
 };
 
 use entable::{
@@ -41,11 +42,17 @@ pub(crate) async fn put(
     if !client.tables().await?.iter().any(|name| name.eq_ignore_ascii_case(table)) {
         return Err(Failure::not_found(format!("there is no table `{table}`")));
     }
-    let import = client.import(table).mode(mode.into());
+    let progress = Arc::new(Progress::new(output));
+    let shown = progress.clone();
+    let import = client
+        .import(table)
+        .mode(mode.into())
+        .on_progress(move |now| shown.show(|| format!("line {}: {} rows", now.line, now.rows)));
     let report = match file {
         Some(path) => import.from_file(path).await?,
         None => import.read_from(BufReader::new(io::stdin())).await?,
     };
+    progress.end();
     let rows = report.digest.rows();
     client.close().await?;
     output.say(|| format!("{rows} rows written"), || json!({"table": table, "rows": rows}))
@@ -64,31 +71,36 @@ pub(crate) async fn delete(output: &Output, delete: Delete) -> Result<(), Failur
         return Err(Failure::usage("this deletes data: repeat it with --yes"));
     }
     let client = store::open(&store, false)?;
-    let deleted = if let (Some(partition_key), Some(row_key)) = (&partition_key, &row_key) {
-        let condition =
-            if_match.map_or(Condition::Any, |etag| Condition::Match(ETag::from(&*etag)));
-        let operation = Operation::delete(partition_key, row_key, condition)?;
-        client.backend().apply(&Batch::single(&*table, operation)?).await?;
-        1
-    } else if let Some(filter) = filter {
-        delete_matching(output, &client, &table, &filter).await?
-    } else {
-        client.delete_table(&table).await?;
-        client.close().await?;
-        let value = || json!({"table": table, "deleted": "table"});
-        return output.say(|| format!("table {table} is deleted"), value);
-    };
+    let (deleted, changed) =
+        if let (Some(partition_key), Some(row_key)) = (&partition_key, &row_key) {
+            let condition =
+                if_match.map_or(Condition::Any, |etag| Condition::Match(ETag::from(&*etag)));
+            let operation = Operation::delete(partition_key, row_key, condition)?;
+            client.backend().apply(&Batch::single(&*table, operation)?).await?;
+            (1, 0)
+        } else if let Some(filter) = filter {
+            delete_matching(output, &client, &table, &filter).await?
+        } else {
+            client.delete_table(&table).await?;
+            client.close().await?;
+            let value = || json!({"table": table, "deleted": "table"});
+            return output.say(|| format!("table {table} is deleted"), value);
+        };
     client.close().await?;
-    output.say(|| format!("{deleted} rows deleted"), || json!({"table": table, "deleted": deleted}))
+    output.say(
+        || format!("{deleted} rows deleted"),
+        || json!({"table": table, "deleted": deleted, "changed": changed}),
+    )
 }
 
-/// Deletes the rows that match, those of one partition together. A row that has changed since it was found stays.
+/// Deletes the rows that match, those of one partition together. A row that has changed since it was found
+/// stays. Returns how many it deleted, and how many had changed.
 async fn delete_matching(
     output: &Output,
     client: &Client,
     table: &str,
     filter: &Filter,
-) -> Result<u64, Failure> {
+) -> Result<(u64, u64), Failure> {
     let progress = Progress::new(output);
     let (mut deleted, mut changed) = (0, 0);
     let mut from = None;
@@ -115,7 +127,7 @@ async fn delete_matching(
     if changed > 0 {
         output.remark(&format!("{changed} rows have changed since they were found, and stay"));
     }
-    Ok(deleted)
+    Ok((deleted, changed))
 }
 
 /// Deletes rows of one partition. Returns how many it deleted, and how many had changed.
@@ -162,7 +174,7 @@ pub(crate) async fn poisoned(output: &Output, store: &str) -> Result<(), Failure
                 "error": one.error,
             })
         });
-        return output.line(&Value::Array(listed.collect()).to_string());
+        return output.json(&Value::Array(listed.collect()));
     }
     let mut grid = Grid::new(["", "Table", "PartitionKey", "RowKey", "Message", "Error"]);
     for (at, one) in poisoned.iter().enumerate() {
@@ -228,7 +240,7 @@ pub(crate) async fn show_poisoned(
             "error": one.error,
             "row": look::to_json(row)?,
         });
-        return output.line(&value.to_string());
+        return output.json(&value);
     }
     let mut lines = vec![
         ("Table", one.table.clone()),

@@ -16,16 +16,17 @@ use crate::{
 
 pub(crate) async fn backup(output: &Output, name: &str, file: &Path) -> Result<(), Failure> {
     let progress = Progress::new(output);
-    let report = store::open_file(name, false)?.backup(file).await?;
+    let store = store::open_file(name, false)?;
+    let report = progress.wait("writing", store.backup(file)).await?;
     said(output, &report, progress.end())
 }
 
 pub(crate) async fn restore(output: &Output, name: &str, file: &Path) -> Result<(), Failure> {
     let progress = Progress::new(output);
     let backup = store::open_file(name, false)?;
-    backup.verify().await?;
+    progress.wait("reading every page", backup.verify()).await?;
     // Each row is checked as it is read.
-    let report = backup.backup(file).await?;
+    let report = progress.wait("writing", backup.backup(file)).await?;
     said(output, &report, progress.end())
 }
 
@@ -41,7 +42,7 @@ pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
     let is_file = name != "azure:" && !name.contains("://");
     let client = if is_file {
         let file = store::open_file(name, false)?;
-        file.verify().await?;
+        progress.wait("reading every page", file.verify()).await?;
         entable::Client::builder().backend(file).build()?
     } else {
         store::open(name, false)?
@@ -84,11 +85,13 @@ pub(crate) async fn compact(output: &Output, name: &str) -> Result<(), Failure> 
     let size = || std::fs::metadata(name).map(|file| file.len()).unwrap_or_default();
     let file = store::open_file(name, false)?;
     let before = size();
-    file.compact().await?;
+    let progress = Progress::new(output);
+    progress.wait("compacting", file.compact()).await?;
+    let seconds = progress.end();
     file.close().await?;
     let after = size();
     output.say(
-        || format!("{before} bytes before, {after} bytes after"),
+        || format!("{before} bytes before, {after} bytes after, {seconds:.1} s"),
         || json!({"bytes_before": before, "bytes_after": after}),
     )
 }

@@ -1,11 +1,14 @@
 //! Commands that read.
 
-use std::path::Path;
+use std::{
+    io::{ErrorKind, Write},
+    path::Path,
+};
 
 use entable::{
     Client, CostClass, Filter, Row, ValueRef,
     backend::{Read, Scan},
-    data::to_json_line,
+    data::{to_csv, to_json_line},
     layout::Layout,
 };
 use serde_json::{Map, Value, json};
@@ -13,16 +16,16 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::Query,
     failure::Failure,
-    output::{Grid, Output, Progress, escaped},
+    output::{Grid, Output, Progress, Shown, escaped},
     store,
 };
 
 pub(crate) async fn tables(output: &Output, store: &str) -> Result<(), Failure> {
     let names = store::open(store, false)?.tables().await?;
     if output.is_json {
-        return output.line(&json!(names).to_string());
+        return output.json(&json!(names));
     }
-    names.iter().try_for_each(|name| output.line(name))
+    names.iter().try_for_each(|name| output.line(&escaped(name)))
 }
 
 pub(crate) async fn get(
@@ -39,7 +42,7 @@ pub(crate) async fn get(
         return Err(Failure::not_found(message));
     };
     if output.is_json {
-        return output.line(&to_json(&row)?.to_string());
+        return output.json(&to_json(&row)?);
     }
     let mut grid = Grid::new(["Property", "Type", "Value"]);
     for (name, edm, value) in cells(&row)? {
@@ -116,6 +119,7 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
     let mut left = query.top;
     let mut from = None;
     let mut printed = 0;
+    let mut of_csv = Vec::new();
     while left > 0 {
         let top = Some(u32::try_from(left.min(1000)).unwrap_or(1000));
         let scan = Scan { table: &query.table, filter: &filter, select, top, from: from.as_ref() };
@@ -125,7 +129,10 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
         left = left.saturating_sub(u64::try_from(rows.len()).unwrap_or(left));
         printed += rows.len();
         if output.is_json {
-            rows.iter().try_for_each(|row| output.line(&to_json(row)?.to_string()))?;
+            rows.iter().try_for_each(|row| output.json(&to_json(row)?))?;
+        } else if query.csv {
+            // The header names the properties of all rows.
+            of_csv.extend(rows);
         } else if !rows.is_empty() {
             print_rows(output, &rows, select)?;
         }
@@ -134,10 +141,22 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
             break;
         }
     }
+    if query.csv {
+        print_csv(&of_csv)?;
+    }
     if from.is_some() && !output.is_json {
         output.remark(&format!("{printed} rows, and there may be more: see --top"));
     }
     Ok(())
+}
+
+/// Prints rows as comma separated values with a column for each property and type.
+fn print_csv(rows: &[Row]) -> Result<(), Failure> {
+    match Shown::stdout().write_all(to_csv(rows)?.as_bytes()) {
+        // Whoever reads, such as `head`, has enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        written => written.map_err(|error| Failure::io("writing to standard output", &error)),
+    }
 }
 
 /// Prints rows as a table with a column for each property, in the order in which they appear.
@@ -219,14 +238,17 @@ pub(crate) async fn partitions(
     top: usize,
 ) -> Result<(), Failure> {
     let client = store::open(store, false)?;
-    let report = client.partition_report(table).top(top).await?;
+    let progress = Progress::new(output);
+    let report = client.partition_report(table).top(top);
+    let report = progress.wait("reading", report.into_future()).await?;
+    progress.end();
     if output.is_json {
         let listed = report.top.iter().map(|one| {
             json!({"PartitionKey": one.partition_key, "rows": one.rows, "bytes": one.bytes, "share": one.share})
         });
         let listed: Vec<Value> = listed.collect();
         let value = json!({"rows": report.rows, "bytes": report.bytes, "partitions": report.partitions, "top": listed});
-        return output.line(&value.to_string());
+        return output.json(&value);
     }
     output.line(&format!(
         "{} rows, {} bytes in {} partitions",
@@ -242,7 +264,9 @@ pub(crate) async fn partitions(
 
 pub(crate) async fn lag(output: &Output, store: &str) -> Result<(), Failure> {
     let client: Client = store::open(store, false)?;
-    let status = client.outbox_status().await?;
+    let progress = Progress::new(output);
+    let status = progress.wait("reading", client.outbox_status()).await?;
+    progress.end();
     let oldest = status.oldest.map(|age| age.as_secs_f64());
     if output.is_json {
         let value = json!({
@@ -254,7 +278,7 @@ pub(crate) async fn lag(output: &Output, store: &str) -> Result<(), Failure> {
             "unknown": status.unknown,
             "oldest_seconds": oldest,
         });
-        return output.line(&value.to_string());
+        return output.json(&value);
     }
     let mut grid = Grid::new(["Open work", "Count"]);
     for (name, count) in [
@@ -303,7 +327,7 @@ pub(crate) async fn report(
         let value = json!({
             "tables": named, "missing": missing, "unknown": unknown, "markdown": parsed.markdown(),
         });
-        return output.line(&value.to_string());
+        return output.json(&value);
     }
     output.line(parsed.markdown().trim_end())?;
     if store.is_some() {

@@ -7,6 +7,8 @@ mod file;
 mod sas;
 
 use clap::CommandFactory;
+use clap_complete::Shell;
+use serde_json::json;
 
 use crate::{
     args::{Arguments, Command, Poison},
@@ -52,16 +54,36 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Restore { backup, file } => file::restore(output, &backup, &file).await,
         Command::Verify { store } => file::verify(output, &store).await,
         Command::Compact { store } => file::compact(output, &store).await,
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "entable", &mut script);
-            output.line(String::from_utf8_lossy(&script).trim_end())
-        }
-        Command::Man => {
-            let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(Arguments::command()).render(&mut page);
-            rendered.map_err(|error| Failure::io("writing the manual page", &error))?;
-            output.line(String::from_utf8_lossy(&page).trim_end())
-        }
+        Command::Completions { shell } => completions(output, shell),
+        Command::Man { command } => manual(output, &command),
     }
+}
+
+fn completions(output: &Output, shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "entable", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    let script = script.trim_end();
+    output.say(|| script.to_owned(), || json!({"shell": shell.to_string(), "script": script}))
+}
+
+/// Prints the manual page of the whole command, or of the subcommand at `path`.
+fn manual(output: &Output, path: &[String]) -> Result<(), Failure> {
+    let mut command = Arguments::command();
+    command.build();
+    let mut name = "entable".to_owned();
+    for part in path {
+        let found = command.find_subcommand(part).cloned();
+        command = found.ok_or_else(|| {
+            Failure::usage(format!("`{name}` has no command `{}`", part.escape_debug()))
+        })?;
+        name = format!("{name} {part}");
+    }
+    let title = name.replace(' ', "-");
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(command.name(title)).render(&mut page);
+    rendered.map_err(|error| Failure::io("writing the manual page", &error))?;
+    let page = String::from_utf8_lossy(&page);
+    let page = page.trim_end();
+    output.say(|| page.to_owned(), || json!({"command": name, "page": page}))
 }

@@ -17,7 +17,7 @@ use super::look::parse_filter;
 use crate::{
     args::{Copy, Export, Import, RowFormat},
     failure::Failure,
-    output::{Output, Progress, rate},
+    output::{Output, Progress, Shown, escaped, rate},
     store,
 };
 
@@ -50,9 +50,10 @@ pub(crate) async fn export(output: &Output, export: Export) -> Result<(), Failur
     let progress = Arc::new(Progress::new(output));
     let job = exporting(&client, table, &export, &progress)?;
     if export.to == Path::new("-") {
-        let report = job.write_to(&mut io::stdout()).await?;
+        let report = job.write_to(&mut Shown::stdout()).await?;
+        let seconds = progress.end();
         // Standard output has the rows.
-        output.remark(&export_line(&report, progress.end()));
+        output.note(|| export_line(&report, seconds), || export_json(&report, "-"));
         return Ok(());
     }
     let report = job.to_file(&export.to).await?;
@@ -79,8 +80,12 @@ fn exporting(
 }
 
 fn export_line(report: &ExportReport, seconds: f64) -> String {
-    let mut line =
-        format!("{}: {}, {}", report.table, rate(report.digest.rows(), seconds), report.digest);
+    let mut line = format!(
+        "{}: {}, {}",
+        escaped(&report.table),
+        rate(report.digest.rows(), seconds),
+        report.digest
+    );
     if report.outbox_rows > 0 {
         line.push_str(&format!(", without {} rows of the outbox", report.outbox_rows));
     }
@@ -131,7 +136,7 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
     // The manifest comes last: a directory without one is not complete.
     fs::write(&manifest, format!("{content:#}\n"))
         .map_err(|error| Failure::io("writing the manifest", &error))?;
-    if output.is_json { output.line(&content.to_string()) } else { Ok(()) }
+    if output.is_json { output.json(&content) } else { Ok(()) }
 }
 
 /// Returns whether the table holds the outbox's records of one store.
@@ -191,7 +196,8 @@ async fn import_table(
 }
 
 fn import_line(report: &ImportReport, seconds: f64) -> String {
-    format!("{}: {}, {}", report.table, rate(report.digest.rows(), seconds), report.digest)
+    let table = escaped(&report.table);
+    format!("{table}: {}, {}", rate(report.digest.rows(), seconds), report.digest)
 }
 
 fn import_json(report: &ImportReport) -> Value {
@@ -242,7 +248,7 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
         imported.push(import_json(&report));
     }
     client.close().await?;
-    if output.is_json { output.line(&json!({"tables": imported}).to_string()) } else { Ok(()) }
+    if output.is_json { output.json(&json!({"tables": imported})) } else { Ok(()) }
 }
 
 pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
@@ -279,7 +285,7 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     to.close().await?;
     if output.is_json {
         let tables: Vec<Value> = report.tables.iter().map(copy_json).collect();
-        output.line(&json!({"equal": report.is_equal(), "tables": tables}).to_string())?;
+        output.json(&json!({"equal": report.is_equal(), "tables": tables}))?;
     } else {
         report.tables.iter().try_for_each(|table| say_copy(output, table))?;
         let written = report.tables.iter().map(|table| table.written.rows()).sum();
@@ -298,7 +304,7 @@ fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
     let equal = if table.is_equal() { "equal" } else { "DIFFERENT" };
     output.line(&format!(
         "{}: {rows} rows, {} written, {} deleted, {} refused, {equal}",
-        table.table,
+        escaped(&table.table),
         table.written.rows(),
         table.deleted,
         table.refused
@@ -309,7 +315,7 @@ fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
     for one in &table.differences {
         output.line(&format!(
             "  partition {}: {} rows there, {} rows here",
-            crate::output::escaped(&one.partition_key),
+            escaped(&one.partition_key),
             one.source.rows(),
             one.target.rows()
         ))?;

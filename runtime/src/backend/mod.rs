@@ -22,8 +22,8 @@ pub mod layer;
 pub use embedded::{Durability, Embedded, EmbeddedOptions};
 pub use memory::Memory;
 pub use not_sent::NotSent;
-pub(crate) use port::not_a_file_error;
-pub use port::{Backend, BoxFuture};
+pub use port::{Backend, BoxFuture, Snapshot};
+pub(crate) use port::{no_snapshots_error, not_a_file_error};
 pub use request::{
     BackupReport, Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest,
 };

@@ -1,6 +1,12 @@
 //! The trait through which the rest of the crate reads and writes rows.
 
-use std::{fmt, future::Future, path::Path, pin::Pin, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
 
 use super::request::{BackupReport, Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 use crate::{
@@ -67,6 +73,45 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         let _ = path;
         Box::pin(async { Err(not_a_file_error()) })
     }
+
+    /// Returns the rows of this moment, which stay readable while writers go on. Fails with `is_unsupported`
+    /// by default, which suits stores without snapshots; a layer asks the backend that it is around, and
+    /// sees nothing of what is read from the snapshot.
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async { Err(no_snapshots_error()) })
+    }
+}
+
+/// The rows of a store in a file at one moment. The file keeps their space until the snapshot is dropped.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    rows: Arc<dyn Backend>,
+    file: PathBuf,
+    length: u64,
+}
+
+impl Snapshot {
+    /// Creates a snapshot of the store in `file`. `rows` reads the rows of the moment.
+    pub fn new(rows: Arc<dyn Backend>, file: impl Into<PathBuf>) -> Self {
+        let file = file.into();
+        let length = length_of(&file);
+        Self { rows, file, length }
+    }
+
+    /// Returns the store of the moment, which refuses writes.
+    pub fn rows(&self) -> &Arc<dyn Backend> {
+        &self.rows
+    }
+
+    /// Returns the bytes by which the file has grown since the snapshot was taken.
+    pub fn growth(&self) -> u64 {
+        length_of(&self.file).saturating_sub(self.length)
+    }
+}
+
+fn length_of(file: &Path) -> u64 {
+    // A file that cannot be looked at has not grown, as far as anybody knows.
+    std::fs::metadata(file).map(|found| found.len()).unwrap_or_default()
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -98,6 +143,16 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         (**self).backup(path)
     }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        (**self).snapshot()
+    }
+}
+
+/// Returns the error for a snapshot of a store that has none.
+pub(crate) fn no_snapshots_error() -> Error {
+    let message = "only a store in a file has snapshots; read it page by page instead";
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 /// Returns the error for a backup of a store that is no file.

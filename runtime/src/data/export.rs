@@ -16,10 +16,12 @@ use super::{
     row_reader::csv_text,
 };
 use crate::{
+    backend::Snapshot,
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
     row::Row,
+    store::Store,
     table::{Client, job::Listener},
 };
 
@@ -27,7 +29,8 @@ use crate::{
 ///
 /// Rows are written as they are stored, in the order of their keys, without Timestamp and ETag, so that two
 /// exports of equal tables are equal byte for byte. Rows of the outbox are left out. At most one page of rows is
-/// in memory. On a table that is written meanwhile, each page is a snapshot and the whole is not.
+/// in memory. On a table that is written meanwhile, each page is a snapshot and the whole is not, unless
+/// [`snapshot`](Self::snapshot) asks for it.
 #[must_use = "nothing is read before `to_file` or `write_to`"]
 pub struct Export {
     client: Client,
@@ -35,6 +38,8 @@ pub struct Export {
     filter: Filter,
     format: Format,
     is_resumed: bool,
+    /// The bytes by which the file may grow before a new snapshot; `None` without snapshots.
+    most_growth: Option<u64>,
     on_progress: Listener<ExportProgress>,
 }
 
@@ -55,6 +60,9 @@ pub struct ExportProgress {
     pub rows: u64,
     /// Requests that were sent.
     pub requests: u64,
+    /// The bytes by which the store's file has grown since the present snapshot was taken, which keeps the
+    /// space of replaced and deleted rows; 0 without [`Export::snapshot`].
+    pub growth: u64,
 }
 
 /// The content of an export.
@@ -73,6 +81,9 @@ pub struct ExportReport {
     pub outbox_rows: u64,
     /// The requests that were sent.
     pub requests: u64,
+    /// The snapshots that the rows are of: 1 if all are of one moment, more if the file grew too much, 0 without
+    /// [`Export::snapshot`].
+    pub snapshots: u64,
 }
 
 impl Client {
@@ -98,6 +109,7 @@ impl Client {
             filter: Filter::Constant(true),
             format: Format::default(),
             is_resumed: false,
+            most_growth: None,
             on_progress: Listener::none(),
         }
     }
@@ -121,6 +133,31 @@ impl Export {
         Self { is_resumed: true, ..self }
     }
 
+    /// Reads the rows of one moment, of a store in a file. The snapshot keeps the space of its rows, so that the
+    /// file grows by what is replaced and deleted while the export runs, and [`ExportProgress::growth`] says by how
+    /// much. Once the file has grown by more than `most_growth` bytes, the export drops the snapshot and goes on
+    /// behind the last row with a new one; [`ExportReport::snapshots`] says how many there were. With `u64::MAX` all
+    /// rows are of one moment.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # let directory = std::env::temp_dir().join(format!("entable-snapshot-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::open(directory.join("staff.db"))?;
+    /// client.create_table("Staff").await?;
+    /// let mut text = Vec::new();
+    /// let report = client.export("Staff").snapshot(1 << 30).write_to(&mut text).await?;
+    /// assert_eq!(report.snapshots, 1);
+    /// # Ok::<(), Error>(()) })?;
+    /// # std::fs::remove_dir_all(directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn snapshot(self, most_growth: u64) -> Self {
+        Self { most_growth: Some(most_growth), ..self }
+    }
+
     /// Calls `report` after every page.
     pub fn on_progress(self, report: impl Fn(ExportProgress) + Send + Sync + 'static) -> Self {
         Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
@@ -132,8 +169,8 @@ impl Export {
     /// # Errors
     ///
     /// Fails with `is_conflict` if the file exists, with `is_not_found` if the table does not, with
-    /// `is_unsupported` for [`resume`](Self::resume) of CSV, with `is_backend` if the file cannot be written,
-    /// and with the store's errors.
+    /// `is_unsupported` for [`resume`](Self::resume) of CSV and for [`snapshot`](Self::snapshot) of a store that
+    /// is no file, with `is_backend` if the file cannot be written, and with the store's errors.
     pub async fn to_file(self, path: impl AsRef<Path>) -> Result<ExportReport> {
         let path = path.as_ref().to_owned();
         if path.exists() {
@@ -164,8 +201,9 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if the table does not exist, with `is_backend` if the writer fails, and
-    /// with the store's errors.
+    /// Fails with `is_not_found` if the table does not exist, with `is_unsupported` for
+    /// [`snapshot`](Self::snapshot) of a store that is no file, with `is_backend` if the writer fails, and with
+    /// the store's errors.
     pub async fn write_to(self, out: &mut (impl Write + Send)) -> Result<ExportReport> {
         self.write(out, Earlier::default(), Path::new("the output")).await
     }
@@ -177,7 +215,7 @@ impl Export {
         name: &Path,
     ) -> Result<ExportReport> {
         let failed = |error| file_error(name, "writing", error);
-        let store = self.client.store();
+        let mut source = Source::new(&self.client, self.most_growth).await?;
         let mut report = ExportReport {
             table: self.table.clone(),
             digest: before.digest,
@@ -187,13 +225,13 @@ impl Export {
         };
         let columns = match self.format {
             Format::JsonLines => None,
-            Format::Csv => Some(self.find_columns().await?),
+            Format::Csv => Some(self.find_columns(&mut source).await?),
         };
         let mut text = Vec::new();
         if let Some(columns) = &columns {
             columns.push_header(&mut text);
         }
-        let mut pages = RowPages::new(store, &self.table, self.filter.clone());
+        let mut pages = RowPages::new(&source.store, &self.table, self.filter.clone());
         if let Some((partition_key, row_key)) = &before.last {
             pages = pages.after(partition_key, row_key)?;
         }
@@ -213,13 +251,16 @@ impl Export {
             self.on_progress.notify(|| ExportProgress {
                 rows: report.digest.rows(),
                 requests: report.requests,
+                growth: source.growth(),
             });
             if !has_rows {
                 break;
             }
+            source.renew_if_grown(&mut pages).await?;
         }
         out.flush().map_err(failed)?;
         report.outbox_rows = pages.skipped();
+        report.snapshots = source.snapshots;
         Ok(report)
     }
 
@@ -259,23 +300,105 @@ impl Export {
     }
 
     /// Reads the table once, for the names and types of its properties.
-    async fn find_columns(&self) -> Result<Columns> {
+    async fn find_columns(&self, source: &mut Source) -> Result<Columns> {
         let mut columns = BTreeSet::new();
-        let mut pages = RowPages::new(self.client.store(), &self.table, self.filter.clone());
+        let mut pages = RowPages::new(&source.store, &self.table, self.filter.clone());
         while pages.fill().await? {
             while let Some(row) = pages.take() {
-                let mut properties = row.properties();
-                while let Some((name, value)) = properties.next()? {
-                    let edm = value.edm_type().name();
-                    let name = String::from_utf8_lossy(name);
-                    if !columns.contains(&(name.as_ref().to_owned(), edm)) {
-                        columns.insert((name.into_owned(), edm));
-                    }
-                }
+                add_columns(&row, &mut columns)?;
             }
+            source.renew_if_grown(&mut pages).await?;
         }
         Ok(Columns(columns.into_iter().collect()))
     }
+}
+
+/// What an export reads: the store itself, or a snapshot of it.
+struct Source {
+    client: Client,
+    store: Store,
+    snapshot: Option<Snapshot>,
+    most_growth: u64,
+    snapshots: u64,
+}
+
+impl Source {
+    async fn new(client: &Client, most_growth: Option<u64>) -> Result<Self> {
+        let mut source = Self {
+            client: client.clone(),
+            store: client.store().clone(),
+            snapshot: None,
+            most_growth: most_growth.unwrap_or(u64::MAX),
+            snapshots: 0,
+        };
+        if most_growth.is_some() {
+            source.take_snapshot().await?;
+        }
+        Ok(source)
+    }
+
+    async fn take_snapshot(&mut self) -> Result<()> {
+        // Two at once would keep the space of both.
+        self.snapshot = None;
+        self.store.backend = self.client.backend().clone();
+        let snapshot = self.client.backend().snapshot().await?;
+        self.store.backend = snapshot.rows().clone();
+        self.snapshot = Some(snapshot);
+        self.snapshots += 1;
+        Ok(())
+    }
+
+    fn growth(&self) -> u64 {
+        self.snapshot.as_ref().map_or(0, Snapshot::growth)
+    }
+
+    /// Takes a new snapshot for the pages that follow, if the file has grown too much.
+    async fn renew_if_grown(&mut self, pages: &mut RowPages<'_>) -> Result<()> {
+        if self.growth() <= self.most_growth {
+            return Ok(());
+        }
+        pages.read_from(self.client.store());
+        self.take_snapshot().await?;
+        pages.read_from(&self.store);
+        Ok(())
+    }
+}
+
+/// Adds the name and type of each property of a row.
+fn add_columns(row: &Row, columns: &mut BTreeSet<(String, &'static str)>) -> Result<()> {
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        let edm = value.edm_type().name();
+        let name = String::from_utf8_lossy(name);
+        if !columns.contains(&(name.as_ref().to_owned(), edm)) {
+            columns.insert((name.into_owned(), edm));
+        }
+    }
+    Ok(())
+}
+
+/// Returns rows as CSV with a header, as an export in [`Format::Csv`] writes them, without Timestamp and ETag.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+///
+/// ```
+/// use entable::{Row, ValueRef, data::to_csv};
+///
+/// let row = Row::build("Sales", "1").with("Formula", ValueRef::String("=1+1"))?.finish()?;
+/// assert_eq!(to_csv(&[row])?, "PartitionKey,RowKey,Formula:Edm.String\nSales,1,'=1+1\n");
+/// # Ok::<(), entable::Error>(())
+/// ```
+pub fn to_csv(rows: &[Row]) -> Result<String> {
+    let mut columns = BTreeSet::new();
+    rows.iter().try_for_each(|row| add_columns(row, &mut columns))?;
+    let columns = Columns(columns.into_iter().collect());
+    let mut text = Vec::new();
+    columns.push_header(&mut text);
+    rows.iter().try_for_each(|row| columns.push_row(row, &mut text))?;
+    // Names and texts of rows are UTF-8.
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The rows that an earlier attempt has written.

@@ -18,7 +18,7 @@ pub(crate) mod backup;
 
 pub use copy::{Copy, CopyProgress, CopyReport, PartitionDifference, TableCopy};
 pub use digest::RowsDigest;
-pub use export::{Export, ExportProgress, ExportReport};
+pub use export::{Export, ExportProgress, ExportReport, to_csv};
 pub use import::{Import, ImportMode, ImportProgress, ImportReport};
 pub use lines::Format;
 pub use lines::to_json_line;

@@ -15,7 +15,7 @@ use crate::{
 /// The rows of a table in the order of their keys, without those of the outbox. At most one page is in
 /// memory.
 pub(crate) struct RowPages<'s> {
-    store: &'s Store,
+    store: Store,
     table: &'s str,
     /// The filters of the requests that follow, the present one first.
     filters: VecDeque<Filter>,
@@ -26,9 +26,9 @@ pub(crate) struct RowPages<'s> {
 }
 
 impl<'s> RowPages<'s> {
-    pub(crate) fn new(store: &'s Store, table: &'s str, filter: Filter) -> Self {
+    pub(crate) fn new(store: &Store, table: &'s str, filter: Filter) -> Self {
         Self {
-            store,
+            store: store.clone(),
             table,
             filters: [filter].into(),
             from: None,
@@ -61,6 +61,12 @@ impl<'s> RowPages<'s> {
             filter => Filter::gt("PartitionKey", partition_key) & filter.clone(),
         };
         Ok(Self { filters: [in_partition, behind].into(), ..self })
+    }
+
+    /// Reads the following pages from another state of the store. Continuations name keys, which every state
+    /// understands.
+    pub(crate) fn read_from(&mut self, store: &Store) {
+        self.store = store.clone();
     }
 
     /// Reads on until a row is in memory. Returns `false` at the end of the table.

@@ -5,8 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use super::{account::Account, account_key::AccountKey, options::AzureOptions};
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
-        not_a_file_error,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest, no_snapshots_error, not_a_file_error,
     },
     batch::{Batch, Written},
     error::Result,
@@ -91,5 +91,9 @@ impl Backend for Azure {
 
     fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         Box::pin(async { Err(not_a_file_error()) })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async { Err(no_snapshots_error()) })
     }
 }

@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     backup,
+    frozen::{self, FrozenStore},
     job::{Job, QueuedBatch},
     open_file,
     options::EmbeddedOptions,
@@ -26,8 +27,8 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
-        row_rules,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest, row_rules,
     },
     batch::{Batch, Written},
     clock::Clock,
@@ -230,13 +231,9 @@ impl Backend for Embedded {
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            let Read { table, partition_key, row_key, select } = request;
-            row_rules::check_keys(table, partition_key, row_key)?;
+            row_rules::check_keys(request.table, request.partition_key, request.row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
-            match (snapshot.row(table, partition_key, row_key)?, select) {
-                (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
-                (row, _) => Ok(row),
-            }
+            frozen::read_row(&snapshot, request)
         })
     }
 
@@ -291,5 +288,12 @@ impl Backend for Embedded {
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         Box::pin(self.backup(path))
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async move {
+            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            Ok(FrozenStore::new(snapshot, self.clock.now()).into_snapshot())
+        })
     }
 }

@@ -17,6 +17,7 @@ mod snapshot;
 mod job;
 mod scan;
 mod backup;
+mod frozen;
 mod writer_store;
 
 mod maintenance;

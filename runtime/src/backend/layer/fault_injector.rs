@@ -10,7 +10,8 @@ use std::{
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest,
     },
     batch::{Batch, Written},
     error::{Error, Result},
@@ -282,6 +283,10 @@ impl Backend for FaultInjector {
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         self.inner.backup(path)
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        self.inner.snapshot()
     }
 }
 

@@ -6,7 +6,8 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest,
     },
     batch::{Batch, Written},
     error::{Error, Result},
@@ -177,5 +178,9 @@ impl Backend for Observe {
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         self.inner.backup(path)
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        self.inner.snapshot()
     }
 }

@@ -8,7 +8,8 @@ use std::{
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest,
     },
     batch::{Batch, Verb, Written},
     error::Result,
@@ -236,6 +237,10 @@ impl Backend for Recorder {
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         self.inner.backup(path)
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        self.inner.snapshot()
     }
 }
 

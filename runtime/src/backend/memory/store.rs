@@ -13,8 +13,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableCase, TableNames,
-        TableRequest, not_a_file_error, row_rules,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableCase,
+        TableNames, TableRequest, no_snapshots_error, not_a_file_error, row_rules,
         scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
     },
     batch::{Batch, Written},
@@ -295,5 +295,9 @@ impl Backend for Memory {
 
     fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         Box::pin(async { Err(not_a_file_error()) })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async { Err(no_snapshots_error()) })
     }
 }

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
+        TableRequest,
         layer::verb_counts::{count_retry, note_decision},
     },
     batch::{Batch, Written},
@@ -312,5 +313,9 @@ impl Backend for Retry {
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         self.inner.backup(path)
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        self.inner.snapshot()
     }
 }

@@ -1,0 +1,102 @@
+//! The store of one moment, which a snapshot keeps readable while writers go on.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use super::{backup, scan, snapshot::Snapshot};
+use crate::{
+    backend::{
+        self, Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames,
+        TableRequest, row_rules,
+    },
+    batch::{Batch, Written},
+    edm::Ticks,
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// A backend that reads a snapshot and refuses writes.
+#[derive(Clone)]
+pub(super) struct FrozenStore {
+    snapshot: Arc<Snapshot>,
+    taken: Ticks,
+}
+
+impl FrozenStore {
+    pub(super) fn new(snapshot: Arc<Snapshot>, taken: Ticks) -> Self {
+        Self { snapshot, taken }
+    }
+
+    /// Returns the backend as the rest of the crate sees it.
+    pub(super) fn into_snapshot(self) -> backend::Snapshot {
+        let file = self.snapshot.file().path().to_owned();
+        backend::Snapshot::new(Arc::new(self), file)
+    }
+
+    fn refuse<T>(&self) -> Result<T> {
+        let what = "a snapshot cannot be written; write to the store";
+        Err(self.snapshot.file().error_of_kind(ErrorKind::Unsupported, what))
+    }
+}
+
+impl fmt::Debug for FrozenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.snapshot.file().path();
+        f.debug_struct("FrozenStore").field("path", &path).finish_non_exhaustive()
+    }
+}
+
+/// Reads a row of a snapshot with the selected properties.
+pub(super) fn read_row(snapshot: &Snapshot, request: Read<'_>) -> Result<Option<Row>> {
+    let Read { table, partition_key, row_key, select } = request;
+    match (snapshot.row(table, partition_key, row_key)?, select) {
+        (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
+        (row, _) => Ok(row),
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for FrozenStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("embedded", true).exclusive()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            row_rules::check_keys(request.table, request.partition_key, request.row_key)?;
+            read_row(&self.snapshot, request)
+        })
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        Box::pin(async move {
+            let page = scan::read_page(self.snapshot.clone(), request).await?;
+            // Rows are as old as they were when the snapshot was taken.
+            Ok(Rows { date: Some(self.taken), ..page })
+        })
+    }
+
+    fn apply<'a>(&'a self, _batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(async { self.refuse() })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(async move {
+            match request {
+                TableRequest::List { from } => Ok(self.snapshot.catalog().list(from)),
+                TableRequest::Create(_) | TableRequest::Delete(_) => self.refuse(),
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok::<(), Error>(()) })
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        Box::pin(backup::write_in_thread(self.snapshot.clone(), path.to_owned()))
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<backend::Snapshot>> {
+        Box::pin(async { Ok(self.clone().into_snapshot()) })
+    }
+}
