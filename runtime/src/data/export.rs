@@ -60,7 +60,7 @@ pub struct ExportProgress {
     pub rows: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// The bytes by which the store's file has grown since the present snapshot was taken, which keeps the
+    /// The bytes by which the store's file has grown since the export began, because the snapshot keeps the
     /// space of replaced and deleted rows; 0 without [`Export::snapshot`].
     pub growth: u64,
 }
@@ -135,9 +135,9 @@ impl Export {
 
     /// Reads the rows of one moment, of a store in a file. The snapshot keeps the space of its rows, so that the
     /// file grows by what is replaced and deleted while the export runs, and [`ExportProgress::growth`] says by how
-    /// much. Once the file has grown by more than `most_growth` bytes, the export drops the snapshot and goes on
-    /// behind the last row with a new one; [`ExportReport::snapshots`] says how many there were. With `u64::MAX` all
-    /// rows are of one moment.
+    /// much. Once the file has grown by more than `most_growth` bytes, the export gives the snapshot up, and each page
+    /// that follows is a snapshot of its own; [`ExportReport::snapshots`] says how many there were. The file grows in
+    /// steps, the last of which may pass the bound. With `u64::MAX` all rows are of one moment.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -319,6 +319,8 @@ struct Source {
     store: Store,
     snapshot: Option<Snapshot>,
     most_growth: u64,
+    /// The bytes by which the file grew while earlier snapshots were held.
+    grown_before: u64,
     snapshots: u64,
 }
 
@@ -329,6 +331,7 @@ impl Source {
             store: client.store().clone(),
             snapshot: None,
             most_growth: most_growth.unwrap_or(u64::MAX),
+            grown_before: 0,
             snapshots: 0,
         };
         if most_growth.is_some() {
@@ -338,6 +341,7 @@ impl Source {
     }
 
     async fn take_snapshot(&mut self) -> Result<()> {
+        self.grown_before = self.growth();
         // Two at once would keep the space of both.
         self.snapshot = None;
         self.store.backend = self.client.backend().clone();
@@ -349,7 +353,7 @@ impl Source {
     }
 
     fn growth(&self) -> u64 {
-        self.snapshot.as_ref().map_or(0, Snapshot::growth)
+        self.grown_before + self.snapshot.as_ref().map_or(0, Snapshot::growth)
     }
 
     /// Takes a new snapshot for the pages that follow, if the file has grown too much.
