@@ -119,7 +119,7 @@ fn azure_options() -> Result<entable::AzureOptions, Failure> {
 /// Returns the identity that the environment gives: a service principal with a secret in a file, or what
 /// `azure_identity` finds.
 #[cfg(feature = "azure")]
-fn identity() -> Result<std::sync::Arc<dyn azure_core::auth::TokenCredential>, Failure> {
+fn identity() -> Result<Arc<dyn azure_core::auth::TokenCredential>, Failure> {
     use azure_identity::{ClientSecretCredential, TokenCredentialOptions};
     let failed = |error: azure_core::Error| {
         Failure::new(crate::failure::FAILED, "Denied", format!("no identity was found: {error}"))
@@ -136,7 +136,7 @@ fn identity() -> Result<std::sync::Arc<dyn azure_core::auth::TokenCredential>, F
     let options = TokenCredentialOptions::default();
     let authority = options.authority_host().map_err(failed)?;
     let http = options.http_client();
-    Ok(std::sync::Arc::new(ClientSecretCredential::new(http, authority, tenant, client, secret)))
+    Ok(Arc::new(ClientSecretCredential::new(http, authority, tenant, client, secret)))
 }
 
 /// Returns the value of a variable; `None` if it is empty or not set.

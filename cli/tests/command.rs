@@ -526,7 +526,7 @@ mod on_azure {
     /// A table endpoint that ends every connection: the command has no certificate to trust.
     fn closed_endpoint() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        format!("https://{}", listener.local_addr().unwrap())
+        format!("https://{}/contosostaff", listener.local_addr().unwrap())
     }
 
     #[test]

@@ -79,9 +79,8 @@ fn manual(output: &Output, path: &[String]) -> Result<(), Failure> {
         })?;
         name = format!("{name} {part}");
     }
-    let title = name.replace(' ', "-");
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(command.name(title)).render(&mut page);
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|error| Failure::io("writing the manual page", &error))?;
     let page = String::from_utf8_lossy(&page);
     let page = page.trim_end();
