@@ -10,15 +10,16 @@ use std::{
 };
 
 use entable::{
-    Authenticity, Batch, ClientBuilder, Condition, DynamicTable, Guard, KeyScope, Keyring,
-    Operation, OutboxOptions, Poisoned, Row, SteppedClock, Ticks, WorkAuthenticity, Worker,
-    WorkerStats, Written,
+    Authenticity, Batch, ClientBuilder, Condition, DataKey, DynamicTable, Guard, IndexKey, KeyId,
+    KeyProvider, KeyScope, Keyring, Operation, OutboxOptions, Poisoned, Row, SealFault,
+    SteppedClock, Ticks, WorkAuthenticity, Worker, WorkerStats, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
         layer::FaultInjector,
     },
     prelude::*,
     queue::Queue,
+    seal::KeyFuture,
 };
 use serde::{Deserialize, Serialize};
 
@@ -861,7 +862,7 @@ struct Say {
 async fn bodies_come_back_from_every_store_as_their_codes_cover_them() {
     const ODD: &str = "\u{10ffff}\r\n\u{0}\u{1}\u{7f} \u{feff}e\u{301}";
     let directory = tempfile::tempdir().unwrap();
-    let file = entable::Embedded::open(directory.path().join("store.db")).unwrap();
+    let file = entable::backend::Embedded::open(directory.path().join("store.db")).unwrap();
     let stores: [Arc<dyn Backend>; 2] = [Arc::new(Memory::new()), Arc::new(file)];
     for store in stores {
         let name = store.capabilities().name;
@@ -905,6 +906,113 @@ async fn bodies_come_back_from_every_store_as_their_codes_cover_them() {
             assert_eq!(stats.refused, 1 + u64::from(!is_json), "{name}: {stats:?}");
             assert_eq!(said.lock().unwrap().pop().is_some(), is_json, "{name}");
         }
-        assert_eq!(worker.poisoned().await.unwrap().len(), 0, "{name}");
+        // Its code is right, and what it says is no message of that type.
+        let poisoned = worker.poisoned().await.unwrap();
+        assert_eq!(poisoned.len(), 1, "{name}: {poisoned:?}");
+        assert_eq!(poisoned[0].authenticity, WorkAuthenticity::Authentic, "{name}");
+    }
+}
+
+/// A key store that does not answer.
+#[derive(Debug)]
+struct Down;
+
+fn no_answer<'a, T: 'a>() -> KeyFuture<'a, T> {
+    let fault = SealFault::KeyUnavailable { retryable: true };
+    Box::pin(async move { Err(Error::seal(fault, "the vault does not answer")) })
+}
+
+impl KeyProvider for Down {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        KeyScope::named(partition_key)
+    }
+
+    fn primary<'a>(&'a self, _: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        no_answer()
+    }
+
+    fn get<'a>(&'a self, _: &'a KeyScope, _: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        no_answer()
+    }
+
+    fn index<'a>(&'a self, _: &'a KeyScope, _: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+        no_answer()
+    }
+}
+
+/// A key store that is down delays work, however long, and counts nothing against it.
+#[tokio::test(start_paused = true)]
+async fn work_waits_for_a_key_store_that_is_down() {
+    let world = World::new().await;
+    world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+    let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+    stored.clinic = "south".into();
+    world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    let before = world.messages("Patients", "north").await;
+    for _ in 0..7 {
+        let told: Arc<AtomicU32> = Arc::default();
+        let count = told.clone();
+        let worker = world.worker(world.builder().keys(Down)).on_error(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let error = worker.drain().await.unwrap_err();
+        assert!(error.is_key_unavailable(), "{error}");
+        let stats = worker.stats();
+        assert_eq!((stats.poisoned, stats.refused), (0, 0), "{stats:?}");
+        assert!(told.load(Ordering::SeqCst) > 0);
+        world.clock.advance(Duration::from_secs(3600));
+    }
+    let after = world.messages("Patients", "north").await;
+    let bodies = |rows: &[DynamicEntity]| {
+        let bag = |row: &DynamicEntity| (row.row_key().to_owned(), row.properties().clone());
+        rows.iter().map(bag).collect::<Vec<_>>()
+    };
+    assert_eq!(bodies(&before), bodies(&after), "nothing is written");
+    world.drain(world.keyed(None)).await;
+    assert_eq!(world.paid(), 1);
+    let south = Patient::primary().clinic("south").id(1);
+    assert!(world.patients().get(south).await.unwrap().is_some());
+}
+
+/// Scopes whose keys were destroyed while entities moved out of them or into them: the moves end, and
+/// an entity that still opens is not locked for ever.
+#[tokio::test(start_paused = true)]
+async fn moves_end_where_the_keys_of_a_scope_were_destroyed() {
+    for (lost, kept) in [("north", false), ("south", true)] {
+        let world = World::new().await;
+        let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+        let mut sealed = world.vips().insert(&vip(1)).await.unwrap();
+        sealed.clinic = "south".into();
+        world.vips().move_to(&sealed, &world.vips()).await.unwrap();
+        let mut ring = Keyring::builder().primary(&KeyScope::default_scope(), &root(1));
+        for (at, clinic) in ["north", "south"].into_iter().enumerate() {
+            if clinic != lost {
+                ring = ring.primary(&KeyScope::named(clinic), &root(2 + at as u8));
+            }
+        }
+        let ring = ring.build().unwrap().with_scopes(KeyScope::named);
+        let left = || world.builder().keys(ring.clone());
+        let stats = world.drain(left()).await;
+        assert_eq!((stats.refused, stats.poisoned), (0, 2), "{lost}: {stats:?}");
+        for _ in 0..2 {
+            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.drain(left()).await;
+        }
+        for table in ["Patients", "Vips"] {
+            assert!(world.messages(table, "north").await.is_empty(), "{lost}");
+            assert!(world.plain(table).get("south", "0001").await.unwrap().is_none(), "{lost}");
+            let source = world.plain(table).get("north", "0001").await.unwrap().unwrap();
+            let is_locked = source.into_inner().get("EntableMoving").is_some();
+            assert_eq!(is_locked, !kept, "{lost} {table}");
+        }
+        if kept {
+            let client = left().build().unwrap();
+            let point = Patient::primary().clinic("north").id(1);
+            client.table::<Patient>().patch_at(point, Patient::patch().visits(2)).await.unwrap();
+            let newer = Vip { visits: 2, ..vip(1) };
+            client.table::<Vip>().insert_or_replace(&newer).await.unwrap();
+        }
     }
 }

@@ -52,6 +52,9 @@ pub(crate) enum Look {
     Gone,
     /// The entity, which was verified, and the deadline of the writes that follow from this read.
     Found(WriteDeadline, Box<Row>),
+    /// The source's scope asked for the move, and the key of the target's scope cannot be had: it may be
+    /// gone for good. The move cannot be carried on, and may be given up within the deadline.
+    TargetKeyMissing(WriteDeadline, Error),
     /// The move must not be carried on.
     Fault(WorkFault),
 }
@@ -99,7 +102,9 @@ impl MoveJob<'_> {
             Look::Gone => return done(MoveOutcome::Moved),
             Look::Found(deadline, source) => (deadline, source),
             Look::Fault(WorkFault::NotAuthentic) => return done(MoveOutcome::NotAuthentic),
-            Look::Fault(WorkFault::Counts(error)) => return done(MoveOutcome::Counted(error)),
+            Look::TargetKeyMissing(_, error) | Look::Fault(WorkFault::Counts(error)) => {
+                return done(MoveOutcome::Counted(error));
+            }
             Look::Fault(WorkFault::Passes(error)) => return Err(error),
         };
         match self.write_target(&deadline, &source).await {
@@ -124,7 +129,8 @@ impl MoveJob<'_> {
     pub(crate) async fn give_up(&self) -> Result<()> {
         // Verified here too: the mark that leads here may be forged with the rest of the message.
         let deadline = match self.look(Guard::VerifiedFirst).await? {
-            Look::Found(deadline, _) => deadline,
+            // Without the target's keys the entity would stay locked for ever.
+            Look::Found(deadline, _) | Look::TargetKeyMissing(deadline, _) => deadline,
             Look::Fault(WorkFault::Passes(error)) => return Err(error),
             Look::Gone | Look::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
                 return Ok(());
@@ -228,8 +234,15 @@ impl MoveJob<'_> {
         };
         if self.outbox.guards.holds(guard) {
             let held = held_when_read(self.schema, &stored, &source)?;
-            if let Err(fault) = self.verify(&held).await {
+            if let Err(fault) = self.verify_source(&held).await {
                 return Ok(Look::Fault(fault));
+            }
+            match self.verify_consent().await {
+                Ok(()) => {}
+                Err(WorkFault::Counts(error)) => {
+                    return Ok(Look::TargetKeyMissing(deadline, error));
+                }
+                Err(fault) => return Ok(Look::Fault(fault)),
             }
         }
         Ok(Look::Found(deadline, Box::new(source)))
@@ -246,12 +259,16 @@ impl MoveJob<'_> {
         sign_move(&self.outbox.codes, self.place(), &held, true).await
     }
 
-    /// Verifies the code of the move for these held values, and the consent of the target's scope.
-    async fn verify(&self, held: &HeldValues) -> Result<(), WorkFault> {
+    /// Verifies the code of the move for these held values.
+    async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkFault> {
+        let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
+        let work = Work::Move { place: self.place(), held };
+        codes.verify(Some(self.partition_key), &work, code, codes.is_required()).await
+    }
+
+    /// Verifies that the target's scope, if it is another, consents to the code of the move.
+    async fn verify_consent(&self) -> Result<(), WorkFault> {
         let (codes, place, code) = (&self.outbox.codes, self.place(), self.codes.code.as_deref());
-        let is_required = codes.is_required();
-        let work = Work::Move { place, held };
-        codes.verify(Some(self.partition_key), &work, code, is_required).await?;
         let to_partition = &*self.message.to_partition;
         let Some(code) = code.filter(|_| !codes.is_same_scope(self.partition_key, to_partition))
         else {
@@ -259,7 +276,7 @@ impl MoveJob<'_> {
         };
         let consent = self.codes.consent.as_deref();
         let work = Work::Consent { place, code };
-        codes.verify(Some(to_partition), &work, consent, is_required).await
+        codes.verify(Some(to_partition), &work, consent, codes.is_required()).await
     }
 
     /// Returns whether a receipt proves that the entity arrived at the target.

@@ -290,6 +290,7 @@ impl Worker {
         let job = self.move_job(table, message, &move_message, schema);
         Ok(match job.look(Guard::VerifiedFirst).await? {
             Look::Found(..) => Some(Ok(())),
+            Look::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
             Look::Fault(fault) => Some(Err(fault)),
             Look::Gone => None,
         })
@@ -350,7 +351,7 @@ impl Worker {
                 return self.refuse_move(table, message, etag).await;
             }
             Ok(Look::Fault(WorkFault::Passes(error))) => return Err(error),
-            Ok(Look::Fault(WorkFault::Counts(error))) => {
+            Ok(Look::TargetKeyMissing(_, error) | Look::Fault(WorkFault::Counts(error))) => {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }
             Ok(found) => found,
