@@ -23,4 +23,5 @@ mod input;
 mod lost;
 mod rows;
 mod secrets;
+mod slots;
 mod unique;

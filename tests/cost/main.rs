@@ -7,6 +7,7 @@ mod blobs;
 mod lists;
 mod queues;
 mod report;
+mod series;
 mod unique;
 
 use std::path::Path;
@@ -276,6 +277,7 @@ async fn every_verb_costs_the_least() {
 async fn the_docs_have_the_same_table() {
     let elsewhere = unique::table().await
         + &asking::section().await
+        + &series::section().await
         + &lists::section().await
         + &Box::pin(blobs::section()).await
         + &queues::section().await;

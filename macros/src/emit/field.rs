@@ -52,19 +52,27 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Series(names) => {
             let is_secret = field.is_secret();
+            let to_stored = field.slot_type().map(|slot| item(slot, "Property", "to_stored"));
             quote! {
-                _rt::store_series(&mut *#out, &[#(#names),*], &self.#ident, #is_secret);
+                _rt::store_series(
+                    &mut *#out, &[#(#names),*], &self.#ident, #is_secret, #to_stored
+                );
             }
         }
         Storage::Split(names) => {
             let pad = pad(field);
-            let store = if field.attr.json.is_set() {
-                quote! { store_split_json }
+            let stored = if field.attr.json.is_set() {
+                quote! {
+                    _rt::store_split_json(&mut *#out, &[#(#names),*], &self.#ident, #pad)
+                }
             } else {
-                quote! { store_split }
+                let whole = item(ty, "SplitValue", "whole");
+                quote! {
+                    _rt::store_split(&mut *#out, &[#(#names),*], #whole(&self.#ident), #pad)
+                }
             };
             quote! {
-                let __written = _rt::#store(&mut *#out, &[#(#names),*], &self.#ident, #pad);
+                let __written = #stored;
                 #out.also(__written);
             }
         }
@@ -245,18 +253,18 @@ pub(super) fn finish(
         Storage::Series(names) => {
             let (is_secret, slot_type) = (field.is_secret(), field.slot_type());
             let span = slot_type.map_or_else(Span::call_site, Spanned::span);
+            let from_stored = slot_type.map(|slot| item(slot, "Property", "from_stored"));
             return quote_spanned! { span =>
-                _rt::finish_series(#slot, &[#(#names),*], #is_secret)
+                _rt::finish_series(#slot, &[#(#names),*], #is_secret, #from_stored)
             };
         }
         Storage::Split(names) => {
             let is_secret = field.is_secret();
-            let finish = if field.attr.json.is_set() {
-                quote! { finish_split_json }
-            } else {
-                quote! { finish_split }
-            };
-            return quote! { _rt::#finish(#slot, &[#(#names),*], #is_secret) };
+            if field.attr.json.is_set() {
+                return quote! { _rt::finish_split_json(#slot, &[#(#names),*], #is_secret) };
+            }
+            let join = item(ty, "SplitValue", "join");
+            return quote! { _rt::finish_split(#slot, &[#(#names),*], #is_secret, #join) };
         }
         Storage::Blob(names) => {
             let of_blob = item(&field.ty, "BlobField", "of_blob");
@@ -315,18 +323,15 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
         Storage::Split(names) => {
             let is_secret = field.is_secret();
             let read = if field.attr.json.is_set() {
-                quote! { read_split_json }
+                quote! { _rt::read_split_json(__row, __names, #is_secret) }
             } else {
-                quote! { read_split }
+                let join = item(ty, "SplitValue", "join");
+                quote! { _rt::read_split(__row, __names, #is_secret, #join) }
             };
             let length = names.len();
             (
                 quote! { _rt::SplitColumn<Self, #ty, #length> },
-                quote! {
-                    _rt::SplitColumn::new(&[#(#names),*], |__row, __names| {
-                        _rt::#read(__row, __names, #is_secret)
-                    })
-                },
+                quote! { _rt::SplitColumn::new(&[#(#names),*], |__row, __names| #read) },
             )
         }
         Storage::Blob(names) => blob_column(field, names),
@@ -415,7 +420,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         let edm = match (&field.storage, field.slot_type()) {
             (Storage::Series(_), slot) => item(slot?, "Property", "EDM"),
             _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
-            _ => quote! { <#ty as _rt::SplitValue>::EDM },
+            _ => item(ty, "SplitValue", "EDM"),
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
             let column = quote! { _rt::ColumnSchema::plain(#name, #edm, true) };
@@ -550,16 +555,14 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             )
         }
         Storage::Split(names) => {
-            let pad = pad(field);
+            let (pad, whole) = (pad(field), item(ty, "SplitValue", "Whole"));
             quote! {
                 #[doc = #doc]
-                pub fn #ident(
-                    self,
-                    __value: impl _rt::Into<<#ty as _rt::SplitValue>::Whole>,
-                ) -> Self {
-                    let __value: <#ty as _rt::SplitValue>::Whole = _rt::Into::into(__value);
+                pub fn #ident(self, __value: impl _rt::Into<#whole>) -> Self {
+                    let __value: #whole = _rt::Into::into(__value);
+                    let __whole = _rt::SplitValue::whole(&__value);
                     Self(self.0.set_nested("", |__out| {
-                        _rt::store_split(__out, &[#(#names),*], &__value, #pad)
+                        _rt::store_split(__out, &[#(#names),*], __whole, #pad)
                     }))
                 }
             }

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Column, PropertyWriter, ReadColumn};
 use crate::{
-    edm::{EdmType, InvalidValue, Property, ValueRef, json_from_edm, json_to_edm},
+    edm::{EdmCow, EdmType, InvalidValue, Property, ValueRef, json_from_edm, json_to_edm},
     error::{Error, Result, ServiceCode},
     filter::Filter,
     key::Family,
@@ -32,13 +32,16 @@ impl<E, T, K, const N: usize> fmt::Debug for Series<E, T, K, N> {
     }
 }
 
-impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
+impl<E, T, K, const N: usize> Series<E, T, K, N> {
     /// The columns of a series whose slots are stored under these names.
+    // Without a bound on `T`: the compiler would report a type that is no property once more.
     #[doc(hidden)]
     pub const fn new(names: &'static [&'static str; N], is_secret: bool) -> Self {
         Self { names, is_secret, of: PhantomData }
     }
+}
 
+impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
     /// Returns the column of a slot, counted from 0. The verb that runs a query with a slot out of
     /// range fails with `is_invalid`.
     ///
@@ -107,7 +110,7 @@ impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K,
     }
 
     fn read(&self, row: &Row, _: &'static Family) -> Result<[T; N]> {
-        finish_series(found_in(row, self.names)?, self.names, self.is_secret)
+        finish_series(found_in(row, self.names)?, self.names, self.is_secret, T::from_stored)
     }
 }
 
@@ -127,38 +130,42 @@ fn found_in<'r, const N: usize>(
     Ok(found)
 }
 
-/// Writes the slots of a series, each as a property. An absent slot writes nothing.
+/// Writes the slots of a series, each as a property. An absent slot writes nothing. `to_stored` is
+/// that of [`Property`].
 #[doc(hidden)]
-pub fn store_series<T: Property, const N: usize>(
+pub fn store_series<T, const N: usize>(
     out: &mut PropertyWriter<'_>,
     names: &[&str; N],
     slots: &[T; N],
     is_secret: bool,
+    to_stored: impl Fn(&T) -> Result<Option<EdmCow<'_>>, InvalidValue>,
 ) {
     for (name, slot) in names.iter().zip(slots) {
         if is_secret {
-            out.store_secret(name, slot.to_stored());
+            out.store_secret(name, to_stored(slot));
         } else {
-            out.store(name, slot.to_stored());
+            out.store(name, to_stored(slot));
         }
     }
 }
 
 /// Reads a series from what was found of its slots. A missing slot has the default of its type.
+/// `from_stored` is that of [`Property`].
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the property of a slot that does not fit.
 #[doc(hidden)]
-pub fn finish_series<T: Property + Default, const N: usize>(
+pub fn finish_series<T: Default, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
     names: &[&str; N],
     is_secret: bool,
+    from_stored: impl Fn(Option<ValueRef<'_>>) -> Result<T, InvalidValue>,
 ) -> Result<[T; N]> {
     let mut slots = [const { None::<T> }; N];
     for ((slot, found), name) in slots.iter_mut().zip(found).zip(names) {
         if found.is_some() {
-            let read = T::from_stored(found);
+            let read = from_stored(found);
             *slot = Some(read.map_err(|invalid| fault(invalid, is_secret).into_read_error(name))?);
         }
     }
@@ -320,19 +327,19 @@ fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
 }
 
 /// Writes a text or bytes in pieces; the pieces that are not needed are written empty. An absent
-/// value writes nothing. `pad` is the padding of an encrypted field.
+/// value writes nothing. `whole` is that of a [`SplitValue`], `pad` the padding of an encrypted field.
 ///
 /// # Errors
 ///
 /// `is_too_large`, naming the property, for a value that does not fit into the pieces.
 #[doc(hidden)]
-pub fn store_split<T: SplitValue, const N: usize>(
+pub fn store_split<const N: usize>(
     out: &mut PropertyWriter<'_>,
     names: &[&str; N],
-    value: &T,
+    whole: Option<Whole<'_>>,
     pad: Option<u32>,
 ) -> Result<()> {
-    match value.whole() {
+    match whole {
         None => Ok(()),
         Some(Whole::Text(text)) => store_text(out, names, text, pad),
         Some(Whole::Bytes(bytes)) => {
@@ -405,19 +412,20 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     }
 }
 
-/// Reads a text or bytes from what was found of the pieces.
+/// Reads a text or bytes from what was found of the pieces. `join` is that of a [`SplitValue`].
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the property of a piece that is missing or does not fit.
 #[doc(hidden)]
-pub fn finish_split<T: SplitValue, const N: usize>(
+pub fn finish_split<T, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
     names: &[&str; N],
     is_secret: bool,
+    join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     let first = names.first().copied().unwrap_or_default();
-    let value = T::join(whole_pieces(found, names)?);
+    let value = join(whole_pieces(found, names)?);
     value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
 }
 
@@ -453,18 +461,19 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
 }
 
-/// Reads a text or bytes from a row.
+/// Reads a text or bytes from a row. `join` is that of a [`SplitValue`].
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the property of a piece that is missing or does not fit.
 #[doc(hidden)]
-pub fn read_split<T: SplitValue, const N: usize>(
+pub fn read_split<T, const N: usize>(
     row: &Row,
     names: &[&str; N],
     is_secret: bool,
+    join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
-    finish_split(found_in(row, names)?, names, is_secret)
+    finish_split(found_in(row, names)?, names, is_secret, join)
 }
 
 /// Reads a value from a row that holds its JSON text in pieces.
