@@ -44,12 +44,6 @@ pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
             "`wide` and `seal` on one entity: a seal covers one row, and nobody would notice a part of an older write: leave one of them out, or write `encrypt` on the fields",
         );
     }
-    if entity.version > 1 || entity.upgrade_from.is_some() {
-        errors.at(
-            entity.version_span,
-            "`wide` and `version` on one entity: give the new shape another `entity_type` and other keys, and write the entities anew",
-        );
-    }
     if matches!(entity.discriminator, Discriminator::RowKey) {
         errors.at(
             span,

@@ -109,6 +109,13 @@ fn older(entity: &Entity) -> Option<TokenStream> {
     let same = format!(
         "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
     );
+    let (this, other) = match entity.wide {
+        Some(_) => ("wide", "one row"),
+        None => ("one row", "wide"),
+    };
+    let rows = format!(
+        "this version of `{name}` is {this} and `{path}` is {other}: their RowKeys differ, as the parts of a wide entity end in `_01`, `_02`. Give the new shape another `entity_type`, and write the entities anew"
+    );
     let lower = format!("`{path}` is not older than version {version}: give it a lower `version`");
     let entity = runtime_item("TableEntity", older.span());
     Some(quote_spanned! { older.span() =>
@@ -117,6 +124,7 @@ fn older(entity: &Entity) -> Option<TokenStream> {
             &__SCHEMA,
             #same,
         );
+        const _: () = _rt::assert_same_width(<#older as #entity>::SCHEMA, &__SCHEMA, #rows);
         const _: () = _rt::assert_older(<#older as #entity>::SCHEMA, &__SCHEMA, #lower);
     })
 }

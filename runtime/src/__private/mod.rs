@@ -61,7 +61,8 @@ pub use crate::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},
             derived::{
-                assert_members_apart, assert_older, assert_same_type, assert_types_apart,
+                assert_members_apart, assert_older, assert_same_type, assert_same_width,
+                assert_types_apart,
                 declared_table_of, projection_schema, read_projection,
             },
             entity_set::resolve_row,

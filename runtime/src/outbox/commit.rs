@@ -414,7 +414,12 @@ async fn effect(
     let (partition_key, row_key) = verb.keys();
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
-    let row = outbox.store.read_as(read, Reading::Typed(verb.schema())).await?;
+    let row = match outbox.store.read_as(read, Reading::Typed(verb.schema())).await {
+        Err(error) if error.is_corrupt() && verb.ends_torn() && verb.schema().is_wide() => {
+            outbox.store.read_torn(table, verb.keys(), verb.schema()).await?
+        }
+        row => row?,
+    };
     let effect = outbox.store.with_index_keys(verb.tokens(), || verb.effect(row.as_ref())).await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }

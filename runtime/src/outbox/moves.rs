@@ -26,6 +26,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
+        derive::{SealedPrimary, open_sealed, read_sealed},
         sealing::held::{has_envelope, held_when_read},
     },
 };
@@ -177,18 +178,19 @@ impl MoveJob<'_> {
 
     /// Removes the mark of the move from the source.
     async fn unlock(&self) -> Result<()> {
-        let Some(source) = self.outbox.store.row(self.source_at()).await? else { return Ok(()) };
-        if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) {
+        let Some(source) = self.source().await? else { return Ok(()) };
+        if !matches!(move_id(&source.row), Ok(Some(id)) if id == self.id) {
             return Ok(());
         }
-        let unlocked = if self.schema.sealed {
-            // The seal covers the mark. A row that does not open keeps both.
-            let source = self.outbox.store.decrypt_typed(self.table, source, self.schema).await?;
+        let unlocked = if self.schema.sealed || self.schema.is_wide() {
+            // The seal covers the mark, and the parts of a wide entity are written together. A row that
+            // does not open keeps its mark.
+            let source = self.open(&source).await?;
             let effect = abort(self.schema, &source)?;
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
-            self.outbox.store.apply_one(self.table, unmark(&source)?).await.map(drop)
+            self.outbox.store.apply_one(self.table, unmark(&source.row)?).await.map(drop)
         };
         match unlocked {
             Err(error) if !error.is_not_found() => Err(error),
@@ -217,23 +219,20 @@ impl MoveJob<'_> {
     /// Reads the entity at the source and verifies that somebody with the keys asked to move it.
     pub(crate) async fn look(&self, guard: Guard) -> Result<Look> {
         let deadline = self.outbox.start_deadline();
-        let Some(stored) = self.outbox.store.row(self.source_at()).await? else {
-            return Ok(Look::Gone);
-        };
-        if !matches!(move_id(&stored), Ok(Some(id)) if id == self.id) {
+        let Some(stored) = self.source().await? else { return Ok(Look::Gone) };
+        if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
             return Ok(Look::Gone);
         }
-        if !self.outbox.codes.has_keys() && has_envelope(&stored)? {
+        if !self.outbox.codes.has_keys() && has_envelope(&stored.row)? {
             let message = "the entity has encrypted values, and this client has no keys";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
         }
-        let store = &self.outbox.store;
-        let source = match store.decrypt_typed(self.table, stored.clone(), self.schema).await {
+        let source = match self.open(&stored).await {
             Err(error) if is_key_gone(&error) => return Ok(Look::Fault(WorkFault::Counts(error))),
             opened => opened?,
         };
         if self.outbox.guards.holds(guard) {
-            let held = held_when_read(self.schema, &stored, &source)?;
+            let held = held_when_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(Look::Fault(fault));
             }
@@ -250,12 +249,9 @@ impl MoveJob<'_> {
 
     /// Signs the move for the values that the entity has now.
     pub(crate) async fn sign(&self) -> Result<MessageCodes> {
-        let Some(stored) = self.outbox.store.row(self.source_at()).await? else {
-            return Ok(MessageCodes::default());
-        };
-        let store = &self.outbox.store;
-        let source = store.decrypt_typed(self.table, stored.clone(), self.schema).await?;
-        let held = held_when_read(self.schema, &stored, &source)?;
+        let Some(stored) = self.source().await? else { return Ok(MessageCodes::default()) };
+        let source = self.open(&stored).await?;
+        let held = held_when_read(self.schema, &stored.row, &source)?;
         sign_move(&self.outbox.codes, self.place(), &held, true).await
     }
 
@@ -307,12 +303,21 @@ impl MoveJob<'_> {
 
     /// Reads a row and decrypts it: at the target it is encrypted for its new keys.
     async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
-        match self.outbox.store.row(at).await? {
-            Some(row) => {
-                self.outbox.store.decrypt_typed(at.table, row, self.schema).await.map(Some)
-            }
+        let store = &self.outbox.store;
+        match read_sealed(store, at, self.schema).await? {
+            Some(row) => open_sealed(store, at.table, &row, self.schema).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Reads the entity at the source, still sealed.
+    async fn source(&self) -> Result<Option<SealedPrimary>> {
+        read_sealed(&self.outbox.store, self.source_at(), self.schema).await
+    }
+
+    /// Decrypts the entity at the source.
+    async fn open(&self, source: &SealedPrimary) -> Result<Row> {
+        open_sealed(&self.outbox.store, self.table, source, self.schema).await
     }
 
     async fn commit(

@@ -74,7 +74,7 @@ impl Verb {
         let is_blind = match self {
             Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
-                planner.is_single_row()
+                planner.is_laid_out_alike()
             }
             Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
             Self::PatchAt { patch, .. } => planner.is_blind_merge(patch),
@@ -226,6 +226,12 @@ impl VerbOnCurrent {
         self.keys.keys()
     }
 
+    /// Returns whether the verb puts an end to a torn entity: it writes all parts or deletes those that
+    /// are left, whatever they hold.
+    pub(crate) const fn ends_torn(&self) -> bool {
+        matches!(self.verb, Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) | Verb::DeleteAt { .. })
+    }
+
     /// Returns what makes the blind tokens of the effect's rows.
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.planner.tokens
@@ -314,7 +320,8 @@ impl Change {
             Self::Blind(effect) => effect,
             Self::OnCurrent(verb) => {
                 let schema = verb.schema();
-                return Ok((schema.families.len() + schema.parts.len().saturating_sub(1), 0));
+                let later_parts = wide::most_parts(schema).saturating_sub(1);
+                return Ok((schema.families.len() + later_parts, 0));
             }
         };
         let (mut operations, mut bytes) = self.min_size()?;

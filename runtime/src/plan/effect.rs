@@ -86,6 +86,25 @@ impl Planner {
         self.schema.is_single_row()
     }
 
+    /// Returns whether a verb can be sent onto whatever is stored: the entity is its primary alone, and
+    /// no older version has put it into other parts.
+    pub(super) fn is_laid_out_alike(&self) -> bool {
+        self.is_single_row() && !wide::may_have_other_parts(self.schema)
+    }
+
+    /// Returns whether the stored entity is of an older version, which may have put its properties into
+    /// other parts.
+    fn has_other_parts(&self, current: &Row) -> Result<bool> {
+        if !wide::may_have_other_parts(self.schema) {
+            return Ok(false);
+        }
+        let kind = self.schema.kind_of(current, Some(self.schema.primary()?))?;
+        Ok(!matches!(
+            kind,
+            RowKind::Primary(RowVersion::Known(writer)) if writer.version == self.schema.version
+        ))
+    }
+
     /// Returns whether a row can be merged with whatever is stored.
     // Not onto an older version, whose properties have other names; not under a seal of the whole
     // row; not where an absence is hidden, which an insert writes otherwise than a merge; not over
@@ -204,7 +223,7 @@ impl Planner {
     /// `current`: a merge of the changed properties if no property goes.
     pub(super) fn update(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         let mut effect = self.replace_keeping(current, new)?;
-        if self.schema.sealed || effect.primary.len() != 1 {
+        if self.schema.sealed || effect.primary.len() != 1 || self.has_other_parts(current)? {
             return Ok(effect);
         }
         if let Some(row) = &effect.row
@@ -323,7 +342,14 @@ impl Planner {
     /// Returns the rows of the entity in a primary row, or `None` for an entity without copies and
     /// lists.
     fn copies_of(&self, primary: &Row) -> Result<Option<EntityRows>> {
-        if self.is_single_row() { Ok(None) } else { self.rows_of(primary).map(Some) }
+        if self.is_single_row() {
+            return Ok(None);
+        }
+        match self.rows_of(primary) {
+            // What is left of a torn entity may not say which copies it had. A check finds them.
+            Err(error) if wide::is_torn(primary) && error.is_decode() => Ok(None),
+            rows => rows.map(Some),
+        }
     }
 
     /// Returns the primary row as this version writes it: the row itself if this version wrote it.

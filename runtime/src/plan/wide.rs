@@ -86,6 +86,27 @@ impl PartFinder {
     }
 }
 
+/// Returns the version that writes this type marker into part `part`, or `None` for a row of another
+/// type.
+fn version_of(
+    schema: &'static Schema,
+    part: usize,
+    marker: Option<ValueRef<'_>>,
+) -> Option<&'static Schema> {
+    let Some(ValueRef::String(marker)) = marker else { return None };
+    schema.versions().find(|version| version.parts.get(part - 1) == Some(&marker))
+}
+
+/// Returns the most parts that an entity has in any version of its type.
+pub(crate) fn most_parts(schema: &'static Schema) -> usize {
+    schema.versions().map(|version| version.parts.len()).max().unwrap_or(0)
+}
+
+/// Returns whether the rows of a stored entity may be laid out in another way, by an older version.
+pub(crate) const fn may_have_other_parts(schema: &Schema) -> bool {
+    schema.is_wide() && schema.older.is_some()
+}
+
 fn discriminator_of(schema: &Schema) -> &'static str {
     match schema.discriminator {
         Discriminator::Property(name) => name,
@@ -102,6 +123,10 @@ fn text_of(name: &[u8]) -> Result<&str> {
 /// ETags of parts by RowKey, `None` for one that does not exist, where a deletion without an ETag
 /// met an entity that lacks parts: only the parts that were found are deleted, under their ETags.
 ///
+/// A row of an older version is laid out as that version does. Where the ETag is of an entity with
+/// other parts than the row, those that it has too many are deleted, and those that it lacks are
+/// written.
+///
 /// # Errors
 ///
 /// `is_invalid` if the entity was not read with all of its parts, and for keys of no wide entity.
@@ -117,12 +142,21 @@ pub(crate) fn split(
     let row = operation.row();
     let (partition_key, row_key) = row.keys();
     let located = |error: Error| error.at_keys(partition_key, row_key);
-    let count = schema.parts.len();
-    let conditions = match operation.condition() {
-        Some(Condition::Match(etag)) => etags_of(etag, count).map_err(located)?,
-        _ => vec![Condition::Any; count],
+    let schema = version_of(schema, 1, row.get(discriminator_of(schema))?).unwrap_or(schema);
+    let guards = match operation.condition() {
+        Some(Condition::Match(etag)) => Some(guards_of(schema, etag).map_err(located)?),
+        _ => None,
     };
-    let is_blind = !matches!(operation.condition(), Some(Condition::Match(_)));
+    if operation.verb() == Verb::Delete {
+        let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; schema.parts.len()]);
+        return deletions((partition_key, row_key), &guards, found);
+    }
+    let count = schema.parts.len();
+    let is_blind = guards.is_none();
+    let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; count]);
+    if operation.verb() == Verb::Merge && guards.len() != count {
+        return Err(located(other_count(schema, guards.len())));
+    }
     let Split { rows, filled } = Split::of(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
         let part = filled.first().copied().unwrap_or(1);
@@ -132,28 +166,49 @@ pub(crate) fn split(
     }
     let generation = format!("{count}_{generation}");
     let mut operations = Vec::with_capacity(count);
-    for ((at, mut builder), condition) in rows.into_iter().enumerate().zip(conditions) {
-        if operation.verb() == Verb::Delete {
-            let key = part_key(row_key, at + 1)?;
-            let condition = match found.get(&key).filter(|_| is_blind) {
-                Some(None) => continue,
-                Some(Some(etag)) => Condition::Match(etag.clone()),
-                None => condition,
-            };
-            operations.push(Operation::delete(partition_key, &key, condition)?);
-            continue;
-        }
+    for (at, mut builder) in rows.into_iter().enumerate() {
         builder.put(PARTS, ValueRef::String(&generation));
         let part = with_encrypted(schema, row, builder.finish()?, at + 1);
-        operations.push(match operation.verb() {
-            Verb::Insert => Operation::insert(part),
-            Verb::InsertOrReplace => Operation::insert_or_replace(part),
-            Verb::InsertOrMerge => Operation::insert_or_merge(part),
+        operations.push(match (operation.verb(), guards.get(at)) {
+            (Verb::Insert, _) => Operation::insert(part),
+            (Verb::InsertOrReplace, _) => Operation::insert_or_replace(part),
+            (Verb::InsertOrMerge, _) => Operation::insert_or_merge(part),
             // The entity exists if part 1 does. A missing part is written anew.
-            Verb::Replace if is_blind && at > 0 => Operation::insert_or_replace(part),
-            Verb::Replace => Operation::replace(part, condition),
-            Verb::Merge | Verb::Delete => Operation::merge(part, condition),
+            (Verb::Replace, _) if is_blind && at > 0 => Operation::insert_or_replace(part),
+            // The stored entity has fewer parts. The guards of these keep this one as it is too.
+            (Verb::Replace, None) => Operation::insert_or_replace(part),
+            (Verb::Replace, Some(PartGuard::Missing)) => Operation::insert(part),
+            (Verb::Replace, Some(guard)) => Operation::replace(part, guard.condition()),
+            (Verb::Merge | Verb::Delete, guard) => {
+                let condition = guard.map_or(Condition::Any, PartGuard::condition);
+                Operation::merge(part, condition)
+            }
         });
+    }
+    for (at, guard) in guards.iter().enumerate().skip(count) {
+        if !matches!(guard, PartGuard::Missing) {
+            let key = part_key(row_key, at + 1)?;
+            operations.push(Operation::delete(partition_key, &key, guard.condition())?);
+        }
+    }
+    Ok(operations)
+}
+
+/// Returns the deletions of an entity's parts. `found` is as in [`split`].
+fn deletions(
+    (partition_key, row_key): (&str, &str),
+    guards: &[PartGuard],
+    found: &HashMap<String, Option<ETag>>,
+) -> Result<Vec<Operation>> {
+    let mut operations = Vec::with_capacity(guards.len());
+    for (at, guard) in guards.iter().enumerate() {
+        let key = part_key(row_key, at + 1)?;
+        let condition = match (guard, found.get(&key)) {
+            (PartGuard::Missing, _) | (PartGuard::Any, Some(None)) => continue,
+            (PartGuard::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
+            (guard, _) => guard.condition(),
+        };
+        operations.push(Operation::delete(partition_key, &key, condition)?);
     }
     Ok(operations)
 }
@@ -195,7 +250,9 @@ impl Split {
                     }
                 }
                 name => {
-                    let part = finder.part_of(name).unwrap_or_else(|| unknown_in(unknown, name));
+                    // An older version may have had more parts.
+                    let stays = || unknown_in(unknown, name).min(schema.parts.len());
+                    let part = finder.part_of(name).unwrap_or_else(stays);
                     if let Some(builder) = split.rows.get_mut(part - 1) {
                         builder.put(name, value);
                         split.filled.insert(part);
@@ -230,20 +287,51 @@ fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) 
     row.with_encrypted_names(names)
 }
 
-/// Splits the ETag of a joined row into one condition on the ETag of each part.
-// The service's ETags hold no spaces.
-fn etags_of(etag: &ETag, count: usize) -> Result<Vec<Condition>> {
-    let text = etag.to_string();
-    let conditions: Vec<Condition> =
-        text.split(' ').map(|etag| Condition::Match(ETag::from(etag))).collect();
-    if conditions.len() == count {
-        return Ok(conditions);
+/// Stands for the ETag of a missing part in the joined ETag of a torn entity.
+const MISSING: &str = "-";
+
+/// What a write expects of a part.
+#[derive(Debug, Clone)]
+enum PartGuard {
+    /// That it exists.
+    Any,
+    /// That it has this ETag.
+    Match(ETag),
+    /// That it does not exist.
+    Missing,
+}
+
+impl PartGuard {
+    fn condition(&self) -> Condition {
+        match self {
+            Self::Match(etag) => Condition::Match(etag.clone()),
+            Self::Any | Self::Missing => Condition::Any,
+        }
     }
+}
+
+/// Splits the ETag of a joined row into what it says of each part. An entity of an older version may
+/// have another number of them.
+// The service's ETags hold no spaces.
+fn guards_of(schema: &'static Schema, etag: &ETag) -> Result<Vec<PartGuard>> {
+    let text = etag.to_string();
+    let guards = text.split(' ').map(|etag| match etag {
+        MISSING => PartGuard::Missing,
+        etag => PartGuard::Match(ETag::from(etag)),
+    });
+    let guards: Vec<PartGuard> = guards.collect();
+    if schema.versions().any(|version| version.parts.len() == guards.len()) {
+        return Ok(guards);
+    }
+    Err(other_count(schema, guards.len()))
+}
+
+fn other_count(schema: &Schema, found: usize) -> Error {
     let message = format!(
-        "the ETag is of {} of the entity's {count} rows: read the whole entity before it is written",
-        conditions.len()
+        "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
+        schema.parts.len()
     );
-    Err(Error::new(ErrorKind::Invalid, message))
+    Error::new(ErrorKind::Invalid, message)
 }
 
 fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
@@ -281,8 +369,9 @@ pub(crate) enum Joined {
     Torn(usize),
 }
 
-/// Joins the parts of the entity with these keys, in the order of their numbers. Where not all of
-/// them were read, the ETag is that of the parts which were.
+/// Joins the parts of the entity with these keys, in the order of their numbers, as the version lays
+/// them out that wrote the first of them. Where not all of them were read, the ETag is that of the
+/// parts which were.
 ///
 /// # Errors
 ///
@@ -293,30 +382,93 @@ pub(crate) fn join(
     parts: &[(usize, Option<Row>)],
 ) -> Result<Joined> {
     let discriminator = discriminator_of(schema);
-    let mut rows = Vec::with_capacity(parts.len());
-    let mut missing = None;
+    let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
+    let mut writer = None;
     for (part, row) in parts {
-        let Some(row) = row else {
-            missing.get_or_insert(*part);
+        let Some(row) = row else { continue };
+        // No part of the entity has a higher number than the writer knows.
+        if writer.is_some_and(|writer: &'static Schema| *part > writer.parts.len()) {
             continue;
-        };
-        let marker = row.get(discriminator)?;
-        let expected = schema.parts.get(*part - 1).copied().unwrap_or_default();
-        if marker != Some(ValueRef::String(expected)) {
-            return Ok(Joined::Foreign(row.clone()));
+        }
+        let version = version_of(schema, *part, row.get(discriminator)?);
+        let Some(version) = version else { return Ok(Joined::Foreign(row.clone())) };
+        let written_by: &'static Schema = *writer.get_or_insert(version);
+        if !std::ptr::eq(version, written_by) {
+            return Ok(Joined::Torn(*part));
         }
         rows.push((*part, row));
     }
-    match (rows.first(), missing) {
-        (None, _) => return Ok(Joined::Absent),
-        (Some(_), Some(part)) => return Ok(Joined::Torn(part)),
-        (Some((_, first)), None) => {
-            if let Some(part) = other_generation(schema, first, &rows)? {
-                return Ok(Joined::Torn(part));
-            }
+    let (Some(writer), Some((_, first))) = (writer, rows.first()) else {
+        return Ok(Joined::Absent);
+    };
+    let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
+    // The caller chose the parts by the layout of this version.
+    let asked: Vec<usize> = match std::ptr::eq(writer, schema) {
+        true => parts.iter().map(|(part, _)| *part).collect(),
+        false => (1..=writer.parts.len()).collect(),
+    };
+    let mut asked = asked.into_iter().filter(|part| *part <= writer.parts.len());
+    if let Some(part) = asked.find(|part| !is_found(*part)) {
+        return Ok(Joined::Torn(part));
+    }
+    if let Some(part) = other_generation(writer, first, &rows)? {
+        return Ok(Joined::Torn(part));
+    }
+    build(writer, (partition_key, row_key), &rows).map(Joined::Whole)
+}
+
+/// The value of `PARTS` in the joined row of a torn entity.
+const TORN: &str = "torn";
+
+/// Joins the parts that are left of a torn entity, whichever write they are of. The ETag says which
+/// parts are missing. Returns `None` if none is left.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn join_torn(
+    schema: &'static Schema,
+    (partition_key, row_key): (&str, &str),
+    parts: &[(usize, Option<Row>)],
+) -> Result<Option<Row>> {
+    let discriminator = discriminator_of(schema);
+    let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
+    let mut writer = None;
+    for (part, row) in parts {
+        let Some(row) = row else { continue };
+        if let Some(version) = version_of(schema, *part, row.get(discriminator)?) {
+            writer.get_or_insert(version);
+            rows.push((*part, row));
         }
     }
-    build(schema, (partition_key, row_key), &rows).map(Joined::Whole)
+    let Some(writer) = writer else { return Ok(None) };
+    let joined = build(writer, (partition_key, row_key), &rows)?;
+    let mut torn = Row::build(partition_key, row_key);
+    let mut properties = joined.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = text_of(name)?;
+        if name != PARTS {
+            torn.put(name, value);
+        }
+    }
+    torn.put(PARTS, ValueRef::String(TORN));
+    let last = rows.last().map_or(0, |(part, _)| *part);
+    // As many as a version has.
+    let counts = schema.versions().map(|version| version.parts.len());
+    let count = counts.filter(|count| *count >= last).min().unwrap_or(last);
+    let etags = (1..=count).map(|part| {
+        let found = rows.iter().find(|(found, _)| *found == part);
+        let etag = found.and_then(|(_, row)| row.etag());
+        etag.map_or_else(|| MISSING.to_owned(), |etag| etag.to_string())
+    });
+    let etag = etags.collect::<Vec<_>>().join(" ");
+    let torn = torn.finish()?.with_encrypted_names_of(&joined);
+    Ok(Some(torn.with_etag(ETag::from(etag.as_str()))))
+}
+
+/// Returns whether a joined row is what is left of a torn entity.
+pub(crate) fn is_torn(joined: &Row) -> bool {
+    matches!(joined.get(PARTS), Ok(Some(ValueRef::String(TORN))))
 }
 
 /// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
@@ -441,7 +593,11 @@ pub(crate) fn parts_of_point(
     schema: &'static Schema,
     select: Option<&[String]>,
 ) -> BTreeSet<usize> {
-    let Some(names) = select else { return (1..=schema.parts.len()).collect() };
+    let names = match select {
+        // A property of an older version may be in another part.
+        Some(names) if schema.older.is_none() => names,
+        _ => return (1..=schema.parts.len()).collect(),
+    };
     let mut parts = stored_parts(schema, names);
     if parts.is_empty() {
         parts.insert(1);
@@ -475,7 +631,7 @@ pub(crate) enum PartsRead {
 /// # Errors
 ///
 /// `is_invalid`, naming property and part, if the filter compares a property and the query reads
-/// more parts than the one that stores it.
+/// more parts than the one that stores it, or if an older version may store it elsewhere.
 pub(crate) fn parts_read(
     schema: &'static Schema,
     select: Option<&[String]>,
@@ -487,6 +643,16 @@ pub(crate) fn parts_read(
     };
     let mut each = conditions.iter().map(|name| (name, parts_with(schema, [name])));
     let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
+    if let (Some((name, _)), Some(older)) = (compared, schema.older) {
+        let message = format!(
+            "a filter on `{name}` of `{}`, which is wide and has an older version `{}`, whose rows may have it in another part: compare keys, or drop `upgrade_from` after `upgrade_all()`",
+            schema.entity, older.entity
+        );
+        return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+    }
+    if may_have_other_parts(schema) {
+        return Ok(PartsRead::All);
+    }
     if let Some((name, part)) = compared {
         parts.extend(parts_with(schema, conditions));
         if parts.len() > 1 {
@@ -504,18 +670,19 @@ pub(crate) fn parts_read(
     })
 }
 
-/// Returns the type markers of the parts that a query reads.
-pub(crate) fn markers_of(schema: &Schema, read: PartsRead) -> &'static [&'static str] {
-    match read {
-        PartsRead::All => schema.parts,
-        PartsRead::One(part) => schema.parts.get(part - 1..part).unwrap_or_default(),
-    }
+/// Returns the type markers of the parts that a query reads, in each version.
+pub(crate) fn markers_of(schema: &'static Schema, read: PartsRead) -> Vec<&'static str> {
+    let of_version = |version: &'static Schema| match read {
+        PartsRead::All => version.parts,
+        PartsRead::One(part) => version.parts.get(part - 1..part).unwrap_or_default(),
+    };
+    schema.versions().flat_map(of_version).copied().collect()
 }
 
 /// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
 /// none.
-pub(crate) fn with_all_parts(schema: &Schema, keys: &Keys) -> Keys {
-    let last = |key: &String| part_key(key, schema.parts.len()).unwrap_or_else(|_| key.clone());
+pub(crate) fn with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
+    let last = |key: &String| part_key(key, most_parts(schema)).unwrap_or_else(|_| key.clone());
     let lower = match &keys.lower {
         Bound::Excluded(key) => Bound::Excluded(last(key)),
         other => other.clone(),
@@ -529,7 +696,7 @@ pub(crate) fn with_all_parts(schema: &Schema, keys: &Keys) -> Keys {
 
 /// Rewrites the filter's comparisons with RowKeys of part 1, so that all parts of an entity meet
 /// each comparison or none does.
-pub(crate) fn condition_on_all_parts(schema: &Schema, filter: &Filter) -> Filter {
+pub(crate) fn condition_on_all_parts(schema: &'static Schema, filter: &Filter) -> Filter {
     let each = |one: &Filter| condition_on_all_parts(schema, one);
     let Filter::Compare { property, comparison, value } = filter else {
         return match filter {
@@ -542,7 +709,7 @@ pub(crate) fn condition_on_all_parts(schema: &Schema, filter: &Filter) -> Filter
     let (ValueRef::String(first), "RowKey") = (value.as_ref(), property.as_str()) else {
         return filter.clone();
     };
-    let last = part_key(first, schema.parts.len()).unwrap_or_else(|_| first.to_owned());
+    let last = part_key(first, most_parts(schema)).unwrap_or_else(|_| first.to_owned());
     let is_it = || Filter::ge("RowKey", first) & Filter::le("RowKey", last.as_str());
     match comparison {
         Comparison::Eq => is_it(),
@@ -605,7 +772,7 @@ pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<
         };
         let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
             places.push(Ok(groups.len()));
-            let parts = (1..=schema.parts.len()).map(|part| (part, None)).collect();
+            let parts = (1..=most_parts(schema)).map(|part| (part, None)).collect();
             groups.push(Group { partition_key, row_key, parts, error: None });
             groups.len() - 1
         });
@@ -648,18 +815,17 @@ impl Group {
 
 /// Returns the keys of the entity that a row belongs to, and the number of the row's part. For an
 /// error it uses the keys that the error names. Returns `None` for a row of another type.
-fn keys_of_part(schema: &Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
+fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
     let (partition_key, row_key) = match row {
         Ok(row) => row.keys(),
         Err(error) => error.keys()?,
     };
     let (first, part) = entity_key(row_key)?;
-    let expected = schema.parts.get(part - 1)?;
+    if part > most_parts(schema) {
+        return None;
+    }
     if let Ok(row) = row {
-        let marker = row.get(discriminator_of(schema)).ok()??;
-        if marker != ValueRef::String(expected) {
-            return None;
-        }
+        version_of(schema, part, row.get(discriminator_of(schema)).ok()?)?;
     }
     Some((partition_key.to_owned(), first, part))
 }

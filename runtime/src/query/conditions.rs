@@ -238,7 +238,11 @@ impl Request {
 
 /// Returns the condition on the EntityType of rows of `family`, needed only where the key bounds cannot
 /// exclude rows of other types.
-pub(crate) fn type_condition(schema: &Schema, family: &Family, keys: &Keys) -> Option<Filter> {
+pub(crate) fn type_condition(
+    schema: &'static Schema,
+    family: &Family,
+    keys: &Keys,
+) -> Option<Filter> {
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let apart = keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
@@ -248,10 +252,22 @@ pub(crate) fn type_condition(schema: &Schema, family: &Family, keys: &Keys) -> O
     })
 }
 
-/// Returns the condition on the rows of a wide entity that a query reads.
-fn part_condition(name: &str, schema: &Schema, read: PartsRead) -> Filter {
-    let markers = wide::markers_of(schema, read).iter();
-    Filter::any(markers.map(|marker| Filter::eq(name, *marker)))
+/// Returns the condition on the rows of a wide entity that a query reads. A newer version than this
+/// program knows has to be an error, not a missing item, as for entities of one row.
+fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
+    let markers = wide::markers_of(schema, read).into_iter();
+    let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
+    if schema.older.is_none() {
+        return known;
+    }
+    known | later_versions(name, schema)
+}
+
+/// Returns the condition on rows of version 2 and later versions.
+fn later_versions(name: &str, schema: &Schema) -> Filter {
+    let versions = [schema.entity_type, ".v"].concat();
+    let after = [schema.entity_type, ".w"].concat();
+    Filter::ge(name, versions) & Filter::lt(name, after)
 }
 
 /// Returns the condition on rows of a row family in any version: a newer version than this program
@@ -261,17 +277,15 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
         return Filter::eq(name, family.marker);
     }
     let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
-    let first = Filter::eq(name, [schema.entity_type, copy].concat());
-    let versions = [schema.entity_type, ".v"].concat();
-    let after = [schema.entity_type, ".w"].concat();
-    first | (Filter::ge(name, versions) & Filter::lt(name, after))
+    Filter::eq(name, [schema.entity_type, copy].concat()) | later_versions(name, schema)
 }
 
 /// Returns the condition on primary entities of older versions.
 fn older_condition(name: &str, schema: &'static Schema) -> Filter {
     let markers = schema.versions().skip(1).flat_map(|older| {
         let another = (older.version == 1).then(|| [schema.entity_type, ".v1"].concat());
-        [older.marker.to_owned()].into_iter().chain(another)
+        let later = older.parts.iter().skip(1).map(|marker| (*marker).to_owned());
+        [older.marker.to_owned()].into_iter().chain(another).chain(later)
     });
     Filter::any(markers.map(|marker| Filter::eq(name, marker)))
 }

@@ -33,7 +33,7 @@ pub(super) fn paths_of(schema: &'static Schema) -> Vec<PathModel> {
 }
 
 /// Returns the name of the method that begins a path of the family.
-pub(super) fn entry_of(schema: &Schema, family: &Family) -> String {
+pub(super) fn entry_of(schema: &'static Schema, family: &Family) -> String {
     let mut name = String::new();
     let mut after_lower = false;
     for c in family.name.chars() {
@@ -47,7 +47,7 @@ pub(super) fn entry_of(schema: &Schema, family: &Family) -> String {
 }
 
 /// Returns the filter that is sent for the keys.
-fn filter_of(schema: &Schema, family: &Family, keys: &Keys) -> Filter {
+fn filter_of(schema: &'static Schema, family: &Family, keys: &Keys) -> Filter {
     let filter = keys.filter();
     match type_condition(schema, family, keys) {
         Some(condition) => filter.and_all(condition),
@@ -55,7 +55,7 @@ fn filter_of(schema: &Schema, family: &Family, keys: &Keys) -> Filter {
     }
 }
 
-fn paths_of_family(schema: &Schema, family: &'static Family) -> Vec<PathModel> {
+fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<PathModel> {
     let (partition, row) = (example_key(&family.partition), example_key(&family.row));
     let path = |mut given: Vec<String>, keys: &Keys, requests: &str| {
         let filter = filter_of(schema, family, keys);

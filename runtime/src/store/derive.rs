@@ -1,7 +1,10 @@
 //! Derives copies and list entries from a stored primary. Also reads the rows that tell which
 //! entity has taken a unique key.
 
-use super::{rows::Store, sealing::open::Reading};
+use super::{
+    rows::{Store, whole},
+    sealing::open::Reading,
+};
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
     backend::Read,
@@ -31,6 +34,47 @@ pub(crate) async fn read_primary(
         }
         None => store.row(at).await,
     }
+}
+
+/// A primary as it is stored, still sealed.
+#[derive(Debug)]
+pub(crate) struct SealedPrimary {
+    /// The row. The parts of a wide entity come joined.
+    pub(crate) row: Row,
+    /// The parts of a wide entity, each of which is sealed for its own keys. Empty for an entity of one
+    /// row.
+    parts: Vec<(usize, Option<Row>)>,
+}
+
+/// Reads a primary of this type as it is stored. The parts of a wide entity are read in one request.
+pub(crate) async fn read_sealed(
+    store: &Store,
+    at: RowAt<'_>,
+    schema: &'static Schema,
+) -> Result<Option<SealedPrimary>> {
+    if !(schema.is_wide() && wide::is_first_key(at.row_key)) {
+        let row = store.row(at).await?;
+        return Ok(row.map(|row| SealedPrimary { row, parts: Vec::new() }));
+    }
+    let keys = (at.partition_key, at.row_key);
+    let parts = store.sealed_parts(at.table, keys, schema).await?;
+    let row = whole(schema, at.table, keys, &parts)?;
+    Ok(row.map(|row| SealedPrimary { row, parts }))
+}
+
+/// Decrypts a primary of this type.
+pub(crate) async fn open_sealed(
+    store: &Store,
+    table: &str,
+    sealed: &SealedPrimary,
+    schema: &'static Schema,
+) -> Result<Row> {
+    if sealed.parts.is_empty() {
+        return store.decrypt_typed(table, sealed.row.clone(), schema).await;
+    }
+    let parts = store.open_parts(table, sealed.parts.clone(), schema, None).await?;
+    let opened = whole(schema, table, sealed.row.keys(), &parts)?;
+    Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
 /// Returns the rows that a primary derives, given the row that [`read_primary`] returns: decrypts it,

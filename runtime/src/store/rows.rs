@@ -261,7 +261,8 @@ impl Store {
         let Read { table, partition_key, row_key, select } = request;
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         let parts = wide::parts_of_point(schema, select);
-        let select = select.map(wide::with_generation);
+        // A property of an older version may have another name.
+        let select = select.filter(|_| schema.older.is_none()).map(wide::with_generation);
         let reads = parts.iter().map(|part| {
             let select = select.as_deref();
             async move {
@@ -283,7 +284,7 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity in one request, which is a snapshot.
+    /// Reads a wide entity in one request, which is a snapshot.
     ///
     /// # Errors
     ///
@@ -291,11 +292,40 @@ impl Store {
     async fn read_snapshot(
         &self,
         table: &str,
-        (partition_key, row_key): (&str, &str),
+        keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
+        let rows = self.sealed_parts(table, keys, schema).await?;
+        let rows = self.open_parts(table, rows, schema, None).await?;
+        whole(schema, table, keys, &rows)
+    }
+
+    /// Reads what is left of a wide entity, whether or not its parts belong together.
+    pub(crate) async fn read_torn(
+        &self,
+        table: &str,
+        keys: (&str, &str),
+        schema: &'static Schema,
+    ) -> Result<Option<Row>> {
+        let rows = self.sealed_parts(table, keys, schema).await?;
+        let rows = self.open_parts(table, rows, schema, None).await?;
+        match wide::join(schema, keys, &rows)? {
+            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
+            Joined::Absent => Ok(None),
+            Joined::Torn(_) => wide::join_torn(schema, keys, &rows),
+        }
+    }
+
+    /// Reads all parts of a wide entity in one request, as they are stored. Parts that only an older
+    /// version has are among them.
+    pub(super) async fn sealed_parts(
+        &self,
+        table: &str,
+        (partition_key, row_key): (&str, &str),
+        schema: &'static Schema,
+    ) -> Result<Vec<(usize, Option<Row>)>> {
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let count = schema.parts.len();
+        let count = wide::most_parts(schema);
         let keys = (1..=count).map(|part| wide::part_key(row_key, part));
         let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
         let last = keys.last().map(String::as_str).unwrap_or_default();
@@ -320,18 +350,11 @@ impl Store {
                 break;
             }
         }
-        let rows = self.open_parts(table, rows, schema, None).await?;
-        match wide::join(schema, (partition_key, row_key), &rows).map_err(located)? {
-            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
-            Joined::Absent => Ok(None),
-            Joined::Torn(part) => {
-                Err(wide::torn_error(schema, (partition_key, row_key), part).in_table(table))
-            }
-        }
+        Ok(rows)
     }
 
     /// Decrypts the parts of a wide entity.
-    async fn open_parts(
+    pub(super) async fn open_parts(
         &self,
         table: &str,
         rows: Vec<(usize, Option<Row>)>,
@@ -501,6 +524,25 @@ impl Store {
     /// Writes one row of the library's own, which is never sealed.
     pub(crate) async fn apply_one(&self, table: &str, operation: Operation) -> Result<Written> {
         one_answer(self.apply(&Batch::single(table, operation)?).await?)
+    }
+}
+
+/// Joins the parts of a snapshot; `None` if there are none.
+///
+/// # Errors
+///
+/// Fails with `is_corrupt` if a part is missing or was not written with the others.
+pub(super) fn whole(
+    schema: &'static Schema,
+    table: &str,
+    keys: (&str, &str),
+    rows: &[(usize, Option<Row>)],
+) -> Result<Option<Row>> {
+    let located = |error: Error| error.in_table(table).at_keys(keys.0, keys.1);
+    match wide::join(schema, keys, rows).map_err(located)? {
+        Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
+        Joined::Absent => Ok(None),
+        Joined::Torn(part) => Err(wide::torn_error(schema, keys, part).in_table(table)),
     }
 }
 

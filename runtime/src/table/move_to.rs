@@ -18,7 +18,11 @@ use crate::{
             MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
         },
     },
-    store::{dated::make_table, sealing::plan::Placed},
+    store::{
+        dated::make_table,
+        derive::{open_sealed, read_sealed},
+        sealing::plan::Placed,
+    },
 };
 
 /// A move that has begun, and that this program or a worker will finish.
@@ -73,8 +77,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_precondition_failed` if the entity changed since it was read, with
     /// `is_not_found` if it is gone, with `is_conflict` if it is moving already or its last move is
-    /// not over, with `is_invalid` if more than the fields of the keys changed, or nothing, and with
-    /// `is_unsupported` for a wide entity that would change its partition or table.
+    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables stand for the table that the entity is in, and that it goes to.
         let target_table = target.of_entity(stored)?;
@@ -100,11 +103,6 @@ impl<E: TableEntity> Table<E> {
             // Inside one partition a move is one transaction.
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending().clone() });
-        }
-        if E::SCHEMA.is_wide() {
-            let message = "a wide entity does not move to another partition or table: insert it at its new keys, then delete the old entity";
-            let error = Error::new(ErrorKind::Unsupported, message);
-            return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
         }
         let what = "moves to another partition or table";
         self.client.store().require_strong_reads(what).map_err(place)?;
@@ -179,21 +177,21 @@ impl<E: TableEntity> Table<E> {
     async fn unlock_here(&self, point: Point<E>) -> Result<bool> {
         let (partition_key, row_key) = point.as_access().point()?;
         let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
-        let Some(stored) = store.row(at).await? else { return Ok(false) };
-        let Some(id) = move_id(&stored)?.map(str::to_owned) else { return Ok(false) };
+        let Some(stored) = read_sealed(store, at, E::SCHEMA).await? else { return Ok(false) };
+        let Some(id) = move_id(&stored.row)?.map(str::to_owned) else { return Ok(false) };
         let message = [MESSAGE, &*id].concat();
         if let Some(message) = store.row(at.with_row_key(&message)).await?
             && !StoredMessage::from_row(message)?.is_done
         {
-            return Err(moving_error(&stored).in_table(&self.name));
+            return Err(moving_error(&stored.row).in_table(&self.name));
         }
-        if E::SCHEMA.sealed {
-            // The seal covers the mark.
-            let opened = store.decrypt_typed(&self.name, stored, E::SCHEMA).await?;
+        if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
+            // The seal covers the mark, and the parts of a wide entity are written together.
+            let opened = open_sealed(store, &self.name, &stored, E::SCHEMA).await?;
             let changes = [Change::with_effect(abort(E::SCHEMA, &opened)?)];
             commit(self.client.outbox(), &self.name, &changes).await?;
         } else {
-            store.apply_one(&self.name, unmark(&stored)?).await?;
+            store.apply_one(&self.name, unmark(&stored.row)?).await?;
         }
         Ok(true)
     }

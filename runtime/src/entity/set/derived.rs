@@ -59,6 +59,15 @@ pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static 
     }
 }
 
+/// Fails the compilation of an entity that is wide in only one of two versions.
+#[track_caller]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
+pub const fn assert_same_width(older: &Schema, newer: &Schema, message: &'static str) {
+    if older.parts.is_empty() != newer.parts.is_empty() {
+        panic!("{}", message);
+    }
+}
+
 /// Fails the compilation of an entity whose `upgrade_from` names a version that is not older.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]

@@ -207,8 +207,9 @@ impl Members {
             Discriminator::Property(name) => Some((at, schema, row.get(name).ok()??)),
             Discriminator::RowKey => None,
         });
-        let is_part = |(_, schema, marker): &(usize, &Schema, ValueRef<'_>)| {
-            schema.parts.iter().any(|part| *marker == ValueRef::String(part))
+        let is_part = |(_, schema, marker): &(usize, &'static Schema, ValueRef<'_>)| {
+            let mut parts = schema.versions().flat_map(|version| version.parts);
+            parts.any(|part| *marker == ValueRef::String(part))
         };
         wide.find(is_part).map(|(at, schema, _)| (at, schema))
     }
