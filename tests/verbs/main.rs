@@ -31,3 +31,5 @@ mod updates;
 mod versions;
 mod wide;
 mod wide_copies;
+mod wide_moves;
+mod wide_versions;

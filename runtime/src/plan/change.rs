@@ -226,10 +226,15 @@ impl VerbOnCurrent {
         self.keys.keys()
     }
 
-    /// Returns whether the verb puts an end to a torn entity: it writes all parts or deletes those that
-    /// are left, whatever they hold.
-    pub(crate) const fn ends_torn(&self) -> bool {
-        matches!(self.verb, Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) | Verb::DeleteAt { .. })
+    /// Returns whether the verb puts an end to a torn entity: it deletes the parts that are left, or
+    /// writes all parts, whatever they held.
+    // Not a write of an entity with copies: those that the torn entity has left are in its way.
+    pub(crate) fn ends_torn(&self) -> bool {
+        match self.verb {
+            Verb::DeleteAt { .. } => true,
+            Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) => self.planner.is_single_row(),
+            _ => false,
+        }
     }
 
     /// Returns what makes the blind tokens of the effect's rows.

@@ -559,12 +559,16 @@ fn build(
 
 /// Returns the error for an entity whose rows do not belong together in a snapshot.
 pub(crate) fn torn_error(
-    schema: &Schema,
+    schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
     part: usize,
 ) -> Error {
+    let remedy = match schema.is_single_row() {
+        true => "`insert_or_replace` or `delete_at` ends that",
+        false => "`delete_at` ends that, and `check().repair()` removes the copies that are left",
+    };
     let message = format!(
-        "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; `insert_or_replace` or `delete_at` ends that",
+        "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; {remedy}",
         schema.entity
     );
     Error::new(ErrorKind::Corrupt, message).at_keys(partition_key, row_key)
