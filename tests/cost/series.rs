@@ -54,11 +54,8 @@ macro_rules! measure {
         let client = Client::builder().backend(recorder.clone()).build().unwrap();
         let rows = client.table::<$name>();
         rows.create().await.unwrap();
-        let new = |employee| $name {
-            department: "Sales".into(),
-            employee,
-            slots: [Some(1); $last + 1],
-        };
+        let new =
+            |employee| $name { department: "Sales".into(), employee, slots: [Some(1); $last + 1] };
         let at = |employee| $name::primary().department("Sales").employee(employee);
         let mut costs = Vec::new();
         recorder.clear();

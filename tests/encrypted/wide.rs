@@ -2,9 +2,7 @@
 
 use entable::{EdmType, KeyScope, Row, prelude::*};
 
-use crate::fixture::{
-    all_stored, client, key, keyring, put, ring, root, stored, value, with,
-};
+use crate::fixture::{all_stored, client, key, keyring, put, ring, root, stored, value, with};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Staff", partition_key = "{department}", row_key = "year_{id:06}", wide)]

@@ -121,10 +121,8 @@ async fn dies_at(world: &World, request: usize, is_carried_out: bool) -> bool {
 
 /// Returns the entity, which must be in one place, with its copies there.
 async fn in_one_place(files: &Table<File>, about: &str) -> File {
-    let (stayed, moved) = (
-        files.get(at("Sales")).await.unwrap(),
-        files.get(at("Marketing")).await.unwrap(),
-    );
+    let (stayed, moved) =
+        (files.get(at("Sales")).await.unwrap(), files.get(at("Marketing")).await.unwrap());
     let found = match (stayed, moved) {
         (Some(found), None) | (None, Some(found)) => found.into_inner(),
         both => panic!("{about}: {both:?}"),

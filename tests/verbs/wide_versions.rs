@@ -256,14 +256,10 @@ const ACTS: [Act; 9] = [
         })
     }),
     ("insert_or_replace", |years| {
-        Box::pin(async {
-            years.insert_or_replace(&Year { total: 5, ..second(1) }).await.map(drop)
-        })
+        Box::pin(async { years.insert_or_replace(&Year { total: 5, ..second(1) }).await.map(drop) })
     }),
     ("insert_or_merge", |years| {
-        Box::pin(async {
-            years.insert_or_merge(&Year { total: 5, ..second(1) }).await.map(drop)
-        })
+        Box::pin(async { years.insert_or_merge(&Year { total: 5, ..second(1) }).await.map(drop) })
     }),
     ("replace_any", |years| {
         Box::pin(async { years.replace_any(&Year { total: 5, ..second(1) }).await.map(drop) })

@@ -62,8 +62,7 @@ pub use crate::{
             aggregate::{ManyField, OneField, PartitionFold},
             derived::{
                 assert_members_apart, assert_older, assert_same_type, assert_same_width,
-                assert_types_apart,
-                declared_table_of, projection_schema, read_projection,
+                assert_types_apart, declared_table_of, projection_schema, read_projection,
             },
             entity_set::resolve_row,
             forms::{KeyForm, count_key_forms, sort_key_forms},
