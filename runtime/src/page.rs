@@ -22,7 +22,6 @@ pub struct Continuation {
 
 /// One page of a query.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Page<T> {
     /// The items of this page. A page can be empty although more pages follow.
     pub items: Vec<T>,

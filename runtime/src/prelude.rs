@@ -2,19 +2,25 @@
 
 #[cfg(feature = "azure")]
 pub use crate::AzureOptions;
+#[cfg(feature = "embedded")]
+pub use crate::backend::Embedded;
 pub use crate::{
-    AnyPath, Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue,
-    Error, ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Predicate, Range,
-    RetryPolicy, Scan, Stored, Value,
+    AnyPath, Bag, Blob, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag,
+    EdmValue, Error, ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Predicate,
+    Range, RetryPolicy, Scan, Stored, Value,
+    backend::Memory,
     entity::{
         Aggregate, EntitySet, FromRow, FullView, Message, Projection, Properties, Set, TableEntity,
         Variant,
     },
-    maintain::Upgrade,
+    maintain::{Dropped, Upgrade},
     query::{Explain, Lookup, Query},
-    queue::MessageQueue,
+    queue::{MessageQueue, port::Queue},
+    report::Report,
     table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},
 };
+#[cfg(feature = "blob")]
+pub use crate::{BlobLog, BlobTarget, Flush, LogRecord};
 #[cfg(feature = "encrypt")]
 pub use crate::{KeyScope, Keyring};
 pub use entable_macros::{

@@ -19,6 +19,7 @@ mod exact;
 mod flaky_blobs;
 mod layout;
 mod logs;
+mod names;
 mod reading;
 mod report;
 #[path = "../guide/store.rs"]

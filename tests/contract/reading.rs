@@ -28,7 +28,7 @@ fn a_path_says_what_it_costs_by_its_type() {
         range.keys().filter().to_string(),
         "(PartitionKey eq 'Sales') and (RowKey ge 'empid_000100') and (RowKey le 'empid_000199')"
     );
-    let by_email = Employee::by_email().department("Sales").email_prefix("a");
+    let by_email: Range<Employee> = Employee::by_email().department("Sales").email_prefix("a");
     assert_eq!(
         by_email.keys().filter().to_string(),
         "(PartitionKey eq 'Sales') and (RowKey ge 'email_a') and (RowKey lt 'email_b')"
@@ -37,6 +37,10 @@ fn a_path_says_what_it_costs_by_its_type() {
     let _: Partition<Employee> = step.clone().into();
     let _: Range<Employee> = step.clone().into();
     let _: Keys = step.keys();
+    // Full copies are whole entities too: their ranges have the type of the primary's.
+    let copies = Employee::by_email().department("Sales");
+    let _: Partition<Employee> = copies.clone().into();
+    let _: Range<Employee> = copies.into();
     let set = Keys::partition("Sales").prefix("empid_000123");
     assert_eq!(
         set.filter().to_string(),

@@ -313,6 +313,15 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// Returns the view of a range or a partition: primary rows and full copies have one in common.
+    fn view_of_many(&self) -> TokenStream {
+        match self.family.kind {
+            FamilyKind::Primary => quote! { _rt::FullRow },
+            FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullRow },
+            FamilyKind::Copy | FamilyKind::List => self.view(),
+        }
+    }
+
     /// Returns the number of an incomplete state.
     fn number_of(&self, given: &Given) -> Option<usize> {
         self.states.iter().position(|state| state == given).map(|at| self.first + at)
@@ -321,12 +330,13 @@ impl<'m> Builder<'m> {
     /// Returns the type of a state: a point where nothing is missing.
     fn type_of(&self, given: &Given) -> TokenStream {
         let (entity, view, name) = (&self.entity.ident, self.view(), name(self.entity));
+        let many = self.view_of_many();
         match self.number_of(given) {
             Some(number) => {
                 let next = self.marker(given);
                 quote! { #name<#number, #next> }
             }
-            None if self.has_window(given) => quote! { _rt::Range<#entity, #view> },
+            None if self.has_window(given) => quote! { _rt::Range<#entity, #many> },
             None => quote! { _rt::Point<#entity, #view> },
         }
     }
@@ -355,7 +365,7 @@ impl<'m> Builder<'m> {
     fn state(&self, given: &Given) -> TokenStream {
         let (ty, methods) = (self.type_of(given), self.methods(given));
         let path = self.is_path(given).then(|| {
-            let view = self.view();
+            let view = self.view_of_many();
             quote! {
                 impl _rt::PathStep for #ty {
                     type View = #view;
@@ -484,7 +494,7 @@ impl<'m> Builder<'m> {
         is_open: bool,
     ) -> TokenStream {
         let (exact, entity) = (names::made_of(&field.ident), &self.entity.ident);
-        let view = self.view();
+        let view = self.view_of_many();
         let made = |suffix| names::made(&format!("{}{suffix}", field.name), exact.span());
         let (period, buckets) = (made("_period"), made("_buckets"));
         let next = self.type_of(after);
@@ -528,7 +538,7 @@ impl<'m> Builder<'m> {
     /// Returns the method that bounds a part, if keys sort as the part's values do.
     fn range(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::between(part, at, field)?;
-        let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
+        let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let last = self.family.row.ends_with(part);
         let method = names::made(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
@@ -550,7 +560,7 @@ impl<'m> Builder<'m> {
             Form::Plain | Form::Width(_) => false,
             Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => return None,
         };
-        let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
+        let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let method = names::made(&format!("{}_prefix", field.name), field.ident.span());
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {

@@ -41,8 +41,8 @@ pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, ValueRef},
     entity::{
         Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, Encrypted, EntityRows,
-        FieldNamed, Flattened, FromRow, FullCopy, HeldBy, HoldsField, Json, ListRows, Message,
-        PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
+        FieldNamed, Flattened, FromRow, FullCopy, FullRow, HeldBy, HoldsField, Json, ListRows,
+        Message, PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
         PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
         blob::{Blob, BlobField, BlobNames, BlobValue, push_blob},

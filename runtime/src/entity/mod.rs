@@ -74,6 +74,6 @@ pub(crate) use untyped_path::PathDraft;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
-    FieldNamed, FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow,
+    FieldNamed, FullCopy, FullRow, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow,
     ReadableAs, View,
 };

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
+    Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
 };
 use crate::{access::Keys, key::Family};
 
@@ -110,10 +110,10 @@ impl<S: PathStep> From<S> for Range<S::Entity, S::View> {
 }
 
 macro_rules! paths {
-    ($($(#[$doc:meta])* $name:ident)*) => {
+    ($($(#[$doc:meta])* $name:ident of $view:ident)*) => {
         $(
             $(#[$doc])*
-            pub struct $name<E, V = PrimaryRow> {
+            pub struct $name<E, V = $view> {
                 access: Access,
                 of: PhantomData<fn() -> (E, V)>,
             }
@@ -162,11 +162,11 @@ macro_rules! paths {
 
 paths! {
     /// A path to one row, by both of its keys.
-    Point
+    Point of PrimaryRow
     /// A path to the rows of one partition whose RowKeys are within bounds.
-    Range
+    Range of FullRow
     /// A path to the rows of one type in one partition.
-    Partition
+    Partition of FullRow
 }
 
 /// Any path to whole entities of one type: [`Path::any`] returns it.
@@ -223,7 +223,7 @@ impl<E> fmt::Debug for AnyPath<E> {
 impl<E: TableEntity> Path for AnyPath<E> {
     type Entity = E;
     // The family in `access` says which rows these are; each of them holds the whole entity.
-    type View = FullCopy;
+    type View = FullRow;
 
     fn access(self) -> Access {
         self.access

@@ -31,6 +31,14 @@ pub struct FullCopy;
 impl View for FullCopy {}
 impl FullView for FullCopy {}
 
+/// Rows that hold the whole entity, primary rows or full copies: what ranges and partitions lead to.
+/// Only writes need to know which of the two a row is, and writes take points.
+#[derive(Debug, Clone, Copy)]
+pub struct FullRow;
+
+impl View for FullRow {}
+impl FullView for FullRow {}
+
 /// Secondary-index copies that hold some of the entity's fields. `M` is a generated type that
 /// stands for the index and implements [`HoldsField`] per field.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,7 @@
 //! Parses filters from OData text, by the grammar of "Querying Tables and Entities".
 
+use std::str::FromStr;
+
 use super::{
     Comparison, Filter,
     check::{check_finite, nesting_error},
@@ -45,6 +47,15 @@ impl Filter {
             None => filter.check_nesting().map(|()| filter),
             Some(_) => Err(parser.syntax()),
         }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = Error;
+
+    /// Parses a filter, as [`Filter::parse`] does.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
     }
 }
 

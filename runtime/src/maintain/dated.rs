@@ -22,7 +22,6 @@ const TABLES_IN_FLIGHT: usize = 8;
 
 /// The tables that [`Table::drop_before`] and [`Table::retain`] dropped, and those that they kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Dropped {
     /// The tables that are deleted, the oldest first.
     pub dropped: Vec<String>,

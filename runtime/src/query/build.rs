@@ -170,7 +170,7 @@ pub(super) use setters;
 ///
 /// It is cheap to clone, and sends nothing before [`stream`](Self::stream),
 /// [`collect`](Self::collect), [`first`](Self::first) or [`page`](Self::page).
-pub struct Query<E, T> {
+pub struct Query<E, T = Stored<E>> {
     pub(crate) request: Request,
     pub(crate) source: Source<T>,
     of: PhantomData<fn() -> E>,
