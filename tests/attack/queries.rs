@@ -5,7 +5,7 @@ use entable::prelude::*;
 
 use crate::{Contact, Employee, Review, employee, point, staff};
 
-fn sales() -> impl Path<Entity = Employee, View = entable::entity::PrimaryRow> {
+fn sales() -> impl Path<Entity = Employee, View: FullView> {
     Employee::primary().department("Sales")
 }
 

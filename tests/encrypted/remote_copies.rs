@@ -53,7 +53,7 @@ async fn stored(client: &Client, table: &str, partition_key: &str, row_key: &str
     client.backend().read(read).await.unwrap()
 }
 
-fn by_ssn(ssn: &str) -> Partition<Person, entable::entity::FullCopy> {
+fn by_ssn(ssn: &str) -> Partition<Person> {
     Person::by_ssn().ssn(ssn).into()
 }
 

@@ -153,7 +153,7 @@ fn client_of(
     Client::builder().backend(backend.clone()).clock(Arc::new(clock)).seed(7).build().unwrap()
 }
 
-fn don() -> impl Path<Entity = Session, View = entable::entity::PrimaryRow> + Clone {
+fn don() -> impl Path<Entity = Session, View: FullView> + Clone {
     Session::primary().user("don")
 }
 
