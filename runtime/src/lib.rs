@@ -250,7 +250,7 @@ pub use crate::seal::{
 };
 pub use crate::{
     access::{CostClass, Keys},
-    authentic::{Authenticity, MessageAuthenticity},
+    authentic::{Authenticity, MessageAuthenticity, WorkAuthenticity},
     backend::layer::RetryPolicy,
     batch::{Batch, Condition, Deadline, Operation, Verb, Written},
     clock::{Clock, SteppedClock, SystemClock},
@@ -279,10 +279,7 @@ pub use crate::{
         Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Progress, SetOf, SetTable, Table,
         Transaction,
     },
-    worker::{
-        Context, OutboxStatus, Poisoned, StuckRow, WorkAuthenticity, Worker, WorkerFailure,
-        WorkerStats,
-    },
+    worker::{Context, OutboxStatus, Poisoned, StuckRow, Worker, WorkerFailure, WorkerStats},
 };
 pub use entable_macros::{
     EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,

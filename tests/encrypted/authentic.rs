@@ -336,6 +336,23 @@ async fn a_queues_message_that_nobody_sent_reaches_no_handler() {
     let worker = world.worker(world.keyed(None)).queue(&queue).queue(&other);
     let stats = worker.drain().await.unwrap();
     assert_eq!((world.paid(), stats.refused), (11, 3), "{stats:?}");
+    // Those with a wrong code are told, and not put back by who can verify them.
+    let mut told = Vec::new();
+    for queue in [&queue, &other] {
+        for poison in queue.poisoned(9).await.unwrap() {
+            let authenticity = queue.authenticity(&poison).await;
+            let is_forged = authenticity == WorkAuthenticity::NotAuthentic;
+            told.push(authenticity);
+            let requeued = queue.requeue(&poison).await;
+            assert_eq!(requeued.is_err_and(|error| error.is_decrypt()), is_forged, "{poison:?}");
+        }
+    }
+    told.sort_by_key(|authenticity| format!("{authenticity:?}"));
+    // The unsigned one is of a type whose declaration the queue does not know.
+    let unverified = WorkAuthenticity::Unverified;
+    assert_eq!(told, [WorkAuthenticity::NotAuthentic, WorkAuthenticity::NotAuthentic, unverified]);
+    world.clock.advance(Duration::from_secs(3600));
+    assert_eq!((world.paid(), worker.drain().await.unwrap().refused), (0, 4));
 }
 
 /// The attack: a move of a victim's row into the attacker's partition.
@@ -624,6 +641,10 @@ async fn the_poison_table_says_which_work_is_authentic() {
     ];
     let worker = world.worker(world.keyed(None));
     assert_eq!(told(worker.poisoned().await.unwrap()), wanted);
+    // Who does not know the type does not know whether it needs a code.
+    let of_nobody = told(world.client.worker().poisoned().await.unwrap());
+    assert_eq!(of_nobody[0], of("Foreign", true, Unverified));
+    assert_eq!(of_nobody[3], of("Pay", true, Authentic));
     let without = told(world.worker(world.builder()).poisoned().await.unwrap());
     let is_verified =
         |one: &(String, bool, WorkAuthenticity)| !matches!(one.2, Unsigned | Unverified);

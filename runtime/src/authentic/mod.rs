@@ -8,7 +8,7 @@ mod policy;
 mod work;
 mod codes;
 
-pub use policy::{Authenticity, MessageAuthenticity};
+pub use policy::{Authenticity, MessageAuthenticity, WorkAuthenticity};
 
 pub(crate) use self::{
     codes::{WorkCodes, WorkFault, is_key_gone},

@@ -22,3 +22,22 @@ pub enum MessageAuthenticity {
     /// Never (`unauthenticated`): for messages of other programs. A wrong code is refused.
     NotRequired,
 }
+
+/// What is known of who asked for work that was put aside. Everything else in the poison table, its texts
+/// included, may be the words of somebody who can write the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkAuthenticity {
+    /// The work has no code, and needs none: dirty rows and claims, and messages where neither their type
+    /// nor the client asks for one.
+    Unsigned,
+    /// Somebody with the keys asked for the work, at the place that it names: its code is verified.
+    Authentic,
+    /// Nobody with the keys asked for the work as it is, at the place that it names: its code is wrong, or
+    /// is missing where one is required.
+    NotAuthentic,
+    /// The code was not verified: the client does not have the key, the key store does not answer, the row
+    /// is damaged, or it is a move whose entity cannot be read or is not locked by it any more. Or there is
+    /// no code, and this program does not know whether the message's type needs one.
+    Unverified,
+}

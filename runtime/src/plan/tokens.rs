@@ -194,6 +194,10 @@ impl Tokens {
     /// # Errors
     ///
     /// The error of the source of keys.
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(clippy::unused_self, reason = "the other form has keys")
+    )]
     pub(crate) fn check_scope(&self, scope: &TokenScope) -> Result<()> {
         #[cfg(feature = "encrypt")]
         if let (TokenKeys::ByScope(keys), Some(scope)) = (&self.keys, scope) {

@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{envelope::Envelope, port::Queue, received::Poison};
 use crate::{
-    authentic::WorkCodes,
+    authentic::{MessageAuthenticity, WorkAuthenticity, WorkCodes, WorkFault},
     clock::{Clock, SystemClock},
     entity::Message,
-    error::Result,
+    error::{Error, Result, SealFault},
     random::RandomSource,
 };
 
@@ -178,7 +178,52 @@ impl MessageQueue {
         self.port.poisoned(most).await
     }
 
-    /// Makes a poison message visible again, with a dequeue count of zero.
+    /// Returns whether somebody with the keys sent a poison message to this queue. A message without a code
+    /// is not verified if the client asks for codes: only its type says whether it needs one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # use std::time::Duration;
+    /// # let queue = Client::memory().queue("welcome");
+    /// queue.port().send("{}", Duration::ZERO).await?;
+    /// let received = queue.port().receive(1, Duration::from_secs(60)).await?;
+    /// queue.port().poison(&received[0], "no handler takes it").await?;
+    ///
+    /// let poison = queue.poisoned(10).await?;
+    /// let authenticity = queue.authenticity(&poison[0]).await;
+    /// assert_eq!(authenticity, entable::WorkAuthenticity::Unverified, "it is no message");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn authenticity(&self, poison: &Poison) -> WorkAuthenticity {
+        self.verify(poison).await.unwrap_or(WorkAuthenticity::Unverified)
+    }
+
+    async fn verify(&self, poison: &Poison) -> Result<WorkAuthenticity> {
+        let Ok(envelope) = Envelope::parse(poison.body()) else {
+            return Ok(WorkAuthenticity::Unverified);
+        };
+        let Some(code) = envelope.code() else {
+            return Ok(match self.codes.is_required_of(MessageAuthenticity::ByClient) {
+                true => WorkAuthenticity::Unverified,
+                false => WorkAuthenticity::Unsigned,
+            });
+        };
+        if !self.codes.has_keys() {
+            return Ok(WorkAuthenticity::Unverified);
+        }
+        let work = envelope.work(self.name(), &envelope.id);
+        match self.codes.verify(None, &work, Some(&code), true).await {
+            Ok(()) => Ok(WorkAuthenticity::Authentic),
+            Err(WorkFault::NotAuthentic) => Ok(WorkAuthenticity::NotAuthentic),
+            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => Err(error),
+        }
+    }
+
+    /// Makes a poison message visible again, with a dequeue count of zero. A client with keys verifies its
+    /// code first, if it has one.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -201,8 +246,16 @@ impl MessageQueue {
     ///
     /// # Errors
     ///
-    /// `is_not_found` if it is no longer among the poison messages.
+    /// `is_not_found` if it is no longer among the poison messages; `is_decrypt` for a wrong code, and the
+    /// error of the key store if its key cannot be had.
     pub async fn requeue(&self, poison: &Poison) -> Result<()> {
+        if self.verify(poison).await? == WorkAuthenticity::NotAuthentic {
+            let message = format!(
+                "the message is not authentic: nobody with the keys sent it as it is to the queue `{}`",
+                self.name().escape_debug()
+            );
+            return Err(Error::seal(SealFault::Authentication, message));
+        }
         self.port.requeue(poison).await
     }
 }

@@ -15,13 +15,12 @@ use super::{
     lease::{OutboxLease, StoreTime},
     outcome::{MessageOutcome, Remedy},
     partition::{Chunk, OutboxRow},
-    poison::WorkAuthenticity,
     state::{DueWork, ROWS, RoundResult, Worker},
     visit::PartitionVisit,
 };
 use crate::{
     address::RowAt,
-    authentic::{MessageAuthenticity, WorkFault, has_expired, is_key_gone},
+    authentic::{MessageAuthenticity, WorkAuthenticity, WorkFault, has_expired, is_key_gone},
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
@@ -249,7 +248,9 @@ impl Worker {
             false => codes.is_required_of(self.handlers.authenticity(&message.name)),
         };
         let Some(code) = message.codes.code.as_deref() else {
+            let is_declared = is_move || self.handlers.has_handler_for(&message);
             return match is_required {
+                true if !is_declared => (WorkAuthenticity::Unverified, None),
                 true => (WorkAuthenticity::NotAuthentic, None),
                 false => (WorkAuthenticity::Unsigned, None),
             };

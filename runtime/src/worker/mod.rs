@@ -31,7 +31,7 @@ mod status;
 
 pub use handler::Context;
 pub(crate) use open_work::tables_with_open_work;
-pub use poison::{Poisoned, WorkAuthenticity};
+pub use poison::Poisoned;
 pub use state::Worker;
 pub use stats::{WorkerFailure, WorkerStats};
 pub use status::{OutboxStatus, StuckRow};

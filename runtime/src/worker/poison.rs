@@ -7,6 +7,7 @@ use super::{
     state::{Worker, row_texts},
 };
 use crate::{
+    authentic::WorkAuthenticity,
     backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
@@ -30,24 +31,6 @@ const ADDED: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "Poison
 
 /// The properties that a message loses when it is put back, so that it is as good as new.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
-
-/// What is known of who asked for work that was put aside. Everything else in the poison table, its texts
-/// included, may be the words of somebody who can write the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WorkAuthenticity {
-    /// The work has no code, and needs none: dirty rows and claims, and messages where neither their type
-    /// nor the client asks for one.
-    Unsigned,
-    /// Somebody with the keys asked for the work, at the place that it names: its code is verified.
-    Authentic,
-    /// Nobody with the keys asked for the work as it is, at the place that it names: its code is wrong, or
-    /// is missing where one is required.
-    NotAuthentic,
-    /// The code was not verified: the client does not have the key, the key store does not answer, the row
-    /// is damaged, or it is a move whose entity cannot be read or is not locked by it any more.
-    Unverified,
-}
 
 /// A dirty row, a claim or a message that failed too often and was put into the poison table.
 #[derive(Debug, Clone)]
