@@ -452,8 +452,8 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Blob(_) => return None,
         Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
         Storage::Plain => {
-            let (edm, optional) = (item(ty, "Property", "EDM"), item(ty, "Property", "OPTIONAL"));
-            quote! { _rt::ColumnSchema::plain(#name, #edm, #optional) }
+            let column = item(ty, "Property", "COLUMN");
+            quote! { _rt::ColumnSchema::property(#name, #column) }
         }
         Storage::Json => quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::String, false) },
         Storage::Flattened(prefix) => quote! {
@@ -511,11 +511,8 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             let redact = field.is_secret().then(|| quote! { .redacted(#name) });
             quote! {
                 #[doc = #doc]
-                pub fn #ident<__V>(self, __value: __V) -> Self
-                where
-                    __V: _rt::PatchInput<#ty>,
-                {
-                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name)#redact)
+                pub fn #ident(self, __value: impl _rt::PatchInput<#ty>) -> Self {
+                    Self(_rt::PatchInput::set(__value, self.0, #name)#redact)
                 }
             }
         }

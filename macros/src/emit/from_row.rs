@@ -53,7 +53,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
-                <Self as _rt::FromRow>::read_with(__row, __family, 0, |__entity| __entity)
+                <Self as _rt::FromRow>::read_with(__row, __family, 0, _rt::identity)
             }
 
             fn read_with<__R>(

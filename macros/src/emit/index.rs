@@ -95,8 +95,7 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
             quote! { let #local = #read; }
         },
     );
-    let (partition_key, row_key) = key::both_keys(entity, primary, place);
-    let (partition_key, row_key) = (or_return(&partition_key), or_return(&row_key));
+    let writers = key::both_writers(entity, primary, place);
     quote! {
         #[inline]
         fn owner_of(
@@ -108,7 +107,7 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
                 _ => return _rt::Ok(_rt::None),
             }
             #(#reads)*
-            _rt::Ok(_rt::Some((#partition_key, #row_key)))
+            _rt::owner_keys(#writers)
         }
     }
 }

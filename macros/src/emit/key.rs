@@ -12,26 +12,16 @@ fn of_self(field: &Field) -> TokenStream {
     quote! { self.#name }
 }
 
-/// Returns the body of `EncodeRows::partition_key`: the key of the row family `__family`.
+/// Returns the body of `EncodeRows::write_partition_key`: the key of the row family `__family`.
 pub(super) fn partition_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.partition));
-    let parts = by_family(entity, own.collect());
-    quote! {
-        let mut __key = _rt::KeyWriter::new(&__family.partition, "PartitionKey");
-        #parts
-        __key.finish()
-    }
+    by_family(entity, own.collect())
 }
 
-/// Returns the body of `EncodeRows::row_key`: the key of the row family `__family`.
+/// Returns the body of `EncodeRows::write_row_key`: the key of the row family `__family`.
 pub(super) fn row_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.row));
-    let parts = by_family(entity, own.collect());
-    quote! {
-        let mut __key = _rt::KeyWriter::new(&__family.row, "RowKey");
-        #parts
-        __key.finish()
-    }
+    by_family(entity, own.collect())
 }
 
 /// Returns statements that write the parts of the row family's key. Row families with one template
@@ -65,26 +55,26 @@ fn parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> T
     quote! { #(#parts)* }
 }
 
-/// Returns an expression for both keys of a row family, a `Result` each. `place` returns the
-/// expression for a field.
-pub(super) fn both_keys(
+/// Returns two expressions, the key writers of a row family with all parts written. `place`
+/// returns the expression for a field.
+pub(super) fn both_writers(
     entity: &Entity,
     family: &Family,
     place: impl Fn(&Field) -> TokenStream,
-) -> (TokenStream, TokenStream) {
+) -> TokenStream {
     let constant = super::schema::family_constant(family);
     let partition = parts(entity, &family.partition, &place);
     let row = parts(entity, &family.row, &place);
-    (
-        quote! {{
+    quote! {
+        {
             let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
             #partition
-            __key.finish()
-        }},
-        quote! {{
+            __key
+        },
+        {
             let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
             #row
-            __key.finish()
-        }},
-    )
+            __key
+        }
+    }
 }

@@ -24,31 +24,41 @@ pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.
 pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
-    let encoded = match &part.form {
-        Form::Plain | Form::Bucket(_) => {
-            quote! { <#ty as _rt::KeyPart>::encode(&#value, __key.begin()) }
+    match &part.form {
+        Form::Plain => {
+            let encode = item(ty, "KeyPart", "encode");
+            quote! { __key.put(&#value, #encode); }
         }
         Form::Width(width) => {
-            quote! { <#ty as _rt::FixedWidth>::encode_width(&#value, #width, __key.begin()) }
+            let encode = item(ty, "FixedWidth", "encode_width");
+            quote! { __key.put_width(&#value, #width, #encode); }
         }
         Form::Descending => {
-            quote! { <#ty as _rt::Descending>::encode_descending(&#value, __key.begin()) }
+            let encode = item(ty, "Descending", "encode_descending");
+            quote! { __key.put(&#value, #encode); }
+        }
+        Form::Lower => {
+            quote! { __key.put_lower(<#ty as _rt::TextPart>::as_text(&#value)); }
         }
         Form::Date(form, _) => quote! {
-            _rt::write_date(<#ty as _rt::DatePart>::to_ticks(&#value), #form, __key.begin())
+            let __written = _rt::write_date(
+                <#ty as _rt::DatePart>::to_ticks(&#value),
+                #form,
+                __key.begin(),
+            );
+            __key.end(__written);
         },
-        Form::Lower => {
-            quote! { _rt::write_lower(<#ty as _rt::TextPart>::as_text(&#value), __key.begin()) }
-        }
+        Form::Bucket(count) => quote! {
+            let __written = <#ty as _rt::KeyPart>::encode(&#value, __key.begin());
+            __key.end_bucket(__written, #count);
+        },
         Form::Hmac => quote! {
-            _rt::push_token_placeholder(<#ty as _rt::EdmValue>::to_edm(&#value), __key.begin())
+            let __written = _rt::push_token_placeholder(
+                <#ty as _rt::EdmValue>::to_edm(&#value),
+                __key.begin(),
+            );
+            __key.end(__written);
         },
-    };
-    match &part.form {
-        Form::Bucket(count) => {
-            quote! { let __written = #encoded; __key.end_bucket(__written, #count); }
-        }
-        _ => quote! { let __written = #encoded; __key.end(__written); },
     }
 }
 
@@ -165,7 +175,7 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
         Form::Plain => (item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
         Form::Width(width) => {
             let guard = item(ty, "FixedWidth", "decode_width");
-            (quote! {{ let _ = #guard; _rt::Some(#width) }}, encoder("encode_width"))
+            (quote! { _rt::width_for(#guard, _rt::Some(#width)) }, encoder("encode_width"))
         }
         Form::Descending => {
             let width = item(ty, "Descending", "WIDTH_DESCENDING");
@@ -173,11 +183,11 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
         }
         Form::Date(form, _) => {
             let guard = item(ty, "DatePart", "RESOLUTION");
-            (quote! {{ let _ = #guard; _rt::width_of_date(#form) }}, encoder("encode_date"))
+            (quote! { _rt::width_for(#guard, _rt::width_of_date(#form)) }, encoder("encode_date"))
         }
         Form::Lower => {
             let guard = item(ty, "TextPart", "as_text");
-            (quote! {{ let _ = #guard; _rt::None }}, encoder("encode_lower"))
+            (quote! { _rt::width_for(#guard, _rt::None) }, encoder("encode_lower"))
         }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
         Form::Hmac => (quote! { _rt::Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),

@@ -41,10 +41,16 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
     });
     quote! {
         #[doc = #doc]
-        #[derive(_rt::Debug)]
         #vis struct #name(_rt::Patch<#ident>);
 
         impl #name { #(#methods)* }
+
+        #[automatically_derived]
+        impl _rt::Debug for #name {
+            fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
+                _rt::Debug::fmt(&self.0, __f)
+            }
+        }
 
         #[automatically_derived]
         impl _rt::From<#name> for _rt::Patch<#ident> {

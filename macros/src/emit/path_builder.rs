@@ -465,7 +465,15 @@ impl<'m> Builder<'m> {
         let table_flag = names_table.then_some(self.parts.len());
         let after = with(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
         let next = self.type_of(&after);
-        let value = quote! { &__value };
+        // A value that is used once needs no local.
+        let is_used_once = fixed.len() == 1 && !names_table;
+        let input = quote! { _rt::Input::input(__value) };
+        let value = if is_used_once {
+            quote! { &#input }
+        } else {
+            quote! { &__value }
+        };
+        let local = (!is_used_once).then(|| quote! { let __value: #ty = #input; });
         let table = names_table.then(|| in_table(field, &value));
         let fixes = fixed
             .iter()
@@ -474,11 +482,8 @@ impl<'m> Builder<'m> {
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
-            pub fn #method<__V>(self, __value: __V) -> #next
-            where
-                __V: _rt::Input<#ty>,
-            {
-                let __value: #ty = _rt::Input::input(__value);
+            pub fn #method(self, __value: impl _rt::Input<#ty>) -> #next {
+                #local
                 #made
             }
         }
@@ -544,10 +549,10 @@ impl<'m> Builder<'m> {
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
             #[doc = #doc]
-            pub fn #method<__R>(self, __range: __R) -> _rt::Range<#entity, #view>
-            where
-                __R: _rt::RangeInput<#ty, #last>,
-            {
+            pub fn #method(
+                self,
+                __range: impl _rt::RangeInput<#ty, #last>,
+            ) -> _rt::Range<#entity, #view> {
                 _rt::Range::from_draft(self.0 #between)
             }
         })
@@ -565,10 +570,10 @@ impl<'m> Builder<'m> {
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {
             #[doc = #doc]
-            pub fn #method<__P>(self, __prefix: __P) -> _rt::Range<#entity, #view>
-            where
-                __P: _rt::PrefixInput<#ty>,
-            {
+            pub fn #method(
+                self,
+                __prefix: impl _rt::PrefixInput<#ty>,
+            ) -> _rt::Range<#entity, #view> {
                 _rt::Range::from_draft(self.0.starting_with(
                     #at,
                     _rt::PrefixInput::prefix(&__prefix),

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{field, key, or_return};
+use super::{field, key};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Storage},
@@ -21,35 +21,30 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     };
     let fields =
         entity.fields.iter().enumerate().map(|(at, field)| write_property(entity, at, field));
-    let end = or_return(&quote! { __out.end() });
     let conditions = conditions(entity);
     let blobs = blobs(entity);
     quote! {
         #[automatically_derived]
         impl _rt::EncodeRows for #ident {
-            fn partition_key(
+            fn write_partition_key(
                 &self,
                 __family: &'static _rt::Family,
-            ) -> _rt::Result<_rt::String> {
+                __key: &mut _rt::KeyWriter,
+            ) {
                 #partition_key
             }
 
-            fn row_key(&self, __family: &'static _rt::Family) -> _rt::Result<_rt::String> {
+            fn write_row_key(&self, __family: &'static _rt::Family, __key: &mut _rt::KeyWriter) {
                 #row_key
             }
 
-            fn row(
+            fn write_properties(
                 &self,
                 __family: &'static _rt::Family,
-                __partition_key: &_rt::str,
-                __row_key: &_rt::str,
-            ) -> _rt::Result<_rt::Row> {
-                let mut __row = _rt::Row::build(__partition_key, __row_key);
-                let __out = &mut _rt::PropertyWriter::new(&mut __row);
+                __out: &mut _rt::PropertyWriter<'_>,
+            ) {
                 #marker
                 #(#fields)*
-                #end
-                __row.finish()
             }
 
             #conditions

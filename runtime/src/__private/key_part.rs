@@ -27,6 +27,12 @@ pub const fn part(
     Segment::Part(Part { field, form, width, encode })
 }
 
+/// Returns `width`. `_item` is an item of the trait that the part's form asks of its field: naming it
+/// has the compiler report a type that lacks the trait.
+pub const fn width_for<F: Copy>(_item: F, width: Option<usize>) -> Option<usize> {
+    width
+}
+
 /// Returns the width of a part in a date form.
 pub const fn width_of_date(form: &str) -> Option<usize> {
     Some(date_width(form))
@@ -101,7 +107,8 @@ pub fn encode_lower<T: TextPart + EdmValue>(
     value: ValueRef<'_>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    write_lower(T::from_edm(value)?.as_text(), out)
+    crate::key::lower(T::from_edm(value)?.as_text(), out);
+    Ok(())
 }
 
 /// Appends the bucket of a stored value, for the form `{field:bucket(16)}`.
@@ -146,16 +153,6 @@ pub fn write_date(
     out: &mut String,
 ) -> Result<(), InvalidValue> {
     crate::key::encode_ticks_in_form(ticks?, form, out)
-}
-
-/// Appends a text in lower case.
-///
-/// # Errors
-///
-/// Never: it has the form of a part's encoder.
-pub fn write_lower(text: &str, out: &mut String) -> Result<(), InvalidValue> {
-    crate::key::lower(text, out);
-    Ok(())
 }
 
 /// Appends the bucket of what `encode` writes of a value.

@@ -12,8 +12,8 @@ pub use assert::{
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, encode_bucket, encode_date, encode_descending, encode_hmac, encode_lower, encode_plain,
-    encode_width, key_texts, part, read_date, read_part, read_plain, width_of_bucket,
-    width_of_date, write_date, write_lower,
+    encode_width, key_texts, part, read_date, read_part, read_plain, width_for, width_of_bucket,
+    width_of_date, write_date,
 };
 pub use property::{
     find_properties, finish_secret, finish_stored, is_one_of, keep_unknown, not_in_keys,
@@ -25,7 +25,7 @@ pub use core::primitive::{bool, str, u8, u32, usize};
 pub use std::{
     borrow::Cow,
     clone::Clone,
-    convert::{From, Into},
+    convert::{From, Into, identity},
     default::Default,
     fmt::{self, Debug},
     marker::PhantomData,
@@ -49,7 +49,7 @@ pub use crate::{
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
         dated::DatedTables,
-        encode_rows::{EncodeRows, primary_row, rows_with},
+        encode_rows::{EncodeRows, owner_keys, primary_row, rows_with},
         home::home_table,
         names::assert_flattened,
         path::PathStep,
@@ -90,6 +90,8 @@ pub use crate::{
     },
 };
 
+use crate::entity::encode_rows;
+
 /// Returns whether a part of a row's RowKey is `text` in lower case. Also returns `false` where that
 /// cannot be told without writing the key: for text with escapes or beyond ASCII.
 pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
@@ -105,7 +107,7 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 ///
 /// `is_decode`: another program changed the row.
 pub fn check_row_key(row: &Row, family: &'static Family, entity: &dyn EncodeRows) -> Result<()> {
-    check_copy_key("RowKey", row.row_key(), &entity.row_key(family)?)
+    check_copy_key("RowKey", row.row_key(), &encode_rows::row_key_of(entity, family)?)
 }
 
 /// Refuses a remote copy whose PartitionKey does not follow from the fields of the entity that was
@@ -119,7 +121,11 @@ pub fn check_partition_key(
     family: &'static Family,
     entity: &dyn EncodeRows,
 ) -> Result<()> {
-    check_copy_key("PartitionKey", row.partition_key(), &entity.partition_key(family)?)
+    check_copy_key(
+        "PartitionKey",
+        row.partition_key(),
+        &encode_rows::partition_key_of(entity, family)?,
+    )
 }
 
 fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {

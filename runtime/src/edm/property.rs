@@ -19,6 +19,9 @@ pub trait Property: Sized {
     const OPTIONAL: bool;
     /// The service's type of the property.
     const EDM: EdmType = <Self::Scalar as EdmValue>::EDM;
+    /// The type of the property, and whether it may be absent: generated schemas name both at once.
+    #[doc(hidden)]
+    const COLUMN: (EdmType, bool) = (Self::EDM, Self::OPTIONAL);
 
     /// Returns the value, or `None` for an absent property.
     fn scalar(&self) -> Option<&Self::Scalar>;

@@ -1,9 +1,9 @@
 //! Writes the rows of an entity from the keys and properties that its derive generates.
 
-use super::{BlobValue, CopyRow, EntityRows, ListEntry, RemoteList, TableEntity};
+use super::{BlobValue, CopyRow, EntityRows, ListEntry, PropertyWriter, RemoteList};
 use crate::{
     error::Result,
-    key::{Family, FamilyKind},
+    key::{Family, FamilyKind, KeyWriter},
     row::Row,
 };
 
@@ -11,26 +11,14 @@ use crate::{
 /// `#[derive(TableEntity)]` generates. One shared function makes rows of them, so that each derive
 /// adds little code.
 pub trait EncodeRows {
-    /// Returns the PartitionKey of the entity's row in that row family.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
-    fn partition_key(&self, family: &'static Family) -> Result<String>;
+    /// Writes the parts of the PartitionKey of the entity's row in that row family.
+    fn write_partition_key(&self, family: &'static Family, key: &mut KeyWriter);
 
-    /// Returns the RowKey of the entity's row in that row family.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
-    fn row_key(&self, family: &'static Family) -> Result<String>;
+    /// Writes the parts of the RowKey of the entity's row in that row family.
+    fn write_row_key(&self, family: &'static Family, key: &mut KeyWriter);
 
-    /// Returns the entity's row in that row family, with these keys.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-    fn row(&self, family: &'static Family, partition_key: &str, row_key: &str) -> Result<Row>;
+    /// Writes the properties of the entity's row in that row family.
+    fn write_properties(&self, family: &'static Family, out: &mut PropertyWriter<'_>);
 
     /// Returns whether the entity has a row in that row family: `when` of an index.
     fn has_row(&self, family: &'static Family) -> bool {
@@ -42,6 +30,42 @@ pub trait EncodeRows {
     fn blobs(&self) -> Vec<BlobValue> {
         Vec::new()
     }
+}
+
+/// Returns the PartitionKey of an entity's row in a row family.
+///
+/// # Errors
+///
+/// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
+pub(crate) fn partition_key_of(entity: &dyn EncodeRows, family: &'static Family) -> Result<String> {
+    let mut key = KeyWriter::new(&family.partition, "PartitionKey");
+    entity.write_partition_key(family, &mut key);
+    key.finish()
+}
+
+/// Returns the RowKey of an entity's row in a row family.
+///
+/// # Errors
+///
+/// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
+pub(crate) fn row_key_of(entity: &dyn EncodeRows, family: &'static Family) -> Result<String> {
+    let mut key = KeyWriter::new(&family.row, "RowKey");
+    entity.write_row_key(family, &mut key);
+    key.finish()
+}
+
+/// Returns an entity's row in a row family, with these keys.
+fn row_of(
+    entity: &dyn EncodeRows,
+    family: &'static Family,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<Row> {
+    let mut row = Row::build(partition_key, row_key);
+    let mut out = PropertyWriter::new(&mut row);
+    entity.write_properties(family, &mut out);
+    out.end()?;
+    row.finish()
 }
 
 /// Returns every row of an entity: the primary, its index copies, its entries in lists.
@@ -60,23 +84,23 @@ pub fn rows_with(
         match (family.kind, family.is_remote) {
             (FamilyKind::List, true) => rows.remote_lists.push(RemoteList {
                 family,
-                partition_key: entity.partition_key(family)?,
-                row_key: entity.row_key(family)?,
+                partition_key: partition_key_of(entity, family)?,
+                row_key: row_key_of(entity, family)?,
             }),
             (FamilyKind::List, false) => rows.local_list_entries.push(ListEntry {
                 family,
-                row_key: entity.row_key(family)?,
+                row_key: row_key_of(entity, family)?,
                 id: rows.primary.row_key().to_owned(),
             }),
             (_, true) => {
-                let partition_key = entity.partition_key(family)?;
-                let row = entity.row(family, &partition_key, &entity.row_key(family)?)?;
+                let partition_key = partition_key_of(entity, family)?;
+                let row = row_of(entity, family, &partition_key, &row_key_of(entity, family)?)?;
                 rows.remote_copies.push(CopyRow { family, row });
             }
             // A local copy shares the primary's PartitionKey, which is known.
             (_, false) => {
                 let partition_key = rows.primary.partition_key();
-                let row = entity.row(family, partition_key, &entity.row_key(family)?)?;
+                let row = row_of(entity, family, partition_key, &row_key_of(entity, family)?)?;
                 rows.local_copies.push(CopyRow { family, row });
             }
         }
@@ -89,9 +113,18 @@ pub fn rows_with(
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-pub fn primary_row<E: TableEntity + EncodeRows>(
-    entity: &E,
-    family: &'static Family,
-) -> Result<Row> {
-    entity.row(family, &entity.partition_key(family)?, &entity.row_key(family)?)
+pub fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> Result<Row> {
+    row_of(entity, family, &partition_key_of(entity, family)?, &row_key_of(entity, family)?)
+}
+
+/// Returns the keys of a copy's primary, for `TableEntity::owner_of`.
+///
+/// # Errors
+///
+/// Returns the error of a key that could not be written.
+pub fn owner_keys(
+    partition_key: KeyWriter,
+    row_key: KeyWriter,
+) -> Result<Option<(String, String)>> {
+    Ok(Some((partition_key.finish()?, row_key.finish()?)))
 }

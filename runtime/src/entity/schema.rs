@@ -93,6 +93,12 @@ impl ColumnSchema {
         }
     }
 
+    /// A column of a field that is one property, by [`Property::COLUMN`](crate::Property).
+    #[doc(hidden)]
+    pub const fn property(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
+        Self::plain(name, edm, optional)
+    }
+
     /// A column of a field that the primary's keys give back.
     #[doc(hidden)]
     pub const fn key(name: &'static str) -> Self {

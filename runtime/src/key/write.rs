@@ -115,6 +115,36 @@ impl KeyWriter {
         self.fault.take().map_or(Ok(()), Err)
     }
 
+    /// Writes the next part by the encoder of its form. An error is kept for
+    /// [`finish`](Self::finish).
+    #[doc(hidden)]
+    #[inline]
+    pub fn put<T>(&mut self, value: &T, encode: fn(&T, &mut String) -> Result<(), InvalidValue>) {
+        let encoded = encode(value, self.begin());
+        self.end(encoded);
+    }
+
+    /// Writes the next part, of the form `{field:06}`. An error is kept for
+    /// [`finish`](Self::finish).
+    #[doc(hidden)]
+    #[inline]
+    pub fn put_width<T>(
+        &mut self,
+        value: &T,
+        width: usize,
+        encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
+    ) {
+        let encoded = encode(value, width, self.begin());
+        self.end(encoded);
+    }
+
+    /// Writes the next part, a text in lower case.
+    #[doc(hidden)]
+    pub fn put_lower(&mut self, text: &str) {
+        super::lower(text, self.begin());
+        self.end(Ok(()));
+    }
+
     /// Writes the literals before the next part. The caller appends the part to the text that is
     /// returned and then calls [`end`](Self::end): together they are [`part`](Self::part) without
     /// a closure, of which generated code would have one for each part.
