@@ -171,13 +171,13 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
         let name = Ident::new(name, ty.span());
         quote_spanned! { ty.span() => _rt::#name::<#ty> }
     };
-    // Named at the type too: a function that stands elsewhere would be a second message.
-    let width_for = names::runtime_item("width_for", ty.span());
+    // A guard names an item of the trait that the form asks of the field, so that the compiler reports
+    // a type that lacks it. As an argument of a generic function it would be reported twice.
     let (width, encode) = match &part.form {
         Form::Plain => (item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
         Form::Width(width) => {
             let guard = item(ty, "FixedWidth", "decode_width");
-            (quote! { #width_for(#guard, _rt::Some(#width)) }, encoder("encode_width"))
+            (quote! { (#guard, _rt::Some(#width)).1 }, encoder("encode_width"))
         }
         Form::Descending => {
             let width = item(ty, "Descending", "WIDTH_DESCENDING");
@@ -185,11 +185,11 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
         }
         Form::Date(form, _) => {
             let guard = item(ty, "DatePart", "RESOLUTION");
-            (quote! { #width_for(#guard, _rt::width_of_date(#form)) }, encoder("encode_date"))
+            (quote! { (#guard, _rt::width_of_date(#form)).1 }, encoder("encode_date"))
         }
         Form::Lower => {
             let guard = item(ty, "TextPart", "as_text");
-            (quote! { #width_for(#guard, _rt::None) }, encoder("encode_lower"))
+            (quote! { (#guard, _rt::None).1 }, encoder("encode_lower"))
         }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
         Form::Hmac => (quote! { _rt::Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),

@@ -27,12 +27,6 @@ pub const fn part(
     Segment::Part(Part { field, form, width, encode })
 }
 
-/// Returns `width`. `_item` is an item of the trait that the part's form asks of its field: naming it
-/// has the compiler report a type that lacks the trait.
-pub const fn width_for<F: Copy>(_item: F, width: Option<usize>) -> Option<usize> {
-    width
-}
-
 /// Returns the width of a part in a date form.
 pub const fn width_of_date(form: &str) -> Option<usize> {
     Some(date_width(form))

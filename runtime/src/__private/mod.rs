@@ -12,7 +12,7 @@ pub use assert::{
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, encode_bucket, encode_date, encode_descending, encode_hmac, encode_lower, encode_plain,
-    encode_width, key_texts, part, read_date, read_part, read_plain, width_for, width_of_bucket,
+    encode_width, key_texts, part, read_date, read_part, read_plain, width_of_bucket,
     width_of_date, write_date,
 };
 pub use property::{
