@@ -133,8 +133,10 @@ async fn verbs_and_requests_have_spans_without_keys_and_values() {
     staff.create().await.unwrap();
     let stored = staff.insert(&don()).await.unwrap();
     let (insert, span) = exporter.verb("insert");
-    let fields = ["otel.kind", "db.system.name", "db.collection.name", "error.type"];
-    assert_eq!(fields.map(|name| span.field(name)), ["client", "azure.tables", "Staff", ""]);
+    let fields =
+        ["otel.kind", "db.system.name", "db.namespace", "db.collection.name", "error.type"];
+    let expected = ["client", "azure.tables", "memory", "Staff", ""];
+    assert_eq!(fields.map(|name| span.field(name)), expected);
     let spans = exporter.take();
     let requests: Vec<_> = spans.iter().filter(|span| span.parent == Some(insert)).collect();
     assert_eq!(span.field("entable.requests"), requests.len().to_string());

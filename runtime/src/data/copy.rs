@@ -297,33 +297,38 @@ impl Copy {
         let name = copied.table.clone();
         let mut source = RowPages::new(self.from.store(), &name, self.filter.clone());
         let mut target = RowPages::new(self.to.store(), &name, self.filter.clone());
-        let (mut source_digest, mut target_digest) = (RowsDigest::default(), RowsDigest::default());
+        let mut digests = (RowsDigest::default(), RowsDigest::default());
         let mut partition: Option<PartitionDifference> = None;
         let mut rows = 0;
         while let Some((row, found)) = next_pair(&mut source, &mut target).await? {
             let either = row.as_ref().or(found.as_ref());
             let partition_key = either.map(Row::partition_key).unwrap_or_default();
             if partition.as_ref().is_none_or(|known| known.partition_key != partition_key) {
-                end_partition(partition.take(), copied);
+                end_partition(partition.take(), copied, &mut digests);
             }
             let known = partition.get_or_insert_with(|| PartitionDifference {
                 partition_key: partition_key.to_owned(),
                 source: RowsDigest::default(),
                 target: RowsDigest::default(),
             });
-            if let Some(row) = &row {
-                known.source.add(row)?;
-                source_digest.add(row)?;
-            }
-            if let Some(found) = &found {
-                known.target.add(found)?;
-                target_digest.add(found)?;
+            match (&row, &found) {
+                // The hash of a row costs more than its comparison.
+                (Some(row), Some(found)) if row.has_same_content(found) => {
+                    let mut both = RowsDigest::default();
+                    both.add(row)?;
+                    known.source.add_all(&both);
+                    known.target.add_all(&both);
+                }
+                (row, found) => {
+                    row.as_ref().map_or(Ok(()), |row| known.source.add(row))?;
+                    found.as_ref().map_or(Ok(()), |found| known.target.add(found))?;
+                }
             }
             rows += 1;
             self.report(copied, true, rows, copied.written.rows());
         }
-        end_partition(partition, copied);
-        (copied.source, copied.target) = (Some(source_digest), Some(target_digest));
+        end_partition(partition, copied, &mut digests);
+        (copied.source, copied.target) = (Some(digests.0), Some(digests.1));
         copied.outbox_rows = source.skipped();
         copied.requests += source.requests() + target.requests();
         Ok(())
@@ -386,8 +391,18 @@ fn take_refused(writer: &mut RowWriter, copied: &mut TableCopy) {
     }
 }
 
-fn end_partition(partition: Option<PartitionDifference>, copied: &mut TableCopy) {
-    let Some(partition) = partition.filter(|known| known.source != known.target) else { return };
+/// Adds the rows of a partition to those of the table, and keeps the partition if it differs.
+fn end_partition(
+    partition: Option<PartitionDifference>,
+    copied: &mut TableCopy,
+    (source, target): &mut (RowsDigest, RowsDigest),
+) {
+    let Some(partition) = partition else { return };
+    source.add_all(&partition.source);
+    target.add_all(&partition.target);
+    if partition.source == partition.target {
+        return;
+    }
     copied.different_partitions += 1;
     if copied.differences.len() < DESCRIBED {
         copied.differences.push(partition);

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     error::{Error, Result},
     page::{Cursor, Page},
-    store::usage::verb_span,
 };
 
 /// The number of tables of a window that are read at a time.
@@ -273,7 +272,7 @@ impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor`, and counts what was returned into the next cursor.
     pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
-        let span = verb_span("query", &request.table);
+        let span = request.store.usage.verb_span("query", &request.table);
         if !span.is_disabled() {
             span.record("entable.cost_class", tracing::field::display(self.prepared.cost_class()));
         }

@@ -88,6 +88,8 @@ impl Usage {
 #[derive(Debug, Default)]
 pub(crate) struct UsageCounters {
     pub(crate) metering: Metering,
+    /// The name of the backend, which spans of verbs tell.
+    backend: &'static str,
     reads: AtomicU64,
     scans: AtomicU64,
     rows: AtomicU64,
@@ -101,9 +103,29 @@ pub(crate) struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// Creates counters whose figures are reported if `metering` says so.
-    pub(crate) fn new(metering: Metering) -> Self {
-        Self { metering, ..Self::default() }
+    /// Creates counters whose figures are reported if `metering` says so. `backend` is the name of the backend.
+    pub(crate) fn new(metering: Metering, backend: &'static str) -> Self {
+        Self { metering, backend, ..Self::default() }
+    }
+
+    /// Returns the span of a verb: what was called, on which table. It holds no key and no value.
+    pub(crate) fn verb_span(&self, verb: &'static str, table: &str) -> Span {
+        tracing::info_span!(
+            "entable.verb",
+            otel.name = verb,
+            otel.kind = "client",
+            db.system.name = "azure.tables",
+            db.namespace = self.backend,
+            db.operation.name = verb,
+            db.collection.name = table,
+            db.response.status_code = Empty,
+            "error.type" = Empty,
+            entable.cost_class = Empty,
+            entable.requests = Empty,
+            entable.rows = Empty,
+            entable.retries = Empty,
+            entable.decision = Empty,
+        )
     }
 
     /// Counts the answer to a point read.
@@ -188,7 +210,7 @@ impl UsageCounters {
         table: &str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.run_in(verb_span(verb, table), verb, table, work).await
+        self.run_in(self.verb_span(verb, table), verb, table, work).await
     }
 
     /// Runs a verb in the span that was made for it: records its requests, retries and failure there, and
@@ -243,23 +265,4 @@ impl UsageCounters {
 
 fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
-}
-
-/// Returns the span of a verb: what was called, on which table. It holds no key and no value.
-pub(crate) fn verb_span(verb: &'static str, table: &str) -> Span {
-    tracing::info_span!(
-        "entable.verb",
-        otel.name = verb,
-        otel.kind = "client",
-        db.system.name = "azure.tables",
-        db.operation.name = verb,
-        db.collection.name = table,
-        db.response.status_code = Empty,
-        "error.type" = Empty,
-        entable.cost_class = Empty,
-        entable.requests = Empty,
-        entable.rows = Empty,
-        entable.retries = Empty,
-        entable.decision = Empty,
-    )
 }

@@ -357,11 +357,12 @@ impl ClientBuilder {
             None => None,
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let usage = UsageCounters::new(self.metering, backend.capabilities().name);
         let store = Store {
             backend,
             sealing: Arc::new(self.sealing),
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
-            usage: Arc::new(UsageCounters::new(self.metering)),
+            usage: Arc::new(usage),
             time: Arc::new(ServerClock::new(clock.clone())),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
