@@ -445,6 +445,46 @@ entity "Employee" version 1
     place.run(&["report", "--layout", "none.lock"]).fails(3, "reading `none.lock`");
 }
 
+/// A disk that is full, as a limit for the size of files: what is done stays, and goes on once there is room.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_target_that_fills_up_goes_on_when_there_is_room() {
+    let place = Place(tempdir().unwrap());
+    let limited = |arguments: &[&str]| {
+        let script = "trap '' XFSZ; ulimit -S -f 8192; exec \"$0\" \"$@\"";
+        let mut command = Command::new("sh");
+        command.current_dir(place.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_entable")]);
+        let output = command.args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (out, err) = (text(output.stdout), text(output.stderr));
+        Run { code: output.status.code().unwrap(), out, err }
+    };
+    let text = "x".repeat(10_000);
+    let lines: Vec<String> = (0..1_000)
+        .map(|key| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:04}\",\"T\":\"{text}\"}}\n"))
+        .collect();
+    fs::write(place.path("rows.jsonl"), lines.concat()).unwrap();
+    let import = ["import", "full.db", "rows.jsonl", "--table", "Rows"];
+    let failed = limited(&import).fails(1, "go on from line ");
+    let from = failed.err.split("go on from line ").nth(1).unwrap();
+    // Groups that wait together are one commit: none of them may fit.
+    let from: String = from.chars().take_while(char::is_ascii_digit).collect();
+    place.run(&[&import[..], &["--from-line", &from]].concat()).ok();
+    assert_eq!(place.run(&["count", "full.db", "Rows"]).ok(), "1000\n");
+    // An export goes on behind its last whole line.
+    let export = ["export", "full.db", "out.jsonl", "--table", "Rows"];
+    limited(&export).fails(1, "out.jsonl.part");
+    assert!(!place.path("out.jsonl").exists());
+    place.run(&[&export[..], &["--resume"]].concat()).ok();
+    assert_eq!(place.read("out.jsonl"), lines.concat());
+    // The next copy writes what lacks; a backup leaves no file that looks like one.
+    limited(&["copy", "full.db", "copy.db"]).fails(1, "no space left");
+    assert!(place.run(&["copy", "full.db", "copy.db"]).ok().contains("equal"));
+    limited(&["backup", "full.db", "backup.db"]).fails(1, "no space left");
+    assert!(!place.path("backup.db").exists());
+    place.run(&["backup", "full.db", "backup.db"]).ok();
+}
+
 /// Every command that deletes names what it needs, and a script reads one JSON value of each command.
 #[test]
 fn each_command_answers_in_json() {
