@@ -163,7 +163,6 @@ impl UsageCounters {
     }
 
     /// Counts a lookup whose row's scope has no keys any more.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn count_shredded(&self, is_shredded: bool) {
         add(&self.shredded, usize::from(is_shredded));
     }
