@@ -13,6 +13,7 @@
 
 #[cfg(feature = "azure")]
 mod azure;
+mod blobs;
 mod codec;
 mod compile;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
@@ -89,7 +90,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, outbox, resolve, encrypt, load, data, get, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, models, outbox, resolve, encrypt, load, data, get, azure"
                 )
             }
         }

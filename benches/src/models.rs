@@ -1,4 +1,4 @@
-//! Models over many rows: counting and deleting what a query finds.
+//! Models over many rows: counting and deleting what a query finds; blobs and logs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use entable::{
 use tokio::runtime::Runtime;
 
 use crate::{
-    Size,
+    Size, blobs,
     embedded::runtime,
     figure::{figure, in_turns, note, timed},
 };
@@ -48,6 +48,8 @@ impl Employee {
 pub(crate) fn run(size: Size) {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime();
+    // First: memory that the other models have freed would hide what streams take.
+    blobs::run(&runtime);
     let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
     let store = EmbeddedOptions::new().durability(relaxed);
     let store = Arc::new(store.open(directory.path().join("staff.db")).unwrap());
