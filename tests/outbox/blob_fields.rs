@@ -568,6 +568,50 @@ async fn a_client_without_blobs_refuses_before_it_writes() {
 }
 
 #[tokio::test]
+async fn a_store_that_breaks_down_in_the_middle_is_told() {
+    let world = World::new().await;
+    let bytes: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[0]).collect();
+    let mut don = employee(1, Some(Blob::new(bytes.clone())));
+    don.scan = Some(Blob::new(bytes.clone()));
+    let don = world.staff.insert(&don).await.unwrap();
+    for blob in [don.photo.as_ref().unwrap(), don.scan.as_ref().unwrap()] {
+        let reader = world.staff.blob(blob);
+        world.blobs.break_reads_after(Some(150_000));
+        let error = reader.bytes().await.unwrap_err();
+        assert!(error.is_backend(), "{error}");
+        let error = reader.range(0..200_000).await.unwrap_err();
+        assert!(error.is_backend(), "{error}");
+        let items: Vec<_> = reader.stream().collect().await;
+        let (last, before) = items.split_last().unwrap();
+        assert!(last.as_ref().unwrap_err().is_backend(), "{last:?}");
+        let read: Vec<_> = before.iter().map(|item| item.as_ref().unwrap().clone()).collect();
+        assert!(!read.is_empty() && bytes.starts_with(&read.concat()), "what was read is sound");
+        world.blobs.break_reads_after(None);
+        assert_eq!(reader.bytes().await.unwrap(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_conditions_is_refused_by_its_name() {
+    let world = World::new().await;
+    let don = world.staff.insert(&employee(1, Some(photo("a")))).await.unwrap();
+    world.blobs.has_no_conditions(true);
+    for third in [Plain, Encrypted].map(|field| field.employee(3, Some(photo("new")))) {
+        let error = world.staff.insert(&third).await.unwrap_err();
+        assert!(error.is_unsupported() && error.to_string().contains("`TestBlobs`"), "{error}");
+        assert_eq!(error.keys(), Some(("Sales", "empid_000003")), "{error}");
+    }
+    let copied = world.staff.insert(&employee(3, don.photo.clone())).await.unwrap_err();
+    assert!(copied.is_unsupported() && copied.to_string().contains("`TestBlobs`"), "{copied}");
+    let stream = world.staff.upload(&don, Employee::PHOTO, pieces(1, 10)).await.unwrap_err();
+    assert!(stream.is_unsupported() && stream.to_string().contains("`TestBlobs`"), "{stream}");
+    assert!(world.staff.get(at(3)).await.unwrap().is_none(), "no row is written");
+    world.blobs.has_no_conditions(false);
+    world.settle("refused").await;
+    assert_eq!(world.blob_names().await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_worker_without_blobs_leaves_their_removal_to_another() {
     let world = World::with(OutboxOptions::default().background(0)).await;
     let don = world.staff.insert(&employee(1, Some(photo("a")))).await.unwrap();
@@ -685,6 +729,11 @@ async fn run(world: &World, verb: &str, field: Field, don: &Stored<Employee>) ->
             both.delete_at(at(2))?;
             both.commit().await.map(drop)
         }
+        "upload in parts" => {
+            let parts = staff.upload(&changed, Employee::PHOTO, pieces(9, 1 << 20)).await?;
+            changed.photo = Some(parts);
+            staff.replace(&changed).await.map(drop)
+        }
         _ => {
             let uploaded = match field {
                 Plain => staff.upload(&changed, Employee::PHOTO, pieces(2, 10)).await?,
@@ -733,6 +782,18 @@ async fn run_with_fault(
         world.settle(&when).await;
     }
     is_met
+}
+
+/// An upload of several requests: its begin, its two parts, its end.
+#[tokio::test]
+async fn no_fault_in_a_part_of_an_upload_leaves_a_row_that_points_to_nothing() {
+    for fails in [Fails::Before, Fails::After] {
+        let mut faults = 0;
+        while run_with_fault("upload in parts", Plain, faults, true, fails).await {
+            faults += 1;
+        }
+        assert_eq!(faults, 5, "{fails:?}: four requests, and one that removes the earlier photo");
+    }
 }
 
 async fn run_with_each_fault(field: Field) {

@@ -5,16 +5,17 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use entable::object_store::{
-    CopyOptions, Error as StoreError, GetOptions, GetRange, GetResult, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result as StoreResult, memory::InMemory, path::Path,
+    CopyMode, CopyOptions, Error as StoreError, GetOptions, GetRange, GetResult, GetResultPayload,
+    ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult, UploadPart,
+    memory::InMemory, path::Path,
 };
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 
@@ -29,24 +30,115 @@ pub(crate) enum Fails {
 #[derive(Debug, Default)]
 pub(crate) struct TestBlobs {
     inner: InMemory,
-    log: Mutex<Vec<String>>,
+    calls: Arc<Calls>,
     ranges: Mutex<Vec<Range<u64>>>,
     ahead: Mutex<Duration>,
     written: Mutex<HashMap<Path, Duration>>,
+    breaks_after: Mutex<Option<usize>>,
+    has_no_conditions: AtomicBool,
+}
+
+/// The requests so far, and the one that is to fail.
+#[derive(Debug, Default)]
+struct Calls {
+    log: Mutex<Vec<String>>,
     fault: Mutex<Option<(usize, Fails)>>,
     requests: AtomicUsize,
+}
+
+impl Calls {
+    /// Records and counts a request; returns how it fails, if it does.
+    fn begin(&self, kind: &str, path: &Path) -> Option<Fails> {
+        self.log.lock().unwrap().push(format!("{kind} {path}"));
+        self.count()
+    }
+
+    /// Counts a request; returns how it fails, if it does. The log has one line for an upload in parts.
+    fn count(&self) -> Option<Fails> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut fault = self.fault.lock().unwrap();
+        fault.take_if(|(nth, _)| *nth == number).map(|(_, fails)| fails)
+    }
+}
+
+fn broken() -> StoreError {
+    StoreError::Generic { store: "test", source: "connection lost".into() }
+}
+
+/// Carries out a request unless it fails before, and loses the answer if it fails after.
+macro_rules! request {
+    ($fails:expr, $request:expr) => {{
+        let fails = $fails;
+        if fails == Some(Fails::Before) {
+            return Err(broken());
+        }
+        let answer = $request;
+        if fails == Some(Fails::After) {
+            return Err(broken());
+        }
+        answer
+    }};
+}
+
+/// An upload in parts, each of which is a request.
+#[derive(Debug)]
+struct TestParts {
+    inner: Box<dyn MultipartUpload>,
+    calls: Arc<Calls>,
+}
+
+#[async_trait]
+impl MultipartUpload for TestParts {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let fails = self.calls.count();
+        let put = (fails != Some(Fails::Before)).then(|| self.inner.put_part(data));
+        Box::pin(async move {
+            if let Some(put) = put {
+                put.await?;
+            }
+            if fails.is_some() { Err(broken()) } else { Ok(()) }
+        })
+    }
+
+    async fn complete(&mut self) -> StoreResult<PutResult> {
+        let fails = self.calls.count();
+        request!(fails, self.inner.complete().await)
+    }
+
+    async fn abort(&mut self) -> StoreResult<()> {
+        let fails = self.calls.count();
+        request!(fails, self.inner.abort().await)
+    }
 }
 
 impl TestBlobs {
     /// Lets the request after the next `nth` fail once.
     pub(crate) fn inject(&self, nth: usize, fails: Fails) {
-        self.requests.store(0, Ordering::Relaxed);
-        *self.fault.lock().unwrap() = Some((nth, fails));
+        self.calls.requests.store(0, Ordering::Relaxed);
+        *self.calls.fault.lock().unwrap() = Some((nth, fails));
     }
 
     /// Removes a fault that no request met; `true` if there was one.
     pub(crate) fn calm(&self) -> bool {
-        self.fault.lock().unwrap().take().is_some()
+        self.calls.fault.lock().unwrap().take().is_some()
+    }
+
+    /// Lets the store break down in the middle of every read that has more bytes than these, or not.
+    pub(crate) fn break_reads_after(&self, bytes: Option<usize>) {
+        *self.breaks_after.lock().unwrap() = bytes;
+    }
+
+    /// Takes the store's conditional writes away, or gives them back.
+    pub(crate) fn has_no_conditions(&self, has_none: bool) {
+        self.has_no_conditions.store(has_none, Ordering::Relaxed);
+    }
+
+    fn check_conditions(&self, is_conditional: bool) -> StoreResult<()> {
+        if is_conditional && self.has_no_conditions.load(Ordering::Relaxed) {
+            let (operation, implementer) = ("a conditional write".into(), self.to_string());
+            return Err(StoreError::NotImplemented { operation, implementer });
+        }
+        Ok(())
     }
 
     /// Sets the store's clock further ahead.
@@ -56,7 +148,7 @@ impl TestBlobs {
 
     /// Returns the requests so far, and forgets them.
     pub(crate) fn take_log(&self) -> Vec<String> {
-        std::mem::take(&mut self.log.lock().unwrap())
+        std::mem::take(&mut self.calls.log.lock().unwrap())
     }
 
     /// Returns the names of all blobs of rows, in order.
@@ -89,12 +181,8 @@ impl TestBlobs {
         self.inner.delete(&Path::parse(name).unwrap()).await.unwrap();
     }
 
-    /// Counts a request; returns how it fails, if it does.
     fn begin(&self, kind: &str, path: &Path) -> Option<Fails> {
-        self.log.lock().unwrap().push(format!("{kind} {path}"));
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let mut fault = self.fault.lock().unwrap();
-        fault.take_if(|(nth, _)| *nth == number).map(|(_, fails)| fails)
+        self.calls.begin(kind, path)
     }
 
     fn date(&self, path: &Path) {
@@ -109,23 +197,18 @@ impl TestBlobs {
     }
 }
 
-fn broken() -> StoreError {
-    StoreError::Generic { store: "test", source: "connection lost".into() }
-}
-
-/// Carries out a request unless it fails before, and loses the answer if it fails after.
-macro_rules! request {
-    ($fails:expr, $request:expr) => {{
-        let fails = $fails;
-        if fails == Some(Fails::Before) {
-            return Err(broken());
-        }
-        let answer = $request;
-        if fails == Some(Fails::After) {
-            return Err(broken());
-        }
-        answer
-    }};
+/// Returns the beginning of a payload, and then an error.
+async fn broken_off(payload: GetResultPayload, bytes: usize) -> GetResultPayload {
+    let GetResultPayload::Stream(payload) = payload else {
+        panic!("a store in memory has streams")
+    };
+    let all: Vec<bytes::Bytes> = payload.try_collect().await.unwrap();
+    let all = bytes::Bytes::from(all.concat());
+    if all.len() <= bytes {
+        return GetResultPayload::Stream(futures_util::stream::iter([Ok(all)]).boxed());
+    }
+    let begun = [Ok(all.slice(..bytes)), Err(broken())];
+    GetResultPayload::Stream(futures_util::stream::iter(begun).boxed())
 }
 
 impl std::fmt::Display for TestBlobs {
@@ -144,6 +227,7 @@ impl ObjectStore for TestBlobs {
     ) -> StoreResult<PutResult> {
         let fails = self.begin("put", path);
         request!(fails, {
+            self.check_conditions(options.mode != PutMode::Overwrite)?;
             let put = self.inner.put_opts(path, payload, options).await?;
             self.date(path);
             Ok(put)
@@ -158,7 +242,9 @@ impl ObjectStore for TestBlobs {
         let fails = self.begin("parts", path);
         request!(fails, {
             self.date(path);
-            self.inner.put_multipart_opts(path, options).await
+            let inner = self.inner.put_multipart_opts(path, options).await?;
+            let calls = self.calls.clone();
+            Ok(Box::new(TestParts { inner, calls }) as Box<dyn MultipartUpload>)
         })
     }
 
@@ -168,8 +254,13 @@ impl ObjectStore for TestBlobs {
             self.ranges.lock().unwrap().push(range.clone());
         }
         request!(fails, {
+            let is_head = options.head;
             let mut got = self.inner.get_opts(path, options).await?;
             got.meta = self.dated(got.meta);
+            let breaks_after = *self.breaks_after.lock().unwrap();
+            if let Some(bytes) = breaks_after.filter(|_| !is_head) {
+                got.payload = broken_off(got.payload, bytes).await;
+            }
             Ok(got)
         })
     }
@@ -214,6 +305,7 @@ impl ObjectStore for TestBlobs {
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
         let fails = self.begin("copy", to);
         request!(fails, {
+            self.check_conditions(options.mode == CopyMode::Create)?;
             self.inner.copy_opts(from, to, options).await?;
             self.date(to);
             Ok(())

@@ -64,8 +64,20 @@ impl Blobs {
         match self.store.put_opts(&path(name)?, bytes, options).await {
             Ok(_) => Ok(true),
             Err(StoreError::AlreadyExists { .. }) => Ok(false),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(self.refused(error)),
         }
+    }
+
+    /// Translates the error of a write that must not replace a blob. Names a store that has no such writes.
+    fn refused(&self, error: StoreError) -> Error {
+        let (StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) = error else {
+            return failed(error);
+        };
+        let message = format!(
+            "the store of blobs `{}` cannot write a blob on the condition that there is none, or cannot copy one: use a store that can",
+            self.store
+        );
+        Error::new(ErrorKind::Unsupported, message).with_source(error)
     }
 
     /// Writes a stream's bytes as a new blob, with a few parts of 8 MiB in memory. If a blob of
@@ -129,13 +141,16 @@ impl Blobs {
     ///
     /// # Errors
     ///
-    /// `is_conflict` if there is a blob of the new name.
+    /// `is_conflict` if there is a blob of the new name; `is_unsupported` if the store cannot copy a blob on
+    /// the condition that there is none of the new name.
     pub(crate) async fn copy_new(&self, from: &str, to: &str) -> Result<bool> {
         let (from_path, to_path) = (path(from)?, path(to)?);
         let Some(source) = found(self.store.head(&from_path).await)? else { return Ok(false) };
         let options = CopyOptions { mode: CopyMode::Create, ..CopyOptions::default() };
-        if found(self.store.copy_opts(&from_path, &to_path, options).await)?.is_none() {
-            return Ok(false);
+        match self.store.copy_opts(&from_path, &to_path, options).await {
+            Ok(()) => {}
+            Err(StoreError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(self.refused(error)),
         }
         let copy = self.store.head(&to_path).await.map_err(failed)?;
         // A local directory makes a hard link, which has the time of the source: a sweep would take
@@ -232,7 +247,8 @@ fn failed(error: StoreError) -> Error {
     match error {
         StoreError::AlreadyExists { .. } => taken(),
         StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
-            let message = "the store of blobs cannot write a blob on the condition that there is none, or cannot copy one: use a store that can";
+            let message =
+                "the store of blobs cannot do what the request needs: use a store that can";
             Error::new(ErrorKind::Unsupported, message).with_source(error)
         }
         error => Error::new(ErrorKind::Backend, "the store of blobs failed").with_source(error),
