@@ -392,7 +392,7 @@ pub(crate) fn join(
         }
         let version = version_of(schema, *part, row.get(discriminator)?);
         let Some(version) = version else { return Ok(Joined::Foreign(row.clone())) };
-        let written_by: &'static Schema = *writer.get_or_insert(version);
+        let written_by: &'static Schema = writer.get_or_insert(version);
         if !std::ptr::eq(version, written_by) {
             return Ok(Joined::Torn(*part));
         }
