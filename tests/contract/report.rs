@@ -514,3 +514,19 @@ fn the_page_is_whole_and_needs_nothing_else() {
         assert_eq!(opened, page.matches(&format!("</{name}>")).count(), "{name}");
     }
 }
+
+/// An entity that is over at a time of its own.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Tokens", partition_key = "{user}", row_key = "{id:06}", expires = until)]
+pub struct Token {
+    user: String,
+    id: u32,
+    until: Option<OffsetDateTime>,
+}
+
+#[test]
+fn the_field_by_which_an_entity_expires_says_so() {
+    let text = entable::report![Token].markdown();
+    assert!(text.contains("| `Until` | DateTime | optional, the entity is over then |"), "{text}");
+    assert!(entable::report![Token].html().contains("the entity is over then"));
+}

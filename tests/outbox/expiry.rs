@@ -1,6 +1,12 @@
 //! Tests entities that expire: what reads skip, what writes renew or replace, what workers sweep.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use entable::{
     Clock, SteppedClock, Ticks, Value,
@@ -454,4 +460,68 @@ async fn rows_without_markers_are_found_once_they_are_marked() {
     world.clock.advance(HOUR + WAIT);
     assert_eq!(world.sweep().await, 3);
     assert!(world.rows("don").await.is_empty());
+}
+
+/// A clock that counts how often it is read.
+#[derive(Debug)]
+struct Counted(Arc<SteppedClock>, AtomicUsize);
+
+impl Clock for Counted {
+    fn now(&self) -> Ticks {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.now()
+    }
+}
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(name = "Plain", partition_key = "{user}", row_key = "{id:06}")]
+struct Plain {
+    user: String,
+    id: u32,
+}
+
+#[tokio::test]
+async fn scans_read_the_clock_only_where_something_expires() {
+    let world = World::new().await;
+    let clock = Arc::new(Counted(world.clock.clone(), AtomicUsize::new(0)));
+    let client =
+        Client::builder().backend(world.fault.clone()).clock(clock.clone()).build().unwrap();
+    let plain: Table<Plain> = client.table();
+    plain.create().await.unwrap();
+    plain.insert(&Plain { user: "don".into(), id: 1 }).await.unwrap();
+    let read = || clock.1.swap(0, Ordering::Relaxed);
+    let scan = || async {
+        read();
+        assert_eq!(plain.query(Plain::scan()).count().await.unwrap(), 1);
+        read()
+    };
+    assert_eq!(scan().await, 0);
+    let rows = client.set::<Row>("Sessions");
+    assert!(scan().await > 0, "the set has members that expire");
+    drop(rows);
+}
+
+#[tokio::test]
+async fn a_copy_between_stores_leaves_the_markers_of_the_target() {
+    let (source, target) = (World::new().await, World::new().await);
+    source.keys().insert(&source.key(1, HOUR)).await.unwrap();
+    let others: Table<Key> = target.client.table_named("OtherKeys");
+    others.create().await.unwrap();
+    others.insert(&Key { user: "ann".into(), ..target.key(2, HOUR) }).await.unwrap();
+    assert_eq!((source.markers().await, target.markers().await), (1, 1));
+
+    let report = source.client.copy_to(&target.client).delete_extra().await.unwrap();
+    assert!(report.is_equal(), "{report:?}");
+    assert!(report.tables.iter().all(|table| table.table != "EntableExpiry"), "{report:?}");
+    assert_eq!(target.markers().await, 1, "that of the other table");
+    let refused = source.client.copy_to(&target.client).tables(["EntableExpiry"]).await;
+    assert!(refused.unwrap_err().is_invalid());
+
+    // The rows that came are found once they are marked.
+    assert_eq!(target.keys().mark_expiring().await.unwrap(), 1);
+    target.clock.advance(2 * HOUR + WAIT);
+    assert_eq!(target.sweep().await, 2);
+    assert!(target.rows("don").await.is_empty());
+    assert_eq!(others.query(Key::scan()).count().await.unwrap(), 0);
+    assert_eq!(target.markers().await, 0);
 }

@@ -15,6 +15,8 @@ mod at_once;
 mod copies;
 mod remote_copies;
 mod dated;
+mod dated_copies;
+mod dated_jobs;
 mod face;
 mod holder;
 mod limits;

@@ -1,5 +1,8 @@
 //! Checks an entity whose tables are named by a period of a field.
 
+use proc_macro2::Span;
+use syn::LitStr;
+
 use crate::{
     errors::Errors,
     model::{Dated, Entity, Storage},
@@ -10,9 +13,9 @@ use crate::{
 /// serve.
 pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
     let Some(dated) = &entity.dated else { return };
-    prefix(entity, dated, errors);
+    prefix(&dated.prefix, dated, entity.table.span(), errors);
     field(entity, dated, errors);
-    families(entity, errors);
+    families(entity, dated, errors);
     let blobs = entity.fields.iter().filter(|field| matches!(field.storage, Storage::Blob(_)));
     for field in blobs {
         errors.at(
@@ -28,8 +31,22 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-fn prefix(entity: &Entity, dated: &Dated, errors: &mut Errors) {
-    let (prefix, span) = (&dated.prefix, entity.table.span());
+/// Reports the table of an index or list that has not the date of the entity's tables.
+fn own_table(entity: &Entity, dated: &Dated, table: &LitStr, errors: &mut Errors) {
+    let (name, own) = (table.value(), entity.table.value());
+    let date = own.find('{').and_then(|start| own.get(start..)).unwrap_or_default();
+    match name.strip_suffix(date) {
+        Some(before) => prefix(before, dated, table.span(), errors),
+        None => errors.at(
+            table.span(),
+            format!(
+                "copies and lists of an entity with dated tables go with its table: end the name with the entity's date, such as `Copies{date}`, or leave out `table`"
+            ),
+        ),
+    }
+}
+
+fn prefix(prefix: &str, dated: &Dated, span: Span, errors: &mut Errors) {
     let letters = prefix.starts_with(|c: char| c.is_ascii_alphabetic())
         && prefix.chars().all(|c| c.is_ascii_alphanumeric());
     let length = prefix.len() + dated.digits();
@@ -65,14 +82,18 @@ fn field(entity: &Entity, dated: &Dated, errors: &mut Errors) {
     }
 }
 
-fn families(entity: &Entity, errors: &mut Errors) {
+fn families(entity: &Entity, dated: &Dated, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| !family.is_primary()) {
         let span = family.name.span();
-        if !family.is_copy() {
-            errors.at(span, "an entity with dated tables has no lists: declare `index(..)`, whose copies are in the table of their entity");
-        } else if family.table.is_some() {
-            errors.at(span, "copies of an entity with dated tables are in the table of their entity, so that they go with it: leave out `table`");
-        } else if family.is_remote && family.unique {
+        if family.in_blob {
+            errors.at(
+                span,
+                "a list in blobs would stay when a dated table is dropped: leave out `in_blob`",
+            );
+        } else if let Some(table) = &family.table {
+            own_table(entity, dated, table, errors);
+        }
+        if family.is_copy() && family.is_remote && family.unique {
             errors.at(span, "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
         }
     }

@@ -16,7 +16,8 @@ pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     if !is_template(&entity.table) && !entity.attr.name.is_lost() {
         is_table_name(&entity.table, hint, errors);
     }
-    for literal in elsewhere {
+    // Tables beside dated ones are checked with them.
+    for literal in elsewhere.filter(|_| entity.dated.is_none()) {
         is_table_name(literal, "", errors);
     }
 }
@@ -27,7 +28,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     if name.contains(['{', '}']) {
         errors.at(
             span,
-            "only `name` takes a date form: its own tables are dated, and copies are in them",
+            "the tables of copies and lists are dated where those of the entity are: write the date form in `name` too",
         );
         return;
     }

@@ -6,9 +6,10 @@ use crate::{
     row::Row,
 };
 
-/// The tables with the directory of open work, with the work that was put aside, and with the floors of
-/// dated tables, which only rise.
-const FRAMEWORK_TABLES: [&str; 3] = ["EntableDirectory", "EntablePoison", "EntableTables"];
+/// The tables with the directory of open work, with the work that was put aside, with the floors of dated
+/// tables, which only rise, and with the markers of expiry: they say where workers of one store look.
+const FRAMEWORK_TABLES: [&str; 4] =
+    ["EntableDirectory", "EntablePoison", "EntableTables", "EntableExpiry"];
 
 /// Returns whether the row belongs to the outbox.
 pub(crate) fn is_framework_row(row: &Row) -> bool {

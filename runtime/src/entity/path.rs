@@ -251,7 +251,7 @@ impl<E: TableEntity> Point<E> {
 }
 
 impl<E, V> Point<E, V> {
-    pub(super) fn with_window(self, window: Option<TimeWindow>) -> Self {
+    pub(crate) fn with_window(self, window: Option<TimeWindow>) -> Self {
         Self { access: Access { window, ..self.access }, of: PhantomData }
     }
 

@@ -35,6 +35,7 @@ pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_of_bytes};
 pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
+pub(crate) use template::table_beside;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
 pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};

@@ -1,5 +1,7 @@
 //! Defines key templates, the row families that they describe, and lookups in them.
 
+use std::borrow::Cow;
+
 use crate::edm::{InvalidValue, ValueRef};
 
 /// How a part writes its field into the key.
@@ -122,7 +124,33 @@ pub struct Family {
     pub conditional: bool,
 }
 
+/// Returns the table that an index or list declares, for primaries in `primary_table`, which it is in
+/// without one. Where it declares a template, such as `Towns{at:%Y%m%d}`, the digits that end the name of
+/// the primaries' table end that table's name too.
+pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str) -> Cow<'t, str> {
+    let Some(declared) = declared else { return Cow::Borrowed(primary_table) };
+    match declared.split_once('{') {
+        // A template of primaries stands for all of their tables, and so does that of their copies.
+        Some((prefix, _)) if !primary_table.contains('{') => {
+            let letters = primary_table.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+            let digits = primary_table.get(letters..).unwrap_or_default();
+            Cow::Owned([prefix, digits].concat())
+        }
+        _ => Cow::Borrowed(declared),
+    }
+}
+
 impl Family {
+    /// Returns the table of the row family's rows whose primaries are in `primary_table`.
+    pub(crate) fn table_beside<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
+        table_beside(self.table, primary_table)
+    }
+
+    /// Returns whether the row family has tables of its own, one for each period of the primaries' tables.
+    pub(crate) fn has_dated_tables(&self) -> bool {
+        self.table.is_some_and(|table| table.contains('{'))
+    }
+
     /// A row family without keys, whose rows hold every field. Generated code takes from it the
     /// members that it does not set.
     #[doc(hidden)]

@@ -1,19 +1,23 @@
 //! Making dated tables ahead of use, and dropping old ones.
 
-use std::ops::Range;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{
     edm::{InvalidValue, Ticks},
     entity::{
-        TableEntity,
+        Schema, TableEntity,
         dated::{DatedTables, Period, TimeWindow},
     },
     error::{Error, ErrorKind, Result},
-    key::DatePart,
-    store::dated::{Floor, name_of, raise_floor, read_floor, read_floor_with_date},
-    table::Table,
+    key::{DatePart, Family},
+    outbox::guard::Guard,
+    store::dated::{Floor, make_tables, name_of, raise_floor, read_floor, read_floor_with_date},
+    table::{Table, every_table::tables_of},
     worker::tables_with_open_work,
 };
 
@@ -23,7 +27,7 @@ const TABLES_IN_FLIGHT: usize = 8;
 /// The tables that [`Table::drop_before`] and [`Table::retain`] dropped, and those that they kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dropped {
-    /// The tables that are deleted, the oldest first.
+    /// The tables that are deleted, those of copies included, the oldest first.
     pub dropped: Vec<String>,
     /// The old tables that have open work of the outbox: a worker has to finish it first. The next call
     /// drops them.
@@ -31,8 +35,8 @@ pub struct Dropped {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Creates the tables of a window of times that do not exist, and returns how many it created. The
-    /// window's end is not part of it; tables below the floor are left out.
+    /// Creates the tables of a window of times that do not exist, with those of copies and lists, and
+    /// returns for how many periods it did. The window's end is not part of it; tables below the floor are left out.
     ///
     /// Costs one request for each table, and one for the floor. A table that the service has just made
     /// is slow at first: make it before its first row comes.
@@ -80,7 +84,7 @@ impl<E: TableEntity> Table<E> {
             name.get(dated.prefix.len()..).is_some_and(|digits| !floor.is_above(digits))
         });
         let made: Vec<bool> = stream::iter(names)
-            .map(|name| async move { store.create_table_if_not_exists(&name).await })
+            .map(|name| async move { make_tables(store, E::SCHEMA, &name).await })
             .buffered(TABLES_IN_FLIGHT)
             .try_collect()
             .await?;
@@ -170,35 +174,50 @@ impl<E: TableEntity> Table<E> {
         floor_period: Period,
         floor: Floor,
     ) -> Result<Dropped> {
-        let (client, case) = (self.client(), self.client().store().table_case());
+        let client = self.client();
         // Before the tables are listed, so that a writer that makes one later finds the floor.
         raise_floor(client.store(), dated, floor_period, floor).await?;
-        let mut old: Vec<(Period, String)> = client
-            .tables()
-            .await?
-            .into_iter()
-            .filter_map(|name| Some((dated.period_of(&name, case)?, name)))
-            .filter(|(period, _)| *period < floor_period)
-            .collect();
-        if old.is_empty() {
+        let all = client.tables().await?;
+        let case = client.store().table_case();
+        let is_old = |period: &Period| *period < floor_period;
+        let mut names = tables_of(dated, &all, case);
+        names.retain(|(period, _)| is_old(period));
+        let mut copies: Vec<(Period, String)> = Vec::new();
+        for (prefix, template) in prefixes_of_copies(E::SCHEMA) {
+            let of_copies = DatedTables { prefix, template, ..*dated };
+            copies.extend(tables_of(&of_copies, &all, case));
+        }
+        copies.retain(|(period, _)| is_old(period));
+        if names.is_empty() && copies.is_empty() {
             return Ok(Dropped::default());
         }
-        old.sort();
-        let names: Vec<String> = old.into_iter().map(|(_, name)| name).collect();
-        let open = tables_with_open_work(client, &names).await?;
-        let (kept, idle): (Vec<_>, Vec<_>) =
-            names.into_iter().partition(|name| open.contains(name));
-        let dropped = stream::iter(idle)
-            .map(|name| async move {
-                match client.delete_table_if_exists(&name).await {
-                    // Another program drops it.
-                    Err(error) if error.is_table_being_deleted() => Ok(name),
-                    deleted => deleted.map(|_| name),
-                }
-            })
-            .buffered(TABLES_IN_FLIGHT)
-            .try_collect()
-            .await?;
+        let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+        let open = match client.outbox().guards.holds(Guard::OpenWorkKept) {
+            true => tables_with_open_work(client, &own).await?,
+            false => BTreeSet::new(),
+        };
+        let (kept, mut idle): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|(_, name)| open.contains(name));
+        copies.retain(|(period, _)| kept.iter().all(|(other, _)| other != period));
+        // Those of copies follow: beside a table of entities there are always those of its copies.
+        for tables in [&idle, &copies] {
+            let names: Vec<String> = tables.iter().map(|(_, name)| name.clone()).collect();
+            stream::iter(names)
+                .map(|name| async move {
+                    match client.delete_table_if_exists(&name).await {
+                        // Another program drops it.
+                        Err(error) if error.is_table_being_deleted() => Ok(()),
+                        deleted => deleted.map(drop),
+                    }
+                })
+                .buffered(TABLES_IN_FLIGHT)
+                .try_collect::<()>()
+                .await?;
+        }
+        idle.extend(copies);
+        idle.sort();
+        let names = |tables: Vec<(Period, String)>| tables.into_iter().map(|(_, name)| name);
+        let (dropped, kept) = (names(idle).collect(), names(kept).collect());
         Ok(Dropped { dropped, kept })
     }
 
@@ -219,6 +238,13 @@ impl<E: TableEntity> Table<E> {
         };
         Err(Error::new(ErrorKind::Invalid, message).in_table(self.name()))
     }
+}
+
+/// Returns the text before the period in each name of tables of copies and lists, with its template.
+fn prefixes_of_copies(schema: &Schema) -> BTreeMap<&'static str, &'static str> {
+    let families: &'static [Family] = schema.families;
+    let templates = families.iter().filter_map(|family| family.table);
+    templates.filter_map(|table| Some((table.split_once('{')?.0, table))).collect()
 }
 
 fn ticks_of(dated: &DatedTables, time: Result<Ticks, InvalidValue>) -> Result<Ticks> {

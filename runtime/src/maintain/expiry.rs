@@ -8,15 +8,15 @@ use crate::{
 impl<E: TableEntity> Table<E> {
     /// Writes the markers by which workers find the entities that expire, and returns the number of
     /// these entities. To be called once after `expires = field` was declared for a table that has rows,
-    /// and after rows came by [`dynamic`](crate::Client::dynamic) or an import.
+    /// and after rows came by [`dynamic`](crate::Client::dynamic), an import, or a copy from another
+    /// store.
     ///
-    /// Reads the table: a request for each 1,000 rows that have a time, and one for each partition and
-    /// hour in which entities will be over. It can be repeated.
+    /// Reads the table, or one dated table after the other: a request for each 1,000 rows that have a time,
+    /// and one for each partition and hour in which entities will be over. It can be repeated.
     ///
     /// # Errors
     ///
-    /// Returns the first error of a request, and fails for the template of dated tables, of which one
-    /// table has to be named.
+    /// Returns the first error of a request.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -35,13 +35,25 @@ impl<E: TableEntity> Table<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn mark_expiring(&self) -> Result<u64> {
-        let (schema, store) = (E::SCHEMA, self.client.store());
-        if !schema.can_expire() {
+        if !E::SCHEMA.can_expire() {
             return Ok(0);
         }
+        let mut found = 0;
+        for table in self.every_table().await? {
+            match table.mark_rows(&mut found).await {
+                Err(error) if table.is_dropped(&error) => {}
+                marked => marked?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the markers for the rows of one table, and counts the rows that expire.
+    async fn mark_rows(&self, found: &mut u64) -> Result<()> {
+        let (schema, store) = (E::SCHEMA, self.client.store());
         let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = with_system(Vec::new(), Some(schema));
-        let (mut found, mut from) = (0, None);
+        let mut from = None;
         loop {
             let scan = Scan {
                 table: &self.name,
@@ -57,11 +69,11 @@ impl<E: TableEntity> Table<E> {
                 Some((schema.entity_type, row.partition_key(), time))
             });
             let expiring: Vec<_> = expiring.collect();
-            found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
+            *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
             mark(self.client.outbox(), &self.name, expiring).await?;
             match page.next {
                 Some(next) => from = Some(next),
-                None => return Ok(found),
+                None => return Ok(()),
             }
         }
     }

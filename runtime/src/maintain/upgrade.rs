@@ -21,6 +21,7 @@ use crate::{
 /// again: it does not find upgraded entities any more.
 #[must_use = "nothing is rewritten before it is awaited"]
 pub struct Upgrade<E> {
+    table: Table<E>,
     bulk: Bulk,
     query: Query<E, Stored<E>>,
 }
@@ -34,7 +35,8 @@ impl<E> fmt::Debug for Upgrade<E> {
 impl<E: TableEntity> Table<E> {
     /// Rewrites every entity of an older version as the current one.
     ///
-    /// Scans the table for such entities. Needed once after a new version.
+    /// Scans the table for such entities, or one dated table after the other. Needed once after a new
+    /// version.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -47,7 +49,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub fn upgrade_all(&self) -> Upgrade<E> {
         let query = self.query(E::scan()).edit(crate::query::request::Request::only_older);
-        Upgrade { bulk: self.bulk(), query }
+        Upgrade { table: self.clone(), bulk: self.bulk(), query }
     }
 }
 
@@ -168,8 +170,12 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
             if E::SCHEMA.older.is_none() {
                 return Ok(BulkReport::default());
             }
+            let query = match self.table.queried_tables().await? {
+                Some(tables) => self.query.edit(|request| request.over_tables(tables)),
+                None => self.query,
+            };
             let change = |_: &mut E| Ok(());
-            self.bulk.rewrite_all(self.query, change, |now| now.is_none_or(is_current)).await
+            self.bulk.rewrite_all(query, change, |now| now.is_none_or(is_current)).await
         })
     }
 }

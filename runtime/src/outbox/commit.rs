@@ -13,6 +13,7 @@ use super::{
     claims::Claims,
     expired::ExpiredRows,
     expiry::{can_expire, write_markers},
+    guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
     unique_violation::OccupiedCopy,
@@ -115,12 +116,12 @@ pub(crate) async fn commit_until(
 /// Makes the missing table of changes that insert into a dated table. Returns `false` if they do not:
 /// what is to be changed or deleted is not in a table that was not there.
 async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
-    let dated = changes.iter().filter(|change| change.inserts());
-    let Some(dated) = dated.filter_map(|change| change.schema()?.dated.as_ref()).next() else {
-        return Ok(false);
-    };
+    let schemas = changes.iter().filter(|change| change.inserts()).filter_map(Change::schema);
+    let dated = schemas.filter_map(|schema| Some((schema, schema.dated.as_ref()?)));
+    let Some((schema, dated)) = dated.into_iter().next() else { return Ok(false) };
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
-    make_table(&outbox.store, dated, period, table).await?;
+    let reads_floor = outbox.guards.holds(Guard::FloorRead);
+    make_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer made meanwhile serves too.
     Ok(true)
 }

@@ -1,7 +1,11 @@
 //! Records which partitions will have rows to sweep: a marker for each hour of expiry and partition,
 //! written before the first such row.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use tokio::time::Instant;
@@ -112,6 +116,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
         |asked: &Option<Instant>| asked.filter(|asked| asked.elapsed() < ASK_AGAIN).map(|_| Ok(()));
     asked
         .find_or_run(find, async || {
+            outbox.store.is_time_watched.store(true, Ordering::Relaxed);
             let page = match scan_nothing(outbox).await {
                 Err(error) if error.is_table_missing() => {
                     outbox.store.create_table_if_not_exists(EXPIRY).await?;

@@ -80,6 +80,10 @@ pub enum Guard {
     CheckOpenWork,
     /// A check reports a remote finding only if a second reading, a flight later, shows it again.
     CheckTwice,
+    /// A writer reads the floor before it makes a dated table.
+    FloorRead,
+    /// A dated table with open work is kept when old tables are dropped.
+    OpenWorkKept,
     /// A message that another worker has leased is not handed over: saves work, nothing depends on it.
     Lease,
     /// A dirty row that another actor deleted during a pass is recorded again: saves work, nothing

@@ -9,6 +9,7 @@ use super::guard::{Guard, Guards};
 use crate::{
     address::TableCase,
     entity::{CopyFamily, Schema},
+    key::table_beside,
     plan::outbox::CopyAddress,
 };
 
@@ -92,8 +93,10 @@ impl KnownTypes {
         let mut tables: BTreeMap<_, Vec<&'static Schema>> = BTreeMap::new();
         for known in types.iter() {
             for family in known.versions().flat_map(|version| version.families) {
-                let Some(table) = family.table.filter(|_| family.is_remote && family.is_copy())
-                else {
+                let Some(table) = family.table.filter(|_| {
+                    // Keys in dated tables are not reserved.
+                    family.is_remote && family.is_copy() && !family.has_dated_tables()
+                }) else {
                     continue;
                 };
                 let types = tables.entry(table).or_default();
@@ -121,7 +124,7 @@ fn is_own<'a>(
     case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
-        case.is_same_table(declared.unwrap_or(home), &address.row.table)
+        case.is_same_table(&table_beside(declared, home), &address.row.table)
             || !guards.holds(Guard::OwnTable)
     }
 }

@@ -87,6 +87,7 @@ impl Outbox {
     /// and lists.
     pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
         self.known_types.add(schema);
+        self.store.watch_time([schema]);
         self.store.known_tables.add(table);
     }
 

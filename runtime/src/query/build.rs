@@ -297,10 +297,6 @@ impl<E, T> Query<E, T> {
         self.request.with_key_tokens(access).await
     }
 
-    pub(crate) fn table_name(&self) -> &str {
-        &self.request.table
-    }
-
     setters!();
 
     /// Allows a table scan, which is refused otherwise.
@@ -372,7 +368,7 @@ impl<E, T> Query<E, T> {
         let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
         Explain {
             class: self.request.class(),
-            table: self.request.rows_table().to_owned(),
+            table: self.request.rows_table().into_owned(),
             filter,
             select: self.request.columns_to_read().ok().flatten().unwrap_or_default(),
             top,

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt, TableCase},
     backend::Read,
-    entity::{FromRow, Point, Schema, Stored, TableEntity},
+    entity::{FromRow, Point, Schema, Stored, TableEntity, dated::TimeWindow},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
@@ -24,6 +24,7 @@ use crate::{
     },
     row::Row,
     store::{
+        dated::is_no_table,
         lists::{blob_name, find_list, read_list},
         rows::Store,
         sealing::shredded::ShreddedScopes,
@@ -43,7 +44,15 @@ pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<
     let mut cursor = None;
     loop {
         let (page, next) = ids(request, E::SCHEMA, cursor.as_ref()).await?;
-        points.extend(page.into_iter().map(|(partition_key, id)| Point::at(partition_key, id)));
+        // The keys of an entity with dated tables need not say which of them it is in.
+        let table = request.table_of_page(cursor.as_ref())?.unwrap_or_default();
+        let dated = E::SCHEMA.dated.as_ref();
+        let period = dated.and_then(|dated| dated.period_of(&table, TableCase::Insensitive));
+        let window = period.map(|period| TimeWindow::at(period.start));
+        points.extend(
+            page.into_iter()
+                .map(|(partition_key, id)| Point::at(partition_key, id).with_window(window)),
+        );
         match next {
             Some(next) => cursor = Some(next),
             None => return Ok(points),
@@ -62,23 +71,14 @@ pub(crate) async fn ids(
         return Ok((Vec::new(), None));
     }
     let remote = request.family().filter(|family| family.is_remote);
-    if let Some((partition_key, row_key)) = prepared.point()? {
-        let keys = match remote {
-            Some(family) => {
-                let table = request.rows_table().to_owned();
-                let row = RowAddress { table, partition_key, row_key };
-                let place = ListAddress { in_blob: family.in_blob, row };
-                let list = find_list(&request.store, &place).await?;
-                keys_of(request, schema, family, list.ids())
-            }
-            None => {
-                let list =
-                    read_list(&request.store, &request.table, &partition_key, &row_key).await?;
-                let ids = list.map(|list| list.ids).unwrap_or_default();
-                ids.into_iter().map(|id| (partition_key.clone(), id)).collect()
-            }
+    let Some(table) = prepared.table_of_page(cursor)? else { return Ok((Vec::new(), None)) };
+    if let Some(point) = prepared.point()? {
+        let keys = match ids_of_one(request, schema, &table, point).await {
+            // A dated table that is not there has no lists.
+            Err(error) if is_no_table(&error) && request.is_dated() => Vec::new(),
+            keys => keys?,
         };
-        return Ok((keys, None));
+        return Ok((keys, prepared.next_table(cursor)?));
     }
     blob_of(request)?;
     let (page, next) = prepared.read_page(cursor).await?;
@@ -88,7 +88,7 @@ pub(crate) async fn ids(
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
         let list = StoredList::from_head(row.clone(), of).map_err(|error| at(&row, error))?;
         match remote {
-            Some(family) => ids.extend(keys_of(request, schema, family, &list.ids)),
+            Some(family) => ids.extend(keys_of(request, schema, family, &table, &list.ids)),
             None => {
                 let partition_key = row.partition_key();
                 ids.extend(list.ids.into_iter().map(|id| (partition_key.to_owned(), id)));
@@ -96,6 +96,24 @@ pub(crate) async fn ids(
         }
     }
     Ok((ids, next))
+}
+
+/// Reads the one list that a request names, of entities in `table`, and returns their keys.
+async fn ids_of_one(
+    request: &Request,
+    schema: &'static Schema,
+    table: &str,
+    (partition_key, row_key): (String, String),
+) -> Result<Vec<Keys>> {
+    let Some(family) = request.family().filter(|family| family.is_remote) else {
+        let list = read_list(&request.store, table, &partition_key, &row_key).await?;
+        let ids = list.map(|list| list.ids).unwrap_or_default();
+        return Ok(ids.into_iter().map(|id| (partition_key.clone(), id)).collect());
+    };
+    let row = RowAddress { table: family.table_beside(table).into_owned(), partition_key, row_key };
+    let place = ListAddress { in_blob: family.in_blob, row };
+    let list = find_list(&request.store, &place).await?;
+    Ok(keys_of(request, schema, family, table, list.ids()))
 }
 
 /// Returns the name of the blob that a request reads, if its list is kept in blobs.
@@ -107,7 +125,8 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
         let message = "a list in blobs is found by all of its key: give every part of it";
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
-    let at = RowAt::new(request.rows_table(), partition_key, row_key);
+    let table = request.rows_table();
+    let at = RowAt::new(&table, partition_key, row_key);
     blob_name(at, request.store.table_case()).map(Some)
 }
 
@@ -116,9 +135,10 @@ fn keys_of(
     request: &Request,
     schema: &'static Schema,
     family: &Family,
+    table: &str,
     ids: &[String],
 ) -> Vec<Keys> {
-    let (table, case) = (&request.table, request.store.table_case());
+    let case = request.store.table_case();
     let keys = ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case));
     if case == TableCase::Insensitive || family.table.is_none() {
         return keys.collect();
@@ -138,6 +158,8 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
 ) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
     let (ids, next) = ids(prepared, E::SCHEMA, cursor).await?;
     let request = &prepared.request;
+    let table = prepared.table_of_page(cursor)?.unwrap_or_default();
+    let table = table.as_str();
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;
     let remote = request.family().filter(|family| family.is_remote);
@@ -150,13 +172,12 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         .map(|(partition_key, row_key)| {
             let select = select.as_deref();
             async move {
-                let read = Read {
-                    table: &request.table,
-                    partition_key: &partition_key,
-                    row_key: &row_key,
-                    select,
+                let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
+                let row = match request.store.read_as(read, request.reading()).await {
+                    // The table was dropped after the list was read.
+                    Err(error) if is_no_table(&error) && request.is_dated() => None,
+                    row => row?,
                 };
-                let row = request.store.read_as(read, request.reading()).await?;
                 let is_over =
                     |row: &Row| request.store.is_over(row, request.reading(), Some(primary));
                 Ok::<_, Error>(row.filter(|row| !is_over(row)))
@@ -188,7 +209,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         };
         if is_in && filter.matches(&row)? {
             let item = decode_required::<E, T>(row, primary);
-            items.push(item.map_err(|error| error.in_table(&request.table)));
+            items.push(item.map_err(|error| error.in_table(table)));
         }
     }
     Ok((items, next))

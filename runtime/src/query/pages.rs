@@ -26,7 +26,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             .take
             .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
-            let tables = query.request.tables;
+            let tables = query.request.tables.clone();
             let run = query.run().await?.zip(tables);
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
             let first_pages = stream::iter(periods)

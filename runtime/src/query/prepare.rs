@@ -1,6 +1,8 @@
 //! A request that is ready to be sent: filter, selection and fingerprint are made once and serve
 //! every page.
 
+use std::borrow::Cow;
+
 use super::request::Request;
 use crate::{
     access::CostClass,
@@ -43,6 +45,8 @@ impl Request {
     }
 
     async fn prepare_unnamed(self) -> Result<PreparedRequest> {
+        let members = self.members.map(|members| members.schemas()).unwrap_or_default();
+        self.store.watch_time(self.schema.into_iter().chain(members.iter().copied()));
         let keyed = match self.with_key_tokens(&self.access).await {
             Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {
                 None
@@ -64,7 +68,7 @@ impl Request {
         let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
         let mut text = format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}");
         if let Some(tables) = &self.tables {
-            text.push_str(&format!("\u{0}{:?}", tables.periods));
+            text.push_str(&format!("\u{0}{}", tables.periods.fingerprint()));
         }
         let fingerprint = fingerprint(&text);
         Ok(PreparedRequest {
@@ -116,17 +120,39 @@ impl PreparedRequest {
             .in_table(&request.table));
         }
         let Some(tables) = &request.tables else {
-            return self.read_rows(request.rows_table(), cursor).await;
+            return self.read_rows(&request.rows_table(), cursor).await;
         };
         let Some(period) = tables.period_of(cursor)? else { return Ok((Vec::new(), None)) };
         let table = name_of(tables.dated, period)?;
-        let (rows, next) = self.read_rows(&table, cursor).await?;
+        let rows_table = match request.family() {
+            Some(family) => family.table_beside(&table),
+            None => Cow::Borrowed(&*table),
+        };
+        let (rows, next) = self.read_rows(&rows_table, cursor).await?;
         let next = match (next, tables.after(period)) {
             (Some(next), _) => Some(Cursor { table: Some(table), ..next }),
             (None, Some(after)) => Some(tables.cursor_at(after, self.fingerprint, cursor)?),
             (None, None) => None,
         };
         Ok((rows, next))
+    }
+
+    /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads none.
+    pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<Option<String>> {
+        match &self.request.tables {
+            Some(tables) => {
+                let period = tables.period_of(cursor)?;
+                period.map(|period| name_of(tables.dated, period)).transpose()
+            }
+            None => Ok(Some(self.request.table.clone())),
+        }
+    }
+
+    /// Returns the cursor at the beginning of the table after that of `cursor`, if there is one.
+    pub(crate) fn next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
+        let Some(tables) = &self.request.tables else { return Ok(None) };
+        let after = tables.period_of(cursor)?.and_then(|period| tables.after(period));
+        after.map(|period| tables.cursor_at(period, self.fingerprint, cursor)).transpose()
     }
 
     /// Reads one page of a table from `cursor` on. A dated table that is not there has no rows.
@@ -144,7 +170,7 @@ impl PreparedRequest {
             from: cursor.filter(|cursor| !cursor.begins_table()).map(|cursor| &cursor.at),
         };
         let page = match request.store.scan(scan).await {
-            Err(error) if is_no_table(&error) && request.is_dated(table) => {
+            Err(error) if is_no_table(&error) && request.is_dated() => {
                 return Ok((Vec::new(), None));
             }
             page => page,

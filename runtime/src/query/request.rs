@@ -1,11 +1,11 @@
 //! The request of a query, without its types: table, path, conditions, properties and sizes.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
     encrypted_filter::has_encrypted,
-    tables::QueriedTables,
+    tables::{Periods, QueriedTables},
 };
 use crate::{
     access::CostClass,
@@ -132,7 +132,10 @@ impl Request {
                             if let Some(origin) = &mut self.origin {
                                 origin.table.clone_from(&table);
                             }
-                            self.table = table;
+                            self.table = match self.access.family.filter(|_| !self.is_list()) {
+                                Some(family) => family.table_beside(&table).into_owned(),
+                                None => table,
+                            };
                         }
                         Err(error) => {
                             self.fault.get_or_insert(error);
@@ -147,6 +150,7 @@ impl Request {
         if is_all {
             let newest_first =
                 self.access.family.is_some_and(|family| dated.is_newest_first(family));
+            let periods = Periods::Window(periods);
             self.tables = Some(QueriedTables { dated, periods, newest_first });
         }
         if !is_all || !dated.is_whole(window) {
@@ -159,17 +163,39 @@ impl Request {
         self
     }
 
+    /// Makes it a request for several of the entity's dated tables, one after the other.
+    pub(crate) fn over_tables(&mut self, tables: QueriedTables) {
+        self.tables = Some(tables);
+    }
+
+    /// Returns the table of the entities that the page at `cursor` finds, the template if the query reads
+    /// none. A query through remote copies reads another table than that of the entities.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid_cursor` for a cursor in a table that the query does not read.
+    pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<String> {
+        if let Some(tables) = &self.tables
+            && let Some(period) = tables.period_of(cursor)?
+        {
+            return name_of(tables.dated, period);
+        }
+        Ok(self.origin.as_ref().map_or(&self.table, |origin| &origin.table).clone())
+    }
+
     /// Returns how many tables are read, as far as that is worth counting.
     pub(crate) fn count_tables(&self) -> u64 {
         const MOST: usize = 100_000;
-        let count = self.tables.map_or(1, |tables| tables.iter().take(MOST).count());
+        let count = self.tables.as_ref().map_or(1, |tables| tables.iter().take(MOST).count());
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 
-    /// Returns whether the table is one of the type's dated tables.
-    pub(crate) fn is_dated(&self, table: &str) -> bool {
-        let dated = self.schema.and_then(|schema| schema.dated.as_ref());
-        dated.is_some_and(|dated| dated.period_of(table, self.store.table_case()).is_some())
+    /// Returns whether the entities are in dated tables.
+    pub(crate) fn is_dated(&self) -> bool {
+        let dated = self.schema.or(self.tokens).and_then(|schema| schema.dated.as_ref());
+        let table = self.origin.as_ref().map_or(&self.table, |origin| &origin.table);
+        let case = self.store.table_case();
+        self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
     }
 
     /// Makes it a request for one entity type. A typed path needs no `allow_scan`: `scan()` says it.
@@ -281,9 +307,9 @@ impl Request {
     }
 
     /// Returns the table that is read: a list may have a table of its own.
-    pub(crate) fn rows_table(&self) -> &str {
+    pub(crate) fn rows_table(&self) -> Cow<'_, str> {
         let list = self.access.family.filter(|_| self.is_list());
-        list.and_then(|family| family.table).unwrap_or(&self.table)
+        list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
     }
 
     /// Returns the properties to ask for; `None` asks for all.

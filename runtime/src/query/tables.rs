@@ -1,5 +1,7 @@
 //! The tables of a query of dated tables: which there are, in which order, and where a cursor stands.
 
+use std::sync::Arc;
+
 use crate::{
     address::TableCase,
     entity::dated::{DatedTables, Period},
@@ -9,32 +11,67 @@ use crate::{
 };
 
 /// The tables that a query reads one after the other.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct QueriedTables {
     pub(crate) dated: &'static DatedTables,
-    /// The earliest and the latest period; `None` for an empty window.
-    pub(crate) periods: Option<(Period, Period)>,
+    pub(crate) periods: Periods,
     pub(crate) newest_first: bool,
+}
+
+/// The periods whose tables a query reads.
+#[derive(Debug, Clone)]
+pub(crate) enum Periods {
+    /// All periods from the earliest to the latest; `None` for an empty window.
+    Window(Option<(Period, Period)>),
+    /// The periods whose tables existed when the query was made, the earliest first.
+    Existing(Arc<[Period]>),
+}
+
+impl Periods {
+    /// Returns the earliest and the latest period; `None` if there is none.
+    fn bounds(&self) -> Option<(Period, Period)> {
+        match self {
+            Self::Window(bounds) => *bounds,
+            Self::Existing(periods) => periods.first().copied().zip(periods.last().copied()),
+        }
+    }
+
+    /// Returns the text that tells the periods of one query from those of another.
+    // A cursor outlives tables that are dropped and made: all tables are one choice.
+    pub(crate) fn fingerprint(&self) -> String {
+        match self {
+            Self::Window(bounds) => format!("{bounds:?}"),
+            Self::Existing(_) => "all".to_owned(),
+        }
+    }
 }
 
 impl QueriedTables {
     /// Returns the period whose table is read first.
     pub(crate) fn first(&self) -> Option<Period> {
-        let (earliest, latest) = self.periods?;
+        let (earliest, latest) = self.periods.bounds()?;
         Some(if self.newest_first { latest } else { earliest })
     }
 
     /// Returns the period whose table is read next; `None` after the last.
     pub(crate) fn after(&self, period: Period) -> Option<Period> {
-        let (earliest, latest) = self.periods?;
+        let (earliest, latest) = match &self.periods {
+            Periods::Window(bounds) => (*bounds)?,
+            Periods::Existing(periods) => {
+                return match self.newest_first {
+                    true => periods.iter().rev().find(|other| **other < period).copied(),
+                    false => periods.iter().find(|other| **other > period).copied(),
+                };
+            }
+        };
         let next =
             if self.newest_first { self.dated.previous(period) } else { self.dated.next(period) };
         next.filter(|next| (earliest..=latest).contains(next))
     }
 
     /// Iterates over all periods in the order in which their tables are read.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Period> {
-        std::iter::successors(self.first(), move |period| self.after(*period))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Period> {
+        std::iter::successors(self.first(), |period| self.after(*period))
     }
 
     /// Returns the period whose table a cursor stands in; that of the first table without one.
@@ -46,8 +83,12 @@ impl QueriedTables {
         let Some(cursor) = cursor else { return Ok(self.first()) };
         let table = cursor.table.as_deref().unwrap_or_default();
         let period = self.dated.period_of(table, TableCase::Insensitive);
-        let is_read = |period: &Period| {
-            self.periods.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))
+        let is_read = |period: &Period| match &self.periods {
+            Periods::Window(bounds) => {
+                bounds.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))
+            }
+            // A table that was dropped since has no rows, and the next one follows.
+            Periods::Existing(_) => true,
         };
         match period.filter(is_read) {
             Some(period) => Ok(Some(period)),

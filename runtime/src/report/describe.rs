@@ -207,6 +207,11 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
     {
         field.flags.push("names the table".to_owned());
     }
+    for name in schema.expiry_properties() {
+        if let Some(field) = fields.iter_mut().find(|field| field.name == name) {
+            field.flags.push("the entity is over then".to_owned());
+        }
+    }
     fields
 }
 

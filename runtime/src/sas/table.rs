@@ -82,10 +82,17 @@ impl TableSas {
     /// Fails like [`path`](Self::path).
     pub fn for_path<P: Path>(path: P) -> Result<Self> {
         let access = path.access();
-        let table = match access.family.and_then(|family| family.table) {
+        let own = access.family.filter(|family| !family.has_dated_tables());
+        let table = match own.and_then(|family| family.table) {
             Some(own) => Cow::Borrowed(own),
             // A signature is for one table: a window of dated tables has none.
-            None => table_of_path(&access, P::Entity::SCHEMA)?,
+            None => {
+                let home = table_of_path(&access, P::Entity::SCHEMA)?;
+                match access.family.filter(|family| family.has_dated_tables()) {
+                    Some(family) => Cow::Owned(family.table_beside(&home).into_owned()),
+                    None => home,
+                }
+            }
         };
         Self::new(table).keys(access.checked()?)
     }
@@ -143,10 +150,15 @@ impl TableSas {
     /// ```
     pub fn path<P: Path>(self, path: P) -> Result<Self> {
         let access = path.access();
+        let dated = access.family.filter(|family| family.has_dated_tables());
         if access.window.is_some() {
-            check_sibling(&self.table, &table_of_path(&access, P::Entity::SCHEMA)?)?;
+            let mut home = table_of_path(&access, P::Entity::SCHEMA)?;
+            if let Some(family) = dated {
+                home = Cow::Owned(family.table_beside(&home).into_owned());
+            }
+            check_sibling(&self.table, &home)?;
         }
-        match access.family.and_then(|family| family.table) {
+        match access.family.filter(|_| dated.is_none()).and_then(|family| family.table) {
             Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid_sas(format!(
                 "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
             ))),

@@ -8,7 +8,10 @@ use crate::{
     backend::Scan,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
-    entity::dated::{DatedTables, Period},
+    entity::{
+        Schema,
+        dated::{DatedTables, Period},
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     plan::outbox::reserved_keys::{FORMAT, FORMAT_NAME, TYPE_NAME},
     row::{ETag, Row},
@@ -125,23 +128,48 @@ pub(crate) async fn raise_floor(
     Err(backoff::contended().in_table(FLOORS))
 }
 
-/// Makes the table of a period, unless it is below the floor. Returns whether it was made.
+/// Makes the table of a period with those of its copies and lists, unless it is below the floor. Returns
+/// whether it was made. A simulation reads no floor.
 ///
 /// # Errors
 ///
 /// `is_not_found`, naming the floor, for a table below it.
 pub(crate) async fn make_table(
     store: &Store,
+    schema: &Schema,
     dated: &DatedTables,
     period: Period,
-    table: &str,
+    (table, reads_floor): (&str, bool),
 ) -> Result<bool> {
+    if !reads_floor {
+        return make_tables(store, schema, table).await;
+    }
     let digits = digits_of(dated, period)?;
     let floor = read_floor(store, dated).await?;
     if floor.is_above(&digits) {
         return Err(below_floor(dated, table, &floor));
     }
+    make_tables(store, schema, table).await
+}
+
+/// Makes a table of an entity with those of its copies and lists. Returns whether it was made.
+pub(crate) async fn make_tables(store: &Store, schema: &Schema, table: &str) -> Result<bool> {
+    // Those of copies come first, so that they exist where the entity's own does: then nobody has to
+    // look for them.
+    for name in tables_of_copies(schema, table) {
+        store.create_table_if_not_exists(&name).await?;
+    }
     store.create_table_if_not_exists(table).await
+}
+
+/// Returns the tables of the copies and lists of an entity in `table`, each once.
+pub(crate) fn tables_of_copies(schema: &Schema, table: &str) -> Vec<String> {
+    let families = schema.families.iter().filter(|family| family.has_dated_tables());
+    let mut names: Vec<_> =
+        families.map(|family| family.table_beside(table).into_owned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Returns the error for a table that must not be made.

@@ -1,6 +1,9 @@
 //! Reading and writing rows: every request of the library to its backend goes through here.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use futures_util::future::try_join_all;
 
@@ -38,8 +41,11 @@ pub(crate) struct Store {
     /// The source of ids and of random waits.
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
-    /// The store's time, estimated from the dates of its pages.
+    /// The store's time, estimated from the dates of its pages once [`watch_time`](Self::watch_time) asks
+    /// for it.
     pub(crate) time: Arc<ServerClock>,
+    /// Whether something that this client reads or writes expires.
+    pub(crate) is_time_watched: Arc<AtomicBool>,
     /// The tables that this client has opened or written.
     pub(crate) known_tables: Arc<KnownTables>,
     #[cfg(feature = "blob")]
@@ -54,6 +60,14 @@ impl Store {
         #[cfg(not(feature = "blob"))]
         let has_blobs = false;
         has_blobs
+    }
+
+    /// Begins to estimate the store's time, if something of these types expires. Every way to read, write or
+    /// sweep such entities calls it before its first page, so that a wrong clock hides nothing.
+    pub(crate) fn watch_time(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
+        if schemas.into_iter().any(Schema::can_expire) {
+            self.is_time_watched.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Returns what the backend can do.
@@ -443,9 +457,10 @@ impl Store {
     /// Reads one page of rows as they are stored, still sealed.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
-        let sent = self.time.local_ticks();
+        // Two looks at the clock for each page, which only a client with entities that expire needs.
+        let sent = self.is_time_watched.load(Ordering::Relaxed).then(|| self.time.local_ticks());
         let answer = self.backend.scan(request).await;
-        if let Some(date) = answer.as_ref().ok().and_then(|page| page.date) {
+        if let (Some(sent), Ok(Some(date))) = (sent, answer.as_ref().map(|page| page.date)) {
             self.time.correct(date, sent);
         }
         self.usage.count_scan(request.table, &answer);

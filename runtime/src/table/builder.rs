@@ -364,6 +364,7 @@ impl ClientBuilder {
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
             usage: Arc::new(usage),
             time: Arc::new(ServerClock::new(clock.clone())),
+            is_time_watched: Arc::default(),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs,

@@ -118,6 +118,7 @@ impl Client {
             random: Arc::default(),
             usage: Arc::default(),
             time: Arc::new(ServerClock::new(clock.clone())),
+            is_time_watched: Arc::default(),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs: None,

@@ -16,6 +16,7 @@ pub(crate) mod writable;
 pub(crate) mod bulk;
 pub(crate) mod transaction;
 pub(crate) mod typed;
+pub(crate) mod every_table;
 mod typed_write;
 #[cfg(feature = "blob")]
 mod blob_content;

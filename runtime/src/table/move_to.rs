@@ -6,6 +6,7 @@ use crate::{
     authentic::MovePlace,
     entity::{BackgroundWork, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, SealFault},
+    outbox::guard::Guard,
     outbox::{
         commit::{commit, commit_with},
         moves::{MoveJob, MoveOutcome, sign_move},
@@ -83,7 +84,9 @@ impl<E: TableEntity> Table<E> {
         let target_table = target.of_entity(stored)?;
         let source = self.of_stored(stored)?;
         if let (Some(dated), Some(period)) = (&E::SCHEMA.dated, target_table.period()) {
-            make_table(self.client.store(), dated, period, &target_table.name).await?;
+            let reads_floor = self.client.outbox().guards.holds(Guard::FloorRead);
+            let target = (target_table.name.as_str(), reads_floor);
+            make_table(self.client.store(), E::SCHEMA, dated, period, target).await?;
         }
         source.move_from(stored, &target_table).await
     }

@@ -115,6 +115,7 @@ impl<S> fmt::Debug for SetTable<S> {
 
 impl<S: Set> SetTable<S> {
     pub(super) fn new(client: Client, name: String) -> Self {
+        client.store().watch_time(S::MEMBERS.schemas().iter().copied());
         Self { client, name, of: PhantomData }
     }
 

@@ -197,8 +197,8 @@ impl<E: TableEntity> Table<E> {
     /// error.
     async fn create_further(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
-        for table in families.iter().filter_map(|family| family.table) {
-            self.client.create_table_if_not_exists(table).await?;
+        for family in families.iter().filter(|family| family.table.is_some()) {
+            self.client.create_table_if_not_exists(&family.table_beside(&self.name)).await?;
         }
         Ok(())
     }
@@ -393,7 +393,7 @@ impl<E: TableEntity> Table<E> {
         family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
         let select = columns_of_point::<E, T>(Some(family));
-        let table = self.table_of(Some(family));
+        let table = &*self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
         let (store, reading) = (self.client.store(), Reading::Typed(E::SCHEMA));
         // A copy is one row, also that of a wide entity.
@@ -417,8 +417,8 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the table that holds the rows of a row family.
-    fn table_of(&self, family: Option<&'static Family>) -> &str {
-        family.and_then(|family| family.table).unwrap_or(&self.name)
+    fn table_of(&self, family: Option<&'static Family>) -> Cow<'_, str> {
+        family.map_or(Cow::Borrowed(&*self.name), |family| family.table_beside(&self.name))
     }
 
     /// Returns a query of the entities on a path. Nothing is sent before it is asked for items.
@@ -445,7 +445,7 @@ impl<E: TableEntity> Table<E> {
         // A list names entities of this table, whichever table the list itself is in.
         let table = match access.family {
             Some(family) if family.is_list() => self.name.clone(),
-            family => self.table_of(family).to_owned(),
+            family => self.table_of(family).into_owned(),
         };
         let mut request = Request::new(self.client.store().clone(), table, access)
             .made_by(&self.client.outbox, &self.name);
@@ -479,6 +479,10 @@ impl<E: TableEntity> Table<E> {
     {
         let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
             .with_keys_of(Some(E::SCHEMA));
+        let request = match &E::SCHEMA.dated {
+            Some(dated) => request.of_dated(dated, &self.name),
+            None => request,
+        };
         let request = request.prepare().await?;
         list_query::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }

@@ -6,6 +6,7 @@
 
 mod lists;
 mod checks;
+mod dated;
 mod expiry;
 mod moves;
 mod store;
@@ -267,6 +268,13 @@ fn play(seeds: &[u64], history: impl Fn(u64) -> Result<(), String>) {
     }
     let count = seeds.len();
     assert!(wrong.is_empty(), "{wrong:?} of {count} went wrong: {}", first.unwrap_or_default());
+}
+
+/// Returns the first of some seeds whose history goes wrong.
+fn failing_history(history: impl Fn(u64) -> Result<(), String>, most: u64) -> Option<u64> {
+    let seed = (0..most).find(|seed| history(*seed).is_err());
+    println!("seed {seed:?}");
+    seed
 }
 
 #[test]

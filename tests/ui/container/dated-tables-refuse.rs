@@ -8,7 +8,9 @@ use time::OffsetDateTime;
     row_key = "log_{id:06}",
     index(ByTown, table = "Towns", partition_key = "{town}", row_key = "{user}_{id:06}"),
     index(ByMail, partition_key = "mail_{mail}", row_key = "mail", unique),
-    list(ByTownList, row_key = "town_{town}")
+    index(ByMonth, table = "Months{at:%Y%m}", partition_key = "{town}", row_key = "{user}_{id:06}"),
+    index(ByDigit, table = "Days1{at:%Y%m%d}", partition_key = "{town}", row_key = "{user}_{id:06}"),
+    list(InBlobs, row_key = "town_{town}", in_blob)
 )]
 struct Login {
     user: String,

@@ -149,8 +149,12 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         progress: &mut ProgressMeter,
     ) -> Result<Vec<Finding>> {
         let outbox = self.reader.table.client.outbox();
+        let own = &self.reader.table.name;
         if !outbox.guards.holds(Guard::CheckTwice) {
-            return Ok(wrong.into_iter().map(|(suspect, first)| finding(suspect, first)).collect());
+            return Ok(wrong
+                .into_iter()
+                .map(|(suspect, first)| finding(suspect, first, own))
+                .collect());
         }
         progress.notify();
         // One second more, so that the wait does not end in the instant in which a write may begin.
@@ -165,7 +169,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         while let Some((reading, before)) = readings.next().await {
             match reading? {
                 (suspect, Outcome::Wrong(now)) if now == before => {
-                    findings.push(finding(suspect, now));
+                    findings.push(finding(suspect, now, own));
                 }
                 (_, Outcome::Pending) => progress.counts.pending += 1,
                 _ => {}
@@ -175,7 +179,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     }
 }
 
-fn finding(suspect: Suspect, mismatch: Mismatch) -> Finding {
+fn finding(suspect: Suspect, mismatch: Mismatch, primary_table: &str) -> Finding {
     let Suspect { family, address, primary, .. } = suspect;
     let (primary_partition_key, primary) = primary.unzip();
     Finding {
@@ -186,6 +190,7 @@ fn finding(suspect: Suspect, mismatch: Mismatch) -> Finding {
         row_key: address.row.row_key.clone(),
         primary_partition_key,
         primary,
+        primary_table: primary_table.to_owned(),
         is_entry: family.is_list(),
         copy_etag: mismatch.copy_etag,
         remote_address: Some(Box::new(address)),

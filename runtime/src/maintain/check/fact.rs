@@ -116,9 +116,10 @@ pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     let case = table.client.store().table_case();
     let mut all = vec![table.name.to_string()];
     for schema in E::SCHEMA.versions() {
-        for name in remote_families(schema).filter_map(|family| family.table) {
-            if !all.iter().any(|known| case.is_same_table(known, name)) {
-                all.push(name.to_owned());
+        for family in remote_families(schema).filter(|family| family.table.is_some()) {
+            let name = family.table_beside(&table.name);
+            if !all.iter().any(|known| case.is_same_table(known, &name)) {
+                all.push(name.into_owned());
             }
         }
     }
@@ -201,7 +202,9 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
         let case = self.hashing.table_case;
         match family.table {
-            Some(table) if family.is_remote => case.is_same_table(table, at_table),
+            Some(_) if family.is_remote => {
+                case.is_same_table(&family.table_beside(&self.table.name), at_table)
+            }
             _ => case.is_same_table(&self.table.name, at_table) && !family.in_blob,
         }
     }
@@ -378,7 +381,7 @@ impl Hashing {
         family: &Family,
         copy: &Row,
     ) -> Result<u64> {
-        let table = self.table_case.key_of(family.table.unwrap_or(at_table));
+        let table = self.table_case.key_of(&family.table_beside(at_table));
         let is_current = is_current_table(copy, Some(owner_table), self.table_case)?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));

@@ -56,6 +56,8 @@ pub struct Finding {
     pub primary_partition_key: Option<String>,
     /// The RowKey of the primary, where one is known.
     pub primary: Option<String>,
+    /// The table of the primary.
+    pub(in crate::maintain) primary_table: String,
     /// Whether this is about a list entry.
     pub(in crate::maintain) is_entry: bool,
     /// The ETag of the copy that was found.
@@ -81,6 +83,7 @@ impl Finding {
             row_key: row_key.to_owned(),
             primary_partition_key: primary.map(|_| partition_key.to_owned()),
             primary: primary.map(str::to_owned),
+            primary_table: table.to_owned(),
             is_entry: false,
             copy_etag: None,
             remote_address: None,

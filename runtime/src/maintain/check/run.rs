@@ -87,7 +87,23 @@ impl<E> fmt::Display for CheckReport<E> {
     }
 }
 
+/// Repairs findings, table by table of their primaries.
 async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
+    let mut repaired = 0;
+    for findings in findings.chunk_by(|a, b| a.primary_table == b.primary_table) {
+        let Some(first) = findings.first() else { continue };
+        let table = table.sibling(&first.primary_table);
+        match repair_table(&table, findings).await {
+            // The table was dropped since, and what was wrong with it.
+            Err(error) if table.is_dropped(&error) => {}
+            count => repaired += count?,
+        }
+    }
+    Ok(repaired)
+}
+
+/// Repairs findings of primaries in one table.
+async fn repair_table<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
     let mut repaired = repair_remote(table, findings).await?;
     for finding in findings.iter().filter(|finding| !finding.is_remote()) {
         repaired += u64::from(repair_local(table, finding).await?);
@@ -150,11 +166,15 @@ impl<E: TableEntity> Check<E> {
     /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
     /// its type.
     pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
-        let mut steps = self.steps();
-        while let Some(findings) = steps.next().await? {
-            findings.into_iter().for_each(&mut each);
+        let mut counts = CheckProgress::default();
+        for table in self.table.every_table().await? {
+            let mut steps = self.steps(&table, counts);
+            while let Some(findings) = steps.next().await? {
+                findings.into_iter().for_each(&mut each);
+            }
+            counts = steps.scan.progress.counts;
         }
-        Ok(steps.scan.progress.counts)
+        Ok(counts)
     }
 
     /// Checks and repairs as it goes. Returns how many findings were repaired, or recorded for
@@ -165,16 +185,22 @@ impl<E: TableEntity> Check<E> {
     /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
     /// its type.
     pub async fn repair(self) -> Result<u64> {
-        let (mut steps, mut repaired) = (self.steps(), 0);
-        while let Some(findings) = steps.next().await? {
-            repaired += repair_all(&self.table, &findings).await?;
+        let (mut counts, mut repaired) = (CheckProgress::default(), 0);
+        for table in self.table.every_table().await? {
+            let mut steps = self.steps(&table, counts);
+            while let Some(findings) = steps.next().await? {
+                repaired += repair_all(&table, &findings).await?;
+            }
+            counts = steps.scan.progress.counts;
         }
         Ok(repaired)
     }
 
-    fn steps(&self) -> CheckSteps<'_, E> {
-        let reader = FactReader::new(&self.table);
-        let scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
+    /// Returns the steps of the check of one table, which count on from those before.
+    fn steps<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
+        let reader = FactReader::new(table);
+        let mut scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
+        scan.progress.counts = counts;
         CheckSteps { reader, scan, remote: None, waits: self.waits }
     }
 }
@@ -189,8 +215,16 @@ struct CheckSteps<'t, E> {
 }
 
 impl<E: TableEntity> CheckSteps<'_, E> {
-    /// Returns the findings of the next step. Returns `None` when everything is checked.
+    /// Returns the findings of the next step. Returns `None` when everything is checked, and for a dated
+    /// table that was dropped meanwhile.
     async fn next(&mut self) -> Result<Option<Vec<Finding>>> {
+        match self.next_findings().await {
+            Err(error) if self.reader.table.is_dropped(&error) => Ok(None),
+            findings => findings,
+        }
+    }
+
+    async fn next_findings(&mut self) -> Result<Option<Vec<Finding>>> {
         loop {
             if let Some(remote) = &mut self.remote {
                 if let Some(findings) = remote.next_findings(&mut self.scan.progress).await? {
@@ -230,7 +264,8 @@ impl<E: TableEntity> Table<E> {
     /// mistake. Remote copies that do not match are read again after
     /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits for
     /// that once, or once for each 10,000 of them;
-    /// [`without_waiting`](Check::without_waiting) leaves it out.
+    /// [`without_waiting`](Check::without_waiting) leaves it out. Dated tables are checked one after the
+    /// other.
     ///
     /// ```
     /// use entable::{maintain::FindingKind, prelude::*};

@@ -67,14 +67,26 @@ impl<E: TableEntity> Rebuild<E> {
         if self.family.is_primary() {
             return Ok(report);
         }
-        let query = self.primaries();
+        let query = self.primaries().await?;
         let mut cursor = self.from.clone().map(|cursor| self.convert_cursor(cursor));
+        let mut made_for = None;
         loop {
+            let table = self.table.sibling(&query.request.table_of_page(cursor.as_ref())?);
+            if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
+                // A new index has no table beside one that was made before it was declared.
+                let copies = self.family.table_beside(&table.name);
+                self.table.client.create_table_if_not_exists(&copies).await?;
+                made_for = Some(table.name.clone());
+            }
             let page = query.page(cursor).await?;
             report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
             let older = page.items.iter().filter(|stored| self.lacks_index(stored.row()));
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
-            self.write_page(&page.items, &mut report).await?;
+            match self.write_page(&table, &page.items, &mut report).await {
+                // The table was dropped after the page was read, and its rows with it.
+                Err(error) if table.is_dropped(&error) => {}
+                written => written?,
+            }
             cursor = page.next;
             self.on_progress.notify(|| RebuildProgress {
                 primaries: report.primaries,
@@ -88,8 +100,13 @@ impl<E: TableEntity> Rebuild<E> {
     }
 
     /// Writes what the primaries of a page should have in the index, or records it for workers.
-    async fn write_page(&self, page: &[Stored<E>], report: &mut RebuildReport) -> Result<()> {
-        let (table, family) = (&self.table, self.family);
+    async fn write_page(
+        &self,
+        table: &Table<E>,
+        page: &[Stored<E>],
+        report: &mut RebuildReport,
+    ) -> Result<()> {
+        let family = self.family;
         if family.is_remote {
             let primaries: Vec<&Row> = page.iter().map(Stored::row).collect();
             report.written += record_primaries(table, family, &primaries).await?;
@@ -121,12 +138,15 @@ impl<E: TableEntity> Rebuild<E> {
         }
     }
 
-    fn primaries(&self) -> Query<E, Stored<E>> {
-        let query = self.table.query(E::scan());
-        match self.page_size {
+    async fn primaries(&self) -> Result<Query<E, Stored<E>>> {
+        let mut query = self.table.query(E::scan());
+        if let Some(tables) = self.table.queried_tables().await? {
+            query = query.edit(|request| request.over_tables(tables));
+        }
+        Ok(match self.page_size {
             Some(rows) => query.page_size(rows),
             None => query,
-        }
+        })
     }
 
     /// Converts a cursor of the scan into one of this rebuild, and back.
@@ -156,7 +176,8 @@ impl<E: TableEntity> Table<E> {
     /// is in it. Then rebuild, while they write. Until the rebuild is done, reads through the index
     /// miss entities. Each page of entities is committed in transactions that hold every primary to
     /// the ETag that was read, so their ETags change. An interrupted rebuild continues
-    /// [`from`](Rebuild::from) the last cursor of its progress.
+    /// [`from`](Rebuild::from) the last cursor of its progress. Dated tables are rebuilt one after the
+    /// other.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

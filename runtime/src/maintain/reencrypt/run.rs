@@ -62,7 +62,7 @@ impl<E: TableEntity> Table<E> {
     /// [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which reads values that are not
     /// encrypted), and after `pad` of a field changed.
     ///
-    /// It scans the table; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
+    /// It scans the table, or one dated table after the other; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
     ///
     /// Blobs that are encrypted stay as they are, since rows hold their keys. A plain blob in a field that
     /// became encrypted is written anew, and its entity is replaced with its copies; the plain blob is deleted
@@ -176,29 +176,37 @@ impl<E: TableEntity> Reencrypt<E> {
         // A cursor names its table in the fingerprint.
         let fingerprint_of =
             |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
-        let mut tables = self.tables();
+        let mut tables = self.tables().await?;
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
-            let is_done = |table: &String| fingerprint_of(table) != start.fingerprint;
-            tables = tables.into_iter().skip_while(is_done).collect();
-            if tables.is_empty() {
-                let message = "the cursor belongs to another query or another re-encryption";
-                return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
-            }
+            let begins = |table: &ScannedTable<E>| fingerprint_of(&table.name) == start.fingerprint;
+            let first = match (tables.iter().position(begins), self.first_after(&tables, start)) {
+                (Some(found), _) => found,
+                // The cursor's table was dropped, and its rows with it: the next one begins.
+                (None, Some(next)) => {
+                    cursor = None;
+                    next
+                }
+                (None, None) => {
+                    let message = "the cursor belongs to another query or another re-encryption";
+                    return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
+                }
+            };
+            tables.drain(..first);
         }
         let mut report = ReencryptReport::default();
         for (position, table) in tables.iter().enumerate() {
             loop {
                 let next = self.write_page(table, &filter, cursor.take(), &mut report).await?;
                 let is_over = next.is_none();
-                cursor = next.map(|at| cursor_at(fingerprint_of(table), at));
+                cursor = next.map(|at| table.cursor_at(fingerprint_of(&table.name), at));
                 self.on_progress.notify(|| ReencryptProgress {
                     rows: report.rows,
                     rewritten: report.rewritten,
                     // At the end of a table, the next one begins.
                     cursor: cursor.clone().or_else(|| {
                         let next = tables.get(position + 1)?;
-                        Some(cursor_at(fingerprint_of(next), start_of_table()))
+                        Some(next.cursor_at(fingerprint_of(&next.name), start_of_table()))
                     }),
                 });
                 if is_over {
@@ -210,17 +218,29 @@ impl<E: TableEntity> Reencrypt<E> {
         Ok(report)
     }
 
-    /// Returns the entity's own table and those of its remote copies.
-    fn tables(&self) -> Vec<String> {
+    /// Returns the entity's own tables, each with those of its remote copies.
+    async fn tables(&self) -> Result<Vec<ScannedTable<E>>> {
         let case = self.table.client.store().table_case();
-        let mut tables = vec![self.table.name.clone()];
-        for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
-            let table = family.table.unwrap_or(&self.table.name);
-            if !tables.iter().any(|known| case.is_same_table(known, table)) {
-                tables.push(table.to_owned());
+        let mut tables: Vec<ScannedTable<E>> = Vec::new();
+        for own in self.table.every_table().await? {
+            tables.push(ScannedTable { name: own.name.clone(), own: own.clone() });
+            for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
+                let name = family.table_beside(&own.name);
+                if !tables.iter().any(|known| case.is_same_table(&known.name, &name)) {
+                    tables.push(ScannedTable { name: name.into_owned(), own: own.clone() });
+                }
             }
         }
-        tables
+        Ok(tables)
+    }
+
+    /// Returns the first of the dated tables after that of a cursor; their number after the last one.
+    /// Returns `None` for a cursor in no dated table.
+    fn first_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
+        self.table.stands_for()?;
+        let period = self.table.sibling(cursor.table.as_deref()?).period()?;
+        let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);
+        Some(tables.iter().position(is_later).unwrap_or(tables.len()))
     }
 
     fn filter(&self) -> Filter {
@@ -235,17 +255,20 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Reads one page of a table and encrypts its rows. Returns where the next page begins.
     async fn write_page(
         &self,
-        at_table: &str,
+        scanned: &ScannedTable<E>,
         filter: &Filter,
         cursor: Option<Cursor>,
         report: &mut ReencryptReport,
     ) -> Result<Option<Continuation>> {
         let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != start_of_table());
+        let at_table = scanned.name.as_str();
         let scan = Scan { table: at_table, filter, select: None, top: self.page_size, from };
         let store = self.table.client.store();
+        let table = &scanned.own;
         let page = match store.scan(scan).await {
             // A table of copies does not exist before its first copy.
-            Err(error) if error.is_not_found() && at_table != self.table.name => return Ok(None),
+            Err(error) if error.is_not_found() && at_table != table.name => return Ok(None),
+            Err(error) if table.is_dropped(&error) => return Ok(None),
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
@@ -263,10 +286,13 @@ impl<E: TableEntity> Reencrypt<E> {
                 Err(error) => report.failed.push(Unsealed::undecodable(error.in_table(at_table))),
             }
         }
-        let (table, conversion, is_dry_run) = (&self.table, &self.conversion, self.is_dry_run);
+        let (conversion, is_dry_run) = (&self.conversion, self.is_dry_run);
         let mut writer = ReencryptWriter { table, conversion, is_dry_run, at_table, report };
         let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
-        written.map_err(|error| error.in_table(at_table))?;
+        match written {
+            Err(error) if table.is_dropped(&error) => return Ok(None),
+            written => written.map_err(|error| error.in_table(at_table))?,
+        }
         for row in &plain {
             encrypt_blobs(table, row, is_dry_run, report).await?;
         }
@@ -274,8 +300,19 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 }
 
-fn cursor_at(fingerprint: u64, at: Continuation) -> Cursor {
-    Cursor { fingerprint, returned: 0, mixed: false, at, table: None }
+/// A table that is scanned: one of the entity's own, or that of copies of its entities.
+struct ScannedTable<E> {
+    name: String,
+    own: Table<E>,
+}
+
+impl<E: TableEntity> ScannedTable<E> {
+    /// Returns a cursor in this table.
+    // One of several tables is named: it may be dropped before the cursor is used.
+    fn cursor_at(&self, fingerprint: u64, at: Continuation) -> Cursor {
+        let table = self.own.period().map(|_| self.own.name.clone());
+        Cursor { fingerprint, returned: 0, mixed: false, at, table }
+    }
 }
 
 /// Returns the continuation that means the start of a table; a service never returns it.

@@ -92,7 +92,7 @@ impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
     pub(crate) fn for_row(primary_table: &str, family: &Family, row: &Row) -> Self {
         let (partition_key, row_key) = row.keys();
-        let table = family.table.unwrap_or(primary_table);
+        let table = &family.table_beside(primary_table);
         Self {
             index: [entity_type_of(family), "#", family.name].concat(),
             row: RowAt { table, partition_key, row_key }.to_owned(),
@@ -119,7 +119,7 @@ impl CopyAddress {
         (partition_key, row_key): (&str, &str),
     ) -> Self {
         let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
-        let table = family.table.unwrap_or(primary_table);
+        let table = &family.table_beside(primary_table);
         Self {
             index: [schema.entity_type, "#", family.name, kind].concat(),
             row: RowAt::new(table, partition_key, row_key).to_owned(),
@@ -179,7 +179,7 @@ impl CopyAddress {
         list: &RemoteList,
         case: TableCase,
     ) -> bool {
-        let table = list.family.table.unwrap_or(primary_table);
+        let table = &list.family.table_beside(primary_table);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
         }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)

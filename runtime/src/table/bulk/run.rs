@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     entity::{Stored, dated::check_sibling},
-    error::{BoxError, Error, ErrorKind, Result},
+    error::{BoxError, Result},
     page::Cursor,
     query::build::Query,
     table::{
@@ -319,7 +319,7 @@ impl Bulk {
 
     /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and
     /// changes an entity again if another writer changed it meanwhile. The query is one of entities,
-    /// of a set, or of entities without a type.
+    /// of a set, or of entities without a type. A window of times goes table by table.
     ///
     /// An entity that failed, or could not be read, is in the report, and a checkpoint passes it.
     ///
@@ -363,21 +363,17 @@ impl Bulk {
         Q: 'static,
         T: Rewritable + Send + 'static,
     {
-        if query.request.tables.is_some() {
-            let message = "a window of times reads several tables, and what is changed in bulk is in one: run it for each table, opened with `table_named`";
-            return Err(Error::new(ErrorKind::Unsupported, message).in_table(query.table_name()));
-        }
         let mut pipeline = self.pipeline();
-        // A query through remote copies reads another table than that of the entities.
-        let table = match &query.request.origin {
-            Some(origin) => origin.table.clone(),
-            None => query.table_name().to_owned(),
-        };
-        let client = self.client.clone();
-        let mut rewrite =
-            Rewrite { client, table: table.clone(), reading: query.reading(), change, is_done };
+        let (client, table) = (self.client.clone(), String::new());
+        let mut rewrite = Rewrite { client, table, reading: query.reading(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
+            let table = query.request.table_of_page(cursor.as_ref())?;
+            if table != rewrite.table {
+                // What lost a race is read again in the table of its page.
+                pipeline.retry_lost_races(&mut rewrite).await;
+                rewrite.table.clone_from(&table);
+            }
             let page = pipeline.drive_while(query.fetch(cursor)).await?;
             for item in page.items {
                 let replacement = item.and_then(|stored| rewrite.replacement(stored));

@@ -1,0 +1,70 @@
+//! The tables of an entity, for jobs that go over all of them: the one table that it names, or each of
+//! its dated tables that exists.
+
+use std::sync::Arc;
+
+use super::typed::Table;
+use crate::{
+    address::TableCase,
+    entity::{
+        TableEntity,
+        dated::{DatedTables, Period},
+    },
+    error::{Error, Result},
+    query::tables::{Periods, QueriedTables},
+    store::dated::is_no_table,
+};
+
+impl<E: TableEntity> Table<E> {
+    /// Returns how the entity's tables are dated, if this stands for all of them.
+    pub(crate) fn stands_for(&self) -> Option<&'static DatedTables> {
+        E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
+    }
+
+    /// Returns the periods and names of the dated tables that exist, the earliest first. Costs one request
+    /// for each page of the names of all tables.
+    pub(crate) async fn existing_tables(
+        &self,
+        dated: &DatedTables,
+    ) -> Result<Vec<(Period, String)>> {
+        Ok(tables_of(dated, &self.client.tables().await?, self.client.store().table_case()))
+    }
+
+    /// Returns each table of the entity: this one, or the dated tables that exist, the earliest first.
+    pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
+        let Some(dated) = self.stands_for() else { return Ok(vec![self.clone()]) };
+        let tables = self.existing_tables(dated).await?.into_iter();
+        Ok(tables.map(|(_, name)| self.sibling(&name)).collect())
+    }
+
+    /// Returns the tables that a query of every table of the entity reads; `None` for one table.
+    pub(crate) async fn queried_tables(&self) -> Result<Option<QueriedTables>> {
+        let Some(dated) = self.stands_for() else { return Ok(None) };
+        let existing = self.existing_tables(dated).await?.into_iter();
+        let periods = Periods::Existing(existing.map(|(period, _)| period).collect::<Arc<[_]>>());
+        Ok(Some(QueriedTables { dated, periods, newest_first: false }))
+    }
+
+    /// Returns another table of the entity.
+    pub(crate) fn sibling(&self, name: &str) -> Self {
+        Self::new(self.client.clone(), name.to_owned())
+    }
+
+    /// Returns whether an error says that a dated table is gone, which a job over every table passes
+    /// over: its rows went with it.
+    pub(crate) fn is_dropped(&self, error: &Error) -> bool {
+        self.period().is_some() && is_no_table(error)
+    }
+}
+
+/// Returns the periods and names of dated tables among some names, the earliest first.
+pub(crate) fn tables_of(
+    dated: &DatedTables,
+    names: &[String],
+    case: TableCase,
+) -> Vec<(Period, String)> {
+    let of_name = |name: &String| Some((dated.period_of(name, case)?, name.clone()));
+    let mut tables: Vec<_> = names.iter().filter_map(of_name).collect();
+    tables.sort();
+    tables
+}
