@@ -151,7 +151,7 @@ async fn clients_are_opened_in_one_line() -> Result<(), Error> {
     archive.create_if_not_exists().await?;
     let client = Client::open(directory.path().join("staff.db"))?;
     client.table::<Employee>().create_if_not_exists().await?;
-    let client = Client::builder().backend(entable::backend::Memory::new()).build()?;
+    let client = Client::builder().backend(Memory::new()).build()?;
     assert!(client.tables().await?.is_empty());
     assert!(Client::builder().build().unwrap_err().is_invalid());
     Ok(())

@@ -572,6 +572,34 @@ async fn a_poison_row_of_another_place_is_put_back_and_refused() {
     assert_eq!(world.paid(), 0, "{stats:?}");
 }
 
+/// Puts each message aside as it stands, and those with a code once more with another id or table.
+async fn put_aside_by_hand(world: &World) {
+    let poison = world.plain("EntablePoison");
+    world.client.create_table("EntablePoison").await.unwrap();
+    let mut count = 0;
+    let mut put_aside = Vec::new();
+    for row in world.messages("Patients", "north").await {
+        put_aside.push(("Patients", row.row_key().to_owned(), row.clone()));
+        if row.get("Mac").is_some() {
+            put_aside.push(("Patients", "~e3_another".to_owned(), row.clone()));
+            put_aside.push(("Vips", row.row_key().to_owned(), row));
+        }
+    }
+    for (table, row_key, row) in put_aside {
+        count += 1;
+        let mut poisoned = DynamicEntity::new("1", format!("{count:04}")).with_framework_names();
+        for (name, value) in row.properties().iter() {
+            poisoned.set(name, value.clone());
+        }
+        let texts =
+            [("Table", table), ("Partition", "north"), ("Row", &row_key), ("Error", "all is well")];
+        for (name, text) in texts {
+            poisoned.set(format!("Poison{name}"), text);
+        }
+        poison.insert(&poisoned).await.unwrap();
+    }
+}
+
 /// The texts of a poison row are anybody's: what its code proves is told by a field of its own.
 #[tokio::test]
 async fn the_poison_table_says_which_work_is_authentic() {
@@ -588,31 +616,7 @@ async fn the_poison_table_says_which_work_is_authentic() {
     let mut moves = world.messages("Patients", "north").await;
     moves.retain(|row| row.str("Type").unwrap() == "entable.move");
     assert_eq!(moves.len(), 2);
-    // Put aside by hand: each as it stands, and those with a code once more with another id or table.
-    let poison = world.plain("EntablePoison");
-    world.client.create_table("EntablePoison").await.unwrap();
-    let mut count = 0;
-    let mut put_aside = Vec::new();
-    for row in world.messages("Patients", "north").await {
-        put_aside.push(("Patients", row.row_key().to_owned(), row.clone()));
-        if row.get("Mac").is_some() {
-            put_aside.push(("Patients", "~e3_another".to_owned(), row.clone()));
-            put_aside.push(("Vips", row.row_key().to_owned(), row));
-        }
-    }
-    for (table, row_key, row) in put_aside {
-        count += 1;
-        let mut poisoned = DynamicEntity::new("1", &format!("{count:04}")).with_framework_names();
-        for (name, value) in row.properties().iter() {
-            poisoned.set(name, value.clone());
-        }
-        let texts =
-            [("Table", table), ("Partition", "north"), ("Row", &row_key), ("Error", "all is well")];
-        for (name, text) in texts {
-            poisoned.set(&format!("Poison{name}"), text);
-        }
-        poison.insert(&poisoned).await.unwrap();
-    }
+    put_aside_by_hand(&world).await;
     let told = |poisoned: Vec<Poisoned>| {
         let mut told: Vec<_> = poisoned
             .iter()
@@ -883,7 +887,7 @@ struct Say {
 async fn bodies_come_back_from_every_store_as_their_codes_cover_them() {
     const ODD: &str = "\u{10ffff}\r\n\u{0}\u{1}\u{7f} \u{feff}e\u{301}";
     let directory = tempfile::tempdir().unwrap();
-    let file = entable::backend::Embedded::open(directory.path().join("store.db")).unwrap();
+    let file = Embedded::open(directory.path().join("store.db")).unwrap();
     let stores: [Arc<dyn Backend>; 2] = [Arc::new(Memory::new()), Arc::new(file)];
     for store in stores {
         let name = store.capabilities().name;
@@ -911,7 +915,7 @@ async fn bodies_come_back_from_every_store_as_their_codes_cover_them() {
         // Another program's bodies, signed by an operator: line ends between the tokens, then no JSON at all.
         let plain = Client::builder().backend(store.clone()).build().unwrap().dynamic("Patients");
         for (body, is_json) in [
-            (format!("{{\r\n\t\"text\": \"\u{10ffff}\u{7f}\"\r\n}}\r\n"), true),
+            ("{\r\n\t\"text\": \"\u{10ffff}\u{7f}\"\r\n}\r\n".to_owned(), true),
             ("\u{10ffff}\r\n\u{0}".to_owned(), false),
         ] {
             emit().await;

@@ -209,8 +209,7 @@ async fn paths_tell_no_value() {
 async fn without_an_index_key_no_token_is_made() {
     let scope = KeyScope::default_scope();
     let keys = Keyring::builder().primary(&scope, &root(1)).build().unwrap();
-    let client =
-        Client::builder().backend(entable::backend::Memory::new()).keys(keys).build().unwrap();
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
     client.create_table("Staff").await.unwrap();
     let people = client.table::<Person>();
     assert!(people.insert(&person(1)).await.unwrap_err().is_key_unavailable());

@@ -189,6 +189,13 @@ impl<'de> serde::Deserialize<'de> for Sent {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         u8::deserialize(deserializer).map(|number| Self { number })
     }
+
+    fn deserialize_in_place<D: serde::Deserializer<'de>>(
+        deserializer: D,
+        place: &mut Self,
+    ) -> Result<(), D::Error> {
+        Self::deserialize(deserializer).map(|sent| *place = sent)
+    }
 }
 
 fn parts(all: All) -> (Vec<Whole>, Vec<DynamicEntity>) {
@@ -244,8 +251,8 @@ fn what_the_derives_write_for_large_and_dated_rows_needs_no_allow() {
     assert_eq!(Photo::from_row(&row).unwrap(), photo);
     assert_eq!((photo.region, photo.id, photo.bytes.is_none()), (south, 2, true));
     let visit = Visit { region: north, id: 3, at };
-    let row = visit.to_row().unwrap();
-    assert_eq!(Visit::from_row(&row).unwrap(), visit);
+    let dated = visit.to_row().unwrap();
+    assert_eq!(Visit::from_row(&dated).unwrap(), visit);
     assert_eq!((visit.region, visit.id, visit.at), (north, 3, at));
     assert_eq!((Sent::NAME, Sent { number: 4 }.number), ("Sent", 4));
 }

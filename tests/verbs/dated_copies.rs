@@ -43,7 +43,7 @@ struct Order {
 }
 
 fn order(day: i32, id: u32) -> Order {
-    let town = if id % 2 == 0 { "Kiel" } else { "Oslo" };
+    let town = if id.is_multiple_of(2) { "Kiel" } else { "Oslo" };
     let shop = format!("s{}", id % 2);
     Order { shop, id, guest: "don".into(), town: town.into(), at: NOON - DAY * day }
 }

@@ -189,8 +189,8 @@ async fn a_rebuild_writes_every_table_and_continues_from_any_cursor() {
         recorder.clear();
         let report =
             visits.rebuild(Visit::by_guest()).page_size(4).from(cursor.clone()).await.unwrap();
-        let left =
-            if page < 2 { 24 } else { 30 - (page as u64 + 1) / 2 * 6 - (page as u64 + 1) % 2 * 4 };
+        let pages = page as u64 + 1;
+        let left = if page < 2 { 24 } else { 30 - pages / 2 * 6 - pages % 2 * 4 };
         assert_eq!((report.primaries, report.written), (left, 0), "page {page}");
         let other = visits.rebuild(Visit::by_name()).page_size(4).from(cursor).await;
         assert!(other.unwrap_err().is_invalid_cursor());

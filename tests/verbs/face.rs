@@ -257,11 +257,8 @@ mod with_the_prelude_alone {
 
     #[tokio::test]
     async fn conditions_scopes_and_keyrings_have_names() {
-        let client = Client::builder()
-            .backend(entable::backend::Memory::new())
-            .keys(keys().unwrap())
-            .build()
-            .unwrap();
+        let client =
+            Client::builder().backend(Memory::new()).keys(keys().unwrap()).build().unwrap();
         let notes = client.table::<Note>();
         notes.create().await.unwrap();
         let note = |id: u32, town: &str| Note {
