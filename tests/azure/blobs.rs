@@ -106,7 +106,7 @@ impl World {
         let builder = Client::builder().backend(backend().unwrap()).clock(clock.clone());
         let builder = builder.keys(Keyring::from_bytes([7; 32])).blobs(blobs.clone());
         let client = builder.build().unwrap();
-        let staff = client.table_named(&new_name());
+        let staff = client.table_named(new_name());
         staff.create().await.unwrap();
         Self { clock, blobs, client, staff }
     }
