@@ -166,7 +166,7 @@ async fn a_selection_with_the_systems_names_is_never_over_255() {
             found.timestamp().is_some() && page.rows[0].as_ref().unwrap().timestamp().is_some()
         );
         if own > 252 {
-            // The whole rows came, of which only the selected properties are handed out.
+            // The service sends whole rows, and the backend returns the selected properties alone.
             assert_eq!(found.property_count().unwrap(), 1, "{own}");
             assert_eq!(page.rows[0].as_ref().unwrap().property_count().unwrap(), 1, "{own}");
         }

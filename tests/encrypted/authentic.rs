@@ -209,7 +209,7 @@ async fn a_message_that_nobody_emitted_reaches_no_handler() {
         assert_eq!(poisoned.iter().filter(refused).count(), 3);
         let is_forged = |one: &&Poisoned| one.authenticity == WorkAuthenticity::NotAuthentic;
         assert_eq!(poisoned.iter().filter(is_forged).count(), 3);
-        // Who verifies does not put it back. Put back by somebody else, it is refused again.
+        // A worker that verifies does not put it back. If another program puts it back, it is refused again.
         let forged = poisoned.iter().find(refused).unwrap();
         assert!(worker.requeue(forged).await.unwrap_err().is_decrypt());
         assert_eq!(worker.drain().await.unwrap().refused, 2);
@@ -336,7 +336,7 @@ async fn a_queues_message_that_nobody_sent_reaches_no_handler() {
     let worker = world.worker(world.keyed(None)).queue(&queue).queue(&other);
     let stats = worker.drain().await.unwrap();
     assert_eq!((world.paid(), stats.refused), (11, 3), "{stats:?}");
-    // Those with a wrong code are told, and not put back by who can verify them.
+    // A queue that verifies tells messages with a wrong code, and puts none of them back.
     let mut told = Vec::new();
     for queue in [&queue, &other] {
         for poison in queue.poisoned(9).await.unwrap() {

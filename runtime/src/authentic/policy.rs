@@ -23,8 +23,8 @@ pub enum MessageAuthenticity {
     NotRequired,
 }
 
-/// What is known of who asked for work that was put aside. Everything else in the poison table, its texts
-/// included, may be the words of somebody who can write the store.
+/// Tells whether a holder of the keys asked for work that was put aside. Every other text in the poison
+/// table may be written by anybody who can write the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkAuthenticity {

@@ -313,7 +313,7 @@ impl Export {
     }
 }
 
-/// What an export reads: the store itself, or a snapshot of it.
+/// The store that an export reads: the client's own, or a snapshot of it.
 struct Source {
     client: Client,
     store: Store,

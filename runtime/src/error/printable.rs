@@ -85,7 +85,7 @@ mod tests {
         }
         assert!(error.to_string().starts_with("it says \\u{0}\\u{1b}[2J"), "{error}");
         assert!(error.to_string().contains(r"table `a\0\u{1b}[2J"), "{error}");
-        // What a program asks for is there in full.
+        // The accessors return the names in full.
         assert_eq!((error.table(), error.keys()), (Some(&*name), Some((&*name, &*long))));
     }
 

@@ -199,7 +199,7 @@ impl<E: TableEntity> Table<E> {
         let (kept, mut idle): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|(_, name)| open.contains(name));
         copies.retain(|(period, _)| kept.iter().all(|(other, _)| other != period));
-        // Those of copies follow: beside a table of entities there are always those of its copies.
+        // The tables of copies are dropped last: a table of entities always has them beside it.
         for tables in [&idle, &copies] {
             let names: Vec<String> = tables.iter().map(|(_, name)| name.clone()).collect();
             stream::iter(names)

@@ -346,7 +346,7 @@ impl Planner {
             return Ok(None);
         }
         match self.rows_of(primary) {
-            // What is left of a torn entity may not say which copies it had. A check finds them.
+            // The parts that a torn entity has left may not say which copies it had. A check finds these.
             Err(error) if wide::is_torn(primary) && error.is_decode() => Ok(None),
             rows => rows.map(Some),
         }

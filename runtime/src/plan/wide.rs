@@ -290,14 +290,14 @@ fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) 
 /// Stands for the ETag of a missing part in the joined ETag of a torn entity.
 const MISSING: &str = "-";
 
-/// What a write expects of a part.
+/// The condition of a write on one part.
 #[derive(Debug, Clone)]
 enum PartGuard {
-    /// That it exists.
+    /// The part exists.
     Any,
-    /// That it has this ETag.
+    /// The part has this ETag.
     Match(ETag),
-    /// That it does not exist.
+    /// The part does not exist.
     Missing,
 }
 

@@ -154,8 +154,8 @@ pub(crate) async fn make_table(
 
 /// Makes a table of an entity with those of its copies and lists. Returns whether it was made.
 pub(crate) async fn make_tables(store: &Store, schema: &Schema, table: &str) -> Result<bool> {
-    // Those of copies come first, so that they exist where the entity's own does: then nobody has to
-    // look for them.
+    // The tables of copies are made first: where the table of the entities exists, they exist too, and
+    // nobody has to look for them.
     for name in tables_of_copies(schema, table) {
         store.create_table_if_not_exists(&name).await?;
     }

@@ -1,7 +1,10 @@
 //! Encrypting the blobs of a field that became encrypted. A row cannot do so alone: the bytes are written
 //! anew, and the row names the new blob and its key.
 
-use super::report::{ReencryptReport, Unsealed};
+use super::{
+    report::{ReencryptReport, Unsealed},
+    writer::concerns_one_row,
+};
 use crate::{
     entity::{RowKind, RowVersion, Schema, TableEntity},
     error::{Error, ErrorKind, Result},
@@ -112,10 +115,7 @@ fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
 
 /// Returns whether an error concerns one entity only, so that the others can go on.
 fn concerns_one_entity(error: &Error) -> bool {
-    error.is_decrypt()
-        || error.is_key_unavailable()
-        || error.is_decode()
-        || error.is_unrecognized_entity()
+    concerns_one_row(error)
         || error.is_corrupt()
         || error.is_stale()
         || error.is_too_large()

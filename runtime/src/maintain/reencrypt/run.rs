@@ -273,7 +273,7 @@ impl<E: TableEntity> Reencrypt<E> {
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
         // Rows of other tables are copies, which follow their primaries.
-        let is_own = store.table_case().is_same_table(at_table, &self.table.name)
+        let is_own = store.table_case().is_same_table(at_table, &table.name)
             && matches!(self.conversion, Conversion::CurrentKeys);
         let (mut rows, mut plain) = (Vec::with_capacity(page.rows.len()), Vec::new());
         for row in page.rows {

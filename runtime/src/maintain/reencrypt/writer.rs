@@ -130,7 +130,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
 }
 
 /// Returns whether an error concerns one row only, so that the others can go on.
-fn concerns_one_row(error: &Error) -> bool {
+pub(super) fn concerns_one_row(error: &Error) -> bool {
     error.is_decrypt()
         || error.is_key_unavailable()
         || error.is_decode()

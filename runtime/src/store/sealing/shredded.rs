@@ -14,7 +14,7 @@ use crate::{
 };
 use crate::{entity::Access, error::Error, plan::TokenScope};
 
-/// What is known of the scopes of one page's rows.
+/// Remembers for the scopes of one page's rows whether their keys are gone.
 #[derive(Debug, Default)]
 pub(crate) struct ShreddedScopes {
     #[cfg(feature = "encrypt")]

@@ -370,7 +370,7 @@ impl Bulk {
         loop {
             let table = query.request.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
-                // What lost a race is read again in the table of its page.
+                // Rows that lost a race are read again in the table of their page.
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
