@@ -33,15 +33,15 @@ pub(crate) struct Background {
 struct State {
     running: AtomicUsize,
     idle: Notify,
-    /// The time until which no work begins.
+    /// Until this moment no work begins: the service throttled an earlier request.
     paused_until: Mutex<Option<Instant>>,
 }
 
-/// The mark of one running task, which counts until it is dropped: also when the task is aborted.
+/// Counts one running task until it is dropped, also when the task is aborted.
 struct Running(Arc<State>);
 
 impl Running {
-    /// Does some work, which counts as running until its end.
+    /// Awaits the work, which counts as running meanwhile, and returns its result.
     async fn count(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
         let done = work.await;
         self.0.note(&done);
@@ -51,13 +51,15 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Only the last task wakes the waiters; each of them reads the count again.
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.idle.notify_waiters();
         }
     }
 }
 
-/// Work that its caller waits for. If the caller stops waiting, a task goes on with it.
+/// Runs work that a caller waits for. If the caller drops this future, a spawned task goes on with
+/// the work.
 struct AwaitedWork(Option<(Running, BoxFuture<'static, Result<()>>)>);
 
 impl Future for AwaitedWork {
@@ -67,6 +69,7 @@ impl Future for AwaitedWork {
         let Some((running, work)) = &mut self.0 else { return Poll::Ready(Err(left_to_worker())) };
         let done = ready!(work.as_mut().poll(context));
         running.0.note(&done);
+        // Taken out, so that `drop` does not spawn work that is complete.
         self.0 = None;
         Poll::Ready(done)
     }
@@ -82,8 +85,9 @@ impl Drop for AwaitedWork {
 }
 
 impl Background {
-    /// Does some work before it returns, unless `most` is 0. No other bound holds: whoever waits for its
-    /// own work begins no other. Needs no runtime, and goes on in a task if the caller stops waiting.
+    /// Does the work before it returns, unless `most` is 0 or a pause is on: then the work is left
+    /// to a worker. Has no other bound, since a caller that waits begins no further work. Needs no
+    /// runtime; if the caller drops the future, a task goes on with the work.
     pub(crate) async fn finish(
         &self,
         most: usize,
@@ -97,8 +101,8 @@ impl Background {
         BackgroundWork::finished(AwaitedWork(Some((running, work))).await)
     }
 
-    /// Begins some work in a task of its own, if fewer than `most` are running. Otherwise, and outside
-    /// of a runtime, the work is left to a worker.
+    /// Spawns the work if fewer than `most` tasks run. Otherwise, during a pause, and outside a
+    /// runtime, the work is left to a worker.
     pub(crate) fn begin(
         &self,
         most: usize,
@@ -109,11 +113,13 @@ impl Background {
         };
         let task = runtime.spawn(running.count(work));
         BackgroundWork::from_work(
+            // A task that was aborted with its runtime leaves the work to a worker as well.
             async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
         )
     }
 
-    /// Counts one more task, if there is room for it.
+    /// Counts one more task and returns the runtime to spawn it on. Returns `None` without a
+    /// runtime, during a pause, and if `most` tasks run already.
     fn admit(&self, most: usize) -> Option<(Running, Handle)> {
         // Without a runtime of tokio nothing can be spawned.
         let runtime = Handle::try_current().ok()?;
@@ -121,6 +127,7 @@ impl Background {
             return None;
         }
         let room = |running: usize| (running < most).then_some(running + 1);
+        // Compared and counted in one step: two tasks cannot both take the last place.
         let admitted = self.state.running.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room);
         admitted.ok()?;
         Some((Running(self.state.clone()), runtime))
@@ -140,8 +147,8 @@ impl Background {
 }
 
 impl State {
-    /// Begins a pause if the work ended because the service throttled it: work that follows commits must
-    /// not compete with writes that callers wait for.
+    /// Begins a pause if the work failed because the service throttled it, so that later background
+    /// work does not compete with writes that callers wait for.
     fn note(&self, done: &Result<()>) {
         if done.as_ref().is_err_and(Error::is_throttled) {
             self.pause();

@@ -1,5 +1,5 @@
 //! Uploads the blobs that rows will point to before their commit, and deletes blobs that no row
-//! points to any more after it.
+//! points to after the commit.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -26,24 +26,24 @@ use crate::{
     plan::{Effect, outbox::CopyAddress},
 };
 
-/// The time within which a row must point to a blob, counted from the begin of its upload. A sweep leaves
-/// blobs alone for four times as long, by the store's clock.
+/// The time between the begin of an upload and the commit of the row that points to its blob. A
+/// sweep leaves unreferenced blobs alone for four times as long, by the store's clock.
 pub(crate) const UPLOAD_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Number of names that are tried for one upload. A name that is taken is that of an upload whose answer
-/// was lost, since names are random.
+/// Number of names that are tried for one upload. Names are random, so a name that is taken is that
+/// of an earlier attempt whose answer was lost.
 const NAMES: usize = 3;
 
 /// The uploads of one commit. Its attempts share them.
 #[derive(Debug, Default)]
 pub(crate) struct BlobWrites(Mutex<Vec<BlobWrite>>);
 
-/// A blob that a row of the commit is to point to.
+/// One blob that was written for a row of the commit.
 #[derive(Debug, Clone)]
 struct BlobWrite {
     /// The position of the change in its commit.
     verb: usize,
-    /// The value as the row holds it.
+    /// The value as the row will hold it: name, length, hash and key.
     stored: BlobValue,
     deadline: Deadline,
 }
@@ -78,7 +78,8 @@ impl BlobWrites {
         Ok(placed)
     }
 
-    /// Returns the last moment at which a transaction may be sent whose rows point to the uploads.
+    /// Returns the last moment at which a transaction may be sent whose rows point to the uploads;
+    /// `None` without uploads.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let writes = self.lock();
         let first = writes
@@ -91,7 +92,7 @@ impl BlobWrites {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the values that the rows of one effect get.
+    /// Writes the blobs of one effect and returns the values that its rows will hold.
     async fn stored(
         &self,
         outbox: &Outbox,
@@ -130,7 +131,7 @@ impl BlobWrites {
         Ok(stored)
     }
 
-    /// Returns the upload of an earlier attempt, unless it is too old.
+    /// Returns the upload of an earlier attempt; `None` if there is none or it is too old.
     fn find(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
         let writes = self.lock();
         let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;
@@ -153,8 +154,9 @@ fn check_encryption(value: &BlobValue) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Returns whether the effect writes a blob that is stored plain into an encrypted field. Clients read such
-/// a blob only while they allow plain values.
+/// Returns whether the effect writes a plain stored blob into an encrypted field, so that the blob
+/// has to be encrypted. Clients read a plain blob in such a field only while they allow plain
+/// values.
 // A write of other properties leaves the blob alone, since its row keeps no key then.
 fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
     if value.names.key.is_none() || value.blob.key().is_some() {
@@ -168,7 +170,7 @@ fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the effect with the stored blobs in all rows.
+/// Returns the effect with the stored names, keys and hashes of its blobs in all its rows.
 fn with_stored(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
     let primary = effect.primary.iter().map(|operation| {
         let row = operation.row();
@@ -187,8 +189,8 @@ fn with_stored(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
     })
 }
 
-/// Makes a value a blob of `owner`: uploads its bytes, takes an upload that was made ahead, or copies the
-/// blob that it names.
+/// Writes the value as a blob of `owner`: uploads its bytes, takes an upload that was made ahead,
+/// or copies the stored blob that it names.
 async fn write(
     outbox: &Outbox,
     owner: RowAt<'_>,
@@ -213,6 +215,7 @@ async fn write(
             return Err(Error::new(ErrorKind::Stale, message));
         }
         let name = blob.name().unwrap_or_default().to_owned();
+        // An upload is taken once. Another row that uses it gets a copy under a name of its own.
         if !seals && is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
             return written(blob.stored_as(&name), upload.deadline().clone());
         }
@@ -220,6 +223,7 @@ async fn write(
     for _ in 0..NAMES {
         // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
         let key = if seals { Some(BlobKey::generate()?) } else { None };
+        // A new random name at each attempt: a blob is never overwritten.
         let name = blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.id())?;
         // Counted from before the upload, since the store dates it at some moment after this one.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
@@ -230,8 +234,8 @@ async fn write(
     Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
 }
 
-/// Writes the blob `name`, encrypted if there is a key, and returns the value as a row holds it; `None` if
-/// there is a blob of that name already.
+/// Writes the blob `name`, encrypted if there is a key, and returns the value as a row holds it.
+/// Returns `None` if a blob of that name exists.
 #[cfg(feature = "blob")]
 async fn put(
     outbox: &Outbox,
@@ -285,7 +289,7 @@ async fn put(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Optio
     Err(without_blobs())
 }
 
-/// Deletes a blob that no row points to any more.
+/// Deletes a blob that no row points to. A blob that is gone already counts as success.
 #[cfg(feature = "blob")]
 pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
     let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
@@ -298,7 +302,7 @@ pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
     Err(without_blobs())
 }
 
-/// Fails for a client that was given no store for blobs.
+/// Fails with `Unsupported` for a client that has no store for blobs.
 pub(crate) fn need_blobs(outbox: &Outbox) -> Result<()> {
     if outbox.store.has_blobs() { Ok(()) } else { Err(without_blobs()) }
 }
@@ -308,7 +312,8 @@ pub(crate) fn without_blobs() -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the name of the blob that an address in a dirty row of `owner` names.
+/// Returns the blob's name if an address in a dirty row of `owner` names a blob of that owner;
+/// otherwise `None`.
 pub(crate) fn blob_at<'a>(
     outbox: &Outbox,
     owner: RowAt<'_>,

@@ -1,5 +1,5 @@
-//! Claims of a writer: reserves the keys of unique remote indexes before the transaction that takes
-//! them, and gives them back if the transaction does not come.
+//! Reserves the keys of unique remote indexes before the transaction that takes them, and gives
+//! them back if the transaction fails.
 
 use futures_util::future::join_all;
 
@@ -39,19 +39,19 @@ pub(crate) struct Claims {
     id: String,
     /// The ETag of the claim row.
     etag: Option<ETag>,
-    /// The keys that are, or may be, reserved.
+    /// The keys that are reserved, or may be after a lost answer.
     wanted_keys: Vec<WantedKey>,
     released_keys: Vec<ReleasedKey>,
     deadline: WriteDeadline,
-    /// Whether a reservation may still arrive that was not answered.
+    /// Whether a reservation whose answer was lost may still be carried out.
     may_reserve_later: bool,
 }
 
 /// Why a key was not reserved.
 enum ReserveError {
-    /// Certainly nothing was reserved.
+    /// The store refused: certainly nothing was reserved.
     NotReserved(Error),
-    /// The answer was lost: the reservation may have been made, or come yet.
+    /// The answer was lost: the reservation may exist, or may still be carried out.
     Unknown(Error),
 }
 
@@ -70,6 +70,8 @@ impl Claims {
         table: &str,
         fast_path: &mut FastPath,
         moving_from: Option<RowAddress>,
+        // The claim comes before its reservations: a process that dies in between leaves a row that
+        // names what has to be given back.
     ) -> Result<Option<Self>> {
         let wanted_keys = fast_path.wanted_keys();
         let partition_key = fast_path.dirty().next().map(|dirty| dirty.partition_key.clone());
@@ -95,8 +97,8 @@ impl Claims {
         }
         let mut released_keys = fast_path.released_keys(table, &partition_key);
         released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
-        // The deadline starts before the claim row exists. A worker that finds the claim dead for a
-        // flight knows that no reservation comes any more.
+        // The deadline starts before the claim row exists. So a worker that finds the claim dead
+        // for one write deadline knows that no reservation comes any more.
         let deadline = outbox.start_deadline();
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
         let mut claims = Self {
@@ -119,7 +121,8 @@ impl Claims {
         }
     }
 
-    /// Reserves all keys. Keeps those that are or may be reserved, and returns the first failure.
+    /// Reserves all keys at once. Keeps those that are or may be reserved; fails with the first
+    /// failure after all requests have ended.
     async fn reserve_all(&mut self, outbox: &Outbox, fast_path: &mut FastPath) -> Result<()> {
         let mut results = Vec::new();
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
@@ -132,6 +135,7 @@ impl Claims {
             match result {
                 Ok(row) => fast_path.add_reservation(wanted.position, &wanted.address, row),
                 Err(ReserveError::NotReserved(error)) => {
+                    // Not kept: there is nothing to give back.
                     failure.get_or_insert(error);
                     continue;
                 }
@@ -148,7 +152,7 @@ impl Claims {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Returns the address of the entity that wants a key.
+    /// Returns the address of the entity that wants the key.
     fn primary_of<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
         RowAt::new(&self.table, &self.partition_key, &wanted.primary)
     }
@@ -177,8 +181,10 @@ impl Claims {
         reserved.await?.unwrap_or_else(contended)
     }
 
-    /// Tries once to reserve a key; `None` if the row under the key changed meanwhile.
+    /// Makes one attempt to reserve a key. Returns `None` if the row under the key changed
+    /// meanwhile, so that another attempt is worth it.
     async fn reserve_once(
+        // Inserted without a read first, since most keys are free.
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
@@ -232,8 +238,8 @@ impl Claims {
         Ok(written.etag)
     }
 
-    /// Reserves a row that is there. The contents of the entity's own copy stay, so that readers get
-    /// them if the transaction does not come.
+    /// Puts the claim on an existing row under its ETag. The entity's own copy keeps its contents,
+    /// so that readers get them if the transaction fails.
     async fn take_over(
         &self,
         outbox: &Outbox,
@@ -259,8 +265,8 @@ impl Claims {
         Ok(with_new_etag(&row, etag))
     }
 
-    /// Reads the row after a request failed, to learn whether the reservation was made. If it is not
-    /// there it may come yet, unless the failure was certain.
+    /// Reads the row after a request failed, to learn whether the reservation was made. Fails with
+    /// `Unknown` if no reservation is found and the request may still be carried out.
     async fn find_reservation(
         &self,
         outbox: &Outbox,
@@ -279,8 +285,8 @@ impl Claims {
         }
     }
 
-    /// Returns the deletion of the claim row, which goes into the transaction: a transaction whose
-    /// claim was marked dead in between fails.
+    /// Returns the operation that deletes the claim row under its ETag, as part of the transaction.
+    /// A transaction whose claim was marked dead meanwhile fails at this operation.
     pub(crate) fn deletion(&self, outbox: &Outbox) -> Result<Option<Operation>> {
         let seen = Condition::for_etag(self.etag.clone());
         let delete = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)?;
@@ -292,8 +298,9 @@ impl Claims {
         resolve_reservation(outbox, &self.table, &self.partition_key, &self.id, &key).await
     }
 
-    /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If the
-    /// transaction or a reservation may come yet, marks the claim dead first, and leaves it.
+    /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If
+    /// the transaction or a reservation may still be carried out, marks the claim dead first and
+    /// leaves it to a worker.
     ///
     /// Ignores failures: a worker resolves what is left of the claim.
     pub(crate) async fn release(&self, outbox: &Outbox, is_outcome_known: bool) {
@@ -305,6 +312,8 @@ impl Claims {
             let Ok(kill) = kill_claim(&self.partition_key, &self.id, seen) else { return };
             match outbox.store.apply_one(&self.table, kill).await {
                 Ok(written) => etag = written.etag,
+                // The mark failed, so the transaction may still commit: its keys are left as they
+                // are.
                 Err(_) => return,
             }
         }
@@ -313,6 +322,7 @@ impl Claims {
             let each = wanted_keys.iter().map(|wanted| self.release_key(outbox, wanted));
             is_all_released &= join_all(each).await.iter().all(Result::is_ok);
         }
+        // A request that is still on its way may reserve later: the claim row stays for a worker.
         if !is_all_released || !nothing_may_come {
             return;
         }
@@ -324,7 +334,8 @@ impl Claims {
     }
 }
 
-/// Inserts a claim row, with its fence. Returns its id and its ETag.
+/// Inserts a claim row together with the fence. Returns the claim's id and ETag. After a lost
+/// answer it inserts another claim with another id.
 async fn insert_claim_row(
     outbox: &Outbox,
     table: &str,
@@ -362,7 +373,7 @@ fn busy(wanted: &WantedKey) -> Error {
     Error::new(ErrorKind::Contended, message).at_row(wanted.address.at())
 }
 
-/// Returns the violation by another entity of the same transaction.
+/// Returns the violation for a key that two entities of one transaction want.
 fn wanted_twice(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
     let index = wanted.kinds.copy.name;
     let message = format!(

@@ -41,7 +41,7 @@ use crate::{
 pub(crate) struct Outcome {
     /// The store's answer for the primary; `None` if there was nothing to write.
     pub(crate) written: Option<Written>,
-    /// The primary as it is now, if the verb knows all of it.
+    /// The primary after the change; `None` if the verb does not know all its properties.
     pub(crate) row: Option<Row>,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) outcomes: Vec<Outcome>,
-    /// The work on remote copies that goes on.
+    /// The writes of remote copies and lists that still go on.
     pub(crate) pending: BackgroundWork,
 }
 
 // Futures of rare paths are boxed in this file: the future of every write would have room for them.
 
-/// Writes all changes or none. They must be in one partition. An error's `failed_index` is the
-/// position of the change at fault.
+/// Writes all changes, which are in one partition, or none. An error's `failed_index` is the
+/// position of the change that failed.
 pub(crate) async fn commit(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -65,7 +65,7 @@ pub(crate) async fn commit(
     commit_with(outbox, table, changes, &ExtraRows::default()).await
 }
 
-/// Writes all changes and the extra rows, or none of them.
+/// Writes all changes and the extra rows in one transaction, or none of them.
 pub(crate) async fn commit_with(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -75,7 +75,7 @@ pub(crate) async fn commit_with(
     commit_until(outbox, table, changes, extra_rows, None).await
 }
 
-/// Writes all changes and the extra rows, or none of them; none after the deadline.
+/// Writes all changes and the extra rows, or none; writes none after the deadline.
 pub(crate) async fn commit_until(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -100,6 +100,7 @@ pub(crate) async fn commit_until(
         // where it is missing, and a table that is missing elsewhere fails the second attempt too.
         Err(error) if error.is_table_missing() => {
             if !Box::pin(make_table_of(outbox, table, changes)).await? {
+                // No table: what is to be changed or deleted does not exist, and the error says so.
                 return Err(error);
             }
             attempt().await?
@@ -113,8 +114,8 @@ pub(crate) async fn commit_until(
     Err(backoff::contended_after(attempts).in_table(table).at_keys(partition_key, row_key))
 }
 
-/// Makes the missing table of changes that insert into a dated table. Returns `false` if they do not:
-/// what is to be changed or deleted is not in a table that was not there.
+/// Creates the missing table of changes that insert into a dated table. Returns `false` without an
+/// insert or a dated table: an entity to change or delete cannot be in a missing table.
 async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
     let schemas = changes.iter().filter(|change| change.inserts()).filter_map(Change::schema);
     let dated = schemas.filter_map(|schema| Some((schema, schema.dated.as_ref()?)));
@@ -126,12 +127,12 @@ async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Resu
     Ok(true)
 }
 
-/// Puts blind tokens in place of their placeholders in the keys that a verb was given. It fetches
-/// the index key only if there are any.
+/// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
+/// only if there are placeholders.
 ///
 /// # Errors
 ///
-/// Fails if no index key can be had, or if the keys cannot be completed.
+/// Fails if the index key cannot be had, or if the keys cannot be completed.
 pub(crate) async fn resolve_change(
     outbox: &Outbox,
     table: &str,
@@ -141,6 +142,7 @@ pub(crate) async fn resolve_change(
         Unresolved::NeedsTokens(_) => outbox.store.tokens().await,
         Unresolved::Ready(_) => Ok(Tokens::none()),
     };
+    // The index key is fetched before any read: without it the keys are unknown.
     let change = match tokens {
         Ok(tokens) => resolve_with(outbox, &tokens, verb).await,
         Err(error) => Err(error),
@@ -148,12 +150,13 @@ pub(crate) async fn resolve_change(
     change.map_err(|error| error.in_table(table))
 }
 
-/// Puts the blind tokens into the keys of verbs. It fetches the index key only if a verb needs
-/// blind tokens.
+/// Puts blind tokens into the keys of all verbs. Fetches the index key only if a verb needs blind
+/// tokens.
 ///
 /// # Errors
 ///
-/// Fails if no index key can be had, or with the index of the verb whose keys cannot be completed.
+/// Fails if the index key cannot be had, or with the index of the verb whose keys cannot be
+/// completed.
 pub(crate) async fn resolve_changes(
     outbox: &Outbox,
     table: &str,
@@ -172,7 +175,7 @@ pub(crate) async fn resolve_changes(
     Ok(changes)
 }
 
-/// Puts blind tokens into the keys of a verb.
+/// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
 async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
     if !tokens.is_by_scope() {
         return verb.resolve(tokens);
@@ -187,7 +190,8 @@ struct CommitState<'s> {
     expired: ExpiredRows,
 }
 
-/// Reads what the changes need, plans the transaction, reserves unique keys, and sends.
+/// Makes one attempt at a commit: reads what the changes need, plans the transaction, reserves
+/// unique keys, and sends. Returns `Raced` or `Busy` if the commit has to begin again.
 async fn try_once(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -207,10 +211,13 @@ async fn try_once(
     let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.deadline();
     let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
+    // The markers are written before the rows. A marker that leads to no row costs one look of a
+    // worker; a row without a marker would never be swept.
     let marked = match effects.iter().any(|effect| can_expire(effect)) {
         true => write_markers(outbox, table, &effects).await?,
         false => None,
     };
+    // Sent by the earliest of these moments: a sweep may delete older uploads and markers.
     let deadline = Deadline::earlier(deadline, marked.as_ref());
     let lists = read_lists(outbox, table, &effects).await?;
     // The remote copies are read before the commit. What is written after it under these ETags cannot
@@ -244,6 +251,7 @@ async fn try_once(
         }
     };
     let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists, state, deadline };
+    // Claims are there and name this attempt alone: another attempt makes new ones.
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
     // Keys that were reserved for a transaction that failed are released at once: until then, other
     // entities that want them get a unique violation.
@@ -254,20 +262,21 @@ async fn try_once(
     Ok(committed?.map_or(Attempt::Raced, Attempt::Done))
 }
 
-/// Changes with their effects and the lists that they change, before anything is sent.
+/// The changes of one attempt, with the effects and lists that were read for them.
 struct PlannedChanges<'p> {
     table: &'p str,
     changes: &'p [Change],
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
     state: &'p CommitState<'p>,
-    /// The last moment at which the transaction may be sent.
+    /// The last moment at which the transaction may be sent; `None` if it is not bound.
     deadline: Option<&'p Deadline>,
 }
 
 impl PlannedChanges<'_> {
-    /// Sends the transaction, and sends it again with another plan if a row of the framework was not as
-    /// planned. Returns `None` if another writer was first, so that everything has to be read again.
+    /// Sends the transaction. Plans and sends it again if a row of the framework was not as
+    /// planned. Returns `None` if another writer was first, so that everything has to be read
+    /// again.
     async fn send(
         &self,
         outbox: &Arc<Outbox>,
@@ -281,12 +290,15 @@ impl PlannedChanges<'_> {
         let (mut found, mut looked_up) = (HashMap::new(), HashSet::new());
         let generation = generation(outbox, effects);
         loop {
+            // The plan is made anew each time, since a row that is missing changes its positions.
             let mut transaction =
                 TransactionPlan::new(effects, lists, &missing, &found, &generation)?;
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
                     let outcomes = outcomes(effects, &transaction, &written);
+                    // The commit stands. What fails from here on is left to a worker and fails
+                    // nothing.
                     let pending = outbox_plan.run_fast_path(outbox, &transaction, &written).await;
                     return Ok(Some(Committed { outcomes, pending }));
                 }
@@ -298,6 +310,8 @@ impl PlannedChanges<'_> {
                         return Ok(None);
                     }
                     return Err(failure.at_operation(verb));
+                    // A race of the caller's own condition is not retried: only the caller can judge
+                    // it.
                 }
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
@@ -334,8 +348,8 @@ impl PlannedChanges<'_> {
 }
 
 impl PlannedChanges<'_> {
-    /// Returns whether the primary of a verb failed because of a row that is over: an insert found one
-    /// in its way, or one that was to be replaced has been renewed or swept meanwhile.
+    /// Returns whether a verb failed because of an expired row: an insert found one in its way, or
+    /// the one that it was to replace has been renewed or swept meanwhile.
     // Boxed, as it is rare: the future of every commit would have room for it.
     fn is_expired_in_the_way<'s>(
         &'s self,
@@ -345,6 +359,8 @@ impl PlannedChanges<'_> {
     ) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
             let Self { table, changes, state, .. } = self;
+            // This insert was to replace an expired row. A lost race means that it was renewed or
+            // swept.
             if state.expired.forget(verb) {
                 return Ok(failure.lost_race());
             }
@@ -358,8 +374,8 @@ impl PlannedChanges<'_> {
     }
 }
 
-/// Deletes the entity that holds a unique value, if it is over by the store's date. Returns whether it
-/// did. A renewal meanwhile wins.
+/// Deletes the entity that holds a unique value if it has expired by the store's date. Returns
+/// whether it did; returns `false` if the entity was renewed meanwhile.
 fn delete_expired_holder<'d>(
     outbox: &'d Arc<Outbox>,
     table: &'d str,
@@ -377,13 +393,15 @@ fn delete_expired_holder<'d>(
         };
         match commit(outbox, table, &[Change::with_effect(effect)]).await {
             Ok(_) => Ok(true),
+            // Renewed or deleted by another writer meanwhile. The violation stands then.
             Err(error) if error.lost_race() => Ok(false),
             Err(error) => Err(error),
         }
     })
 }
 
-/// Reads the ETags of the parts of the wide entity that a verb deletes; `None` for a missing part.
+/// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey; `None` for a
+/// missing part.
 async fn parts_of(
     outbox: &Outbox,
     table: &str,
@@ -401,7 +419,7 @@ async fn parts_of(
     Ok(found)
 }
 
-/// Returns the effect of a change, after a read of the primary if it needs one.
+/// Returns the effect of a change. Reads the primary first if the change depends on it.
 async fn effect(
     outbox: &Outbox,
     table: &str,
@@ -417,6 +435,7 @@ async fn effect(
     let read = Read { table, partition_key, row_key, select: None };
     let row = match outbox.store.read_as(read, Reading::Typed(verb.schema())).await {
         Err(error) if error.is_corrupt() && verb.ends_torn() && verb.schema().is_wide() => {
+            // Some parts are missing or differ. A verb that ends the entity takes what is left.
             outbox.store.read_torn(table, verb.keys(), verb.schema()).await?
         }
         row => row?,
@@ -425,7 +444,7 @@ async fn effect(
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 
-/// Reads every local list that the effects change.
+/// Reads every local list that the effects change; `None` for a list that does not exist.
 async fn read_lists(
     outbox: &Outbox,
     table: &str,
@@ -444,7 +463,7 @@ async fn read_lists(
     Ok(try_join_all(lists).await?.into_iter().collect())
 }
 
-/// Fails if a transaction of that many operations is over the service's limit.
+/// Fails with `TooLarge` if a transaction of that many operations is over the service's limit.
 fn check_room(table: &str, operations: usize) -> Result<()> {
     if operations <= BATCH_OPERATIONS {
         return Ok(());
@@ -468,7 +487,8 @@ async fn send(
     outbox.store.write_until(table, placed.collect(), deadline).await
 }
 
-/// Returns the id that marks parts of wide entities as written together.
+/// Returns a random id by which parts of wide entities are known to be written together; empty
+/// without a wide entity.
 fn generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
     let is_wide = |effect: &Arc<Effect>| effect.schema.is_some_and(Schema::is_wide);
     if effects.iter().any(is_wide) { outbox.store.random.id() } else { String::new() }
@@ -484,29 +504,29 @@ fn outcomes(
     outcomes.map(|(effect, written)| Outcome { written, row: effect.row.clone() }).collect()
 }
 
-/// The cause of a failed transaction.
+/// Why a transaction failed, by the row at which it failed.
 enum FailureCause<'t> {
-    /// The primary of the verb at that position, under a condition of the caller.
+    /// The primary of the verb at that position failed under the caller's own condition.
     Caller(usize),
-    /// A local copy that the verb at that position inserts: its key is taken.
+    /// A local copy that the verb at that position inserts: a row with its key exists.
     OccupiedKey(usize, &'static Family, &'t Row),
-    /// An old local copy, which is missing and need not be deleted. Holds its RowKey.
+    /// An old local copy, with this RowKey, that was to be deleted does not exist.
     MissingCopy(String),
-    /// A part of the wide entity that the verb at that position deletes whatever its ETag.
+    /// A part of a wide entity, which the verb at that position deletes whatever its ETag, is
+    /// missing.
     MissingPart(usize),
-    /// Another writer was first at a row that the plan was made from.
+    /// Another writer changed a row after the plan was made from it.
     Race,
-    /// A dirty row that is there already, or a fence that is gone.
+    /// A dirty row exists already, or the fence is gone.
     OutboxRow(Role),
-    /// A dirty row that is full: too much work of its primary is open.
+    /// A dirty row is full: too much work of its primary is open.
     WorkersBehind,
-    /// The transaction as a whole, or a row that no retry helps.
+    /// The transaction as a whole, or a row for which no retry helps.
     Other,
 }
 
 impl<'t> FailureCause<'t> {
-    /// Returns why a transaction failed: the caller's row, a copy, a list or a row of the outbox
-    /// was not as the plan expected it.
+    /// Finds the failed row by the error's position in the transaction, and returns why it failed.
     fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
@@ -547,7 +567,7 @@ impl<'t> FailureCause<'t> {
     }
 }
 
-/// Returns the error for a primary whose dirty row is full, since no worker does its work.
+/// Returns the error for a primary whose dirty row is full because no worker finishes its work.
 fn workers_behind(table: &str, failure: &Error) -> Error {
     let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
     let error = Error::new(ErrorKind::Contended, message).in_table(table);

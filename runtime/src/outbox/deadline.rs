@@ -1,5 +1,5 @@
-//! The deadline of remote writes, which each client enforces on itself: a remote copy is written within
-//! a flight of the read or commit of its primary, or not at all. No other rule depends on time.
+//! The deadline of remote writes, which each client enforces on itself: a remote row is written
+//! within the write deadline after the read or commit of its primary, or not at all.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -23,7 +23,8 @@ use crate::{
 /// or commit of a primary.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteDeadline {
-    /// `None` where a simulation lifts [`Guard::WriteDeadline`].
+    /// The last moment at which a request may begin; `None` where a simulation lifts
+    /// [`Guard::WriteDeadline`].
     last_moment: Option<Deadline>,
     request_timeout: Duration,
     /// Whether a timer ends a request that does not answer.
@@ -31,7 +32,7 @@ pub(crate) struct WriteDeadline {
 }
 
 impl WriteDeadline {
-    /// Starts the time of a flight. To be called before the primary is read or committed.
+    /// Starts the deadline. Must be called before the primary is read or committed.
     pub(crate) fn start(options: &OutboxOptions, clock: &Arc<dyn Clock>, guards: Guards) -> Self {
         // A request that begins at the deadline may run for its timeout, and the service may go on
         // with it after that.
@@ -50,7 +51,8 @@ impl WriteDeadline {
         self.last_moment.as_ref()
     }
 
-    /// Seals and writes one remote copy; fails with `Contended` after the deadline.
+    /// Seals and writes one remote copy. Fails with `Contended` after the deadline, with nothing
+    /// sent.
     pub(crate) async fn write(
         &self,
         store: &Store,
@@ -67,6 +69,8 @@ impl WriteDeadline {
     /// Sends a request to another partition. Fails with `Contended` after the deadline, and with
     /// `Ambiguous` if the request takes longer than the request timeout.
     pub(crate) async fn run<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+        // Checked before the request. The batch carries the deadline too, for the time that it
+        // waits below.
         self.last_moment().map_or(Ok(()), Deadline::check)?;
         // The timeout drops the request, so that no layer below sends it again after the deadline.
         let answer = if self.has_timer {
@@ -74,6 +78,7 @@ impl WriteDeadline {
         } else {
             timers::run_until(Instant::now() + self.request_timeout, request).await
         };
+        // `Ambiguous`: the service may still carry the request out, for 30 s at most.
         answer.unwrap_or_else(|| {
             let message = "the request took too long; whether it was carried out is unknown";
             Err(Error::new(ErrorKind::Ambiguous, message))

@@ -1,4 +1,4 @@
-//! Finds rows that are over by the store's own date, which writers may replace or delete.
+//! Finds rows that have expired by the store's own date, which a writer may replace or delete.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,15 +17,15 @@ use crate::{
     store::sealing::open::Reading,
 };
 
-/// The rows that were over and in the way of one commit.
+/// The expired rows that stood in the way of one commit; its attempts share them.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiredRows(Mutex<InTheWay>);
 
 #[derive(Debug, Default)]
 struct InTheWay {
-    /// By the position of an insert: its effect on the row that is over, under the row's ETag.
+    /// The effect that replaces an expired row under its ETag, by the position of the insert.
     replaced: HashMap<usize, Arc<Effect>>,
-    /// Keys of the holders of unique values that were deleted, or found to be alive.
+    /// The keys of holders of unique values that were examined once: deleted, or found alive.
     judged: HashSet<(String, String)>,
 }
 
@@ -34,18 +34,19 @@ impl ExpiredRows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the effect of the insert at a position on the row that is over.
+    /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
+    /// none was found in its way.
     pub(crate) fn replacement(&self, verb: usize) -> Option<Arc<Effect>> {
         self.lock().replaced.get(&verb).cloned()
     }
 
-    /// Forgets the row that an insert was to replace. Returns whether there was one.
+    /// Forgets the expired row that an insert was to replace. Returns whether there was one.
     pub(crate) fn forget(&self, verb: usize) -> bool {
         self.lock().replaced.remove(&verb).is_some()
     }
 
-    /// Returns whether an insert whose key is occupied can be tried again: the row in the way is over,
-    /// so that the next attempt replaces it, or it is gone.
+    /// Returns whether an insert whose key is occupied can be tried again: the row in its way has
+    /// expired, so that the next attempt replaces it, or has been deleted meanwhile.
     pub(crate) async fn can_replace(
         &self,
         outbox: &Outbox,
@@ -62,6 +63,7 @@ impl ExpiredRows {
             return Ok(false);
         }
         let found = match read_primary(outbox, table, schema, insert.row().keys()).await? {
+            // The row is gone meanwhile: the insert itself may succeed now.
             Found::Nothing => return Ok(true),
             Found::Alive => return Ok(false),
             Found::Over(row) => row,
@@ -72,8 +74,8 @@ impl ExpiredRows {
         Ok(true)
     }
 
-    /// Returns the effect that deletes the holder of a unique value, if the holder is over. Each holder
-    /// is asked for once.
+    /// Returns the effect that deletes the holder of a unique value if the holder has expired.
+    /// Returns `None` if it is alive or was examined before.
     pub(crate) async fn deletion(
         &self,
         outbox: &Outbox,
@@ -83,6 +85,7 @@ impl ExpiredRows {
     ) -> Result<Option<Effect>> {
         let Some(schema) = schema.filter(|schema| schema.can_expire()) else { return Ok(None) };
         let keys = (partition_key.to_owned(), row_key.to_owned());
+        // Examined once for a commit. A second violation by the same holder is reported.
         if !self.lock().judged.insert(keys) {
             return Ok(None);
         }
@@ -96,16 +99,16 @@ impl ExpiredRows {
     }
 }
 
-/// A row that was read with the store's date.
+/// What a read of a primary found, judged by the store's date.
 enum Found {
     Nothing,
-    /// A row that is not over, is no primary of the type, or cannot be read.
+    /// A row that has not expired, is no primary of the type, or cannot be read.
     Alive,
     Over(Row),
 }
 
-/// Reads the primary under some keys in a page, whose date decides whether it is over: a client's clock
-/// never deletes.
+/// Reads a primary as a page, because a page brings the store's date: a client's clock never
+/// decides about a deletion.
 async fn read_primary(
     outbox: &Outbox,
     table: &str,
@@ -116,10 +119,12 @@ async fn read_primary(
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
     let page = outbox.store.scan(scan).await?;
     let Some(row) = page.rows.into_iter().next() else { return Ok(Found::Nothing) };
+    // Without the store's date nothing counts as expired.
     let (Ok(row), Some(date)) = (row, page.date) else { return Ok(Found::Alive) };
     if schema.expiry_of_primary(&row).is_none_or(|expiry| expiry > date) {
         return Ok(Found::Alive);
     }
     let opened = outbox.store.sealing.open_one(table, row, Reading::Typed(schema), None).await;
+    // A row that does not open is kept: its expiry cannot be trusted.
     Ok(opened.map_or(Found::Alive, Found::Over))
 }

@@ -1,5 +1,5 @@
-//! Records which partitions will have rows to sweep: a marker for each hour of expiry and partition,
-//! written before the first such row.
+//! Writes markers of expiry: one row for each hour and partition in which rows expire, written
+//! before the first such row, so that workers find the partition.
 
 use std::{
     collections::HashSet,
@@ -25,17 +25,16 @@ use crate::{
     store::backoff::ATTEMPTS,
 };
 
-/// The least time that a transaction has between the choice of its marker and the end of the marker's
-/// hour.
+/// The least time between the choice of a marker and the end of the marker's hour.
 const LEAD: Duration = Duration::from_secs(60);
 
-/// The time after which a client asks the store for its time again.
+/// The time after which a client asks the store for its date again.
 const ASK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Number of markers that are written at a time.
 const AT_ONCE: usize = 32;
 
-/// The longest time that a transaction is bound to.
+/// The longest time for which a transaction may rely on markers.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether an effect may write a row that expires.
@@ -61,8 +60,9 @@ pub(crate) fn write_markers<'w>(
     })
 }
 
-/// Writes the markers for rows of a table, given by type, PartitionKey and time, unless this client
-/// knows them to be there. Returns the deadline by which these markers may be relied on.
+/// Writes the markers for rows of a table, given by type, PartitionKey and time of expiry; leaves
+/// out markers that this client knows to exist. Returns the deadline until which a transaction may
+/// rely on the markers; `None` without rows.
 pub(crate) async fn mark(
     outbox: &Outbox,
     table: &str,
@@ -87,14 +87,16 @@ pub(crate) async fn mark(
     let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
     stream::iter(markers).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
+    // 100 ns are one tick.
     let left = Duration::from_nanos(left.saturating_mul(100)).min(LONGEST);
     Ok(Some(Deadline::after(left, outbox.clock.clone())))
 }
 
-/// Returns type, PartitionKey and time of the rows of an effect that expire.
+/// Returns type, PartitionKey and time of expiry of the rows that an effect writes.
 fn expiries(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
     let mut found = Vec::new();
     if let Some(schema) = effect.schema.filter(|schema| schema.can_expire()) {
+        // A deletion leaves no row that could expire.
         let written = effect.primary.iter().filter(|operation| operation.verb() != Verb::Delete);
         for operation in written {
             // A row that keeps its time has the marker that was written for it.
@@ -108,14 +110,15 @@ fn expiries(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
     Ok(found)
 }
 
-/// Asks the store for its time, once for each process and hour: a clock that is hours off would choose
-/// markers whose hour is over.
+/// Asks the store for its date, once for each process and hour. A clock that is hours off would
+/// choose markers whose hour has passed.
 async fn ask_for_time(outbox: &Outbox) -> Result<()> {
     let asked = &outbox.expiry.asked;
     let find =
         |asked: &Option<Instant>| asked.filter(|asked| asked.elapsed() < ASK_AGAIN).map(|_| Ok(()));
     asked
         .find_or_run(find, async || {
+            // From now on each answer of the store corrects the estimate of its time.
             outbox.store.is_time_watched.store(true, Ordering::Relaxed);
             let page = match scan_nothing(outbox).await {
                 Err(error) if error.is_table_missing() => {
@@ -124,6 +127,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
                 }
                 page => page?,
             };
+            // Backends in this process send no date: their clock is this clock.
             if page.date.is_none() {
                 outbox.store.time.accept_local_time();
             }
@@ -133,14 +137,14 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
         .await
 }
 
-/// Reads a page of markers that is always empty: its date is the store's time.
+/// Reads a page of markers that is always empty; its date is the store's time.
 async fn scan_nothing(outbox: &Outbox) -> Result<Rows> {
     let filter = expiry_markers_before(Hour::of(Ticks::MIN));
     let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
     outbox.store.scan(scan).await
 }
 
-/// Inserts a marker, unless this client knows that it is there.
+/// Inserts a marker, unless this client knows that it exists.
 async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
     let insert = marker.insert()?;
     let slot = outbox.expiry.slot(marker);
@@ -160,6 +164,7 @@ async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
             }
             attempt += 1;
         }
+        // Noted only after the store confirmed the marker.
         *slot.lock() = true;
         Ok::<_, Error>(())
     })

@@ -1,4 +1,5 @@
-//! Keeps which markers of expiry a client has written, and when it last asked for the store's time.
+//! Remembers which markers of expiry a client has written, and when it last asked for the store's
+//! date.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
 /// Number of markers that a client remembers to have written.
 const KEPT: usize = 65_536;
 
-/// The markers of expiry that a client knows to be there.
+/// The markers of expiry that a client knows to exist.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiryMarkers {
     written: SingleFlight<ExpiryMarker, bool>,
@@ -21,8 +22,8 @@ pub(crate) struct ExpiryMarkers {
 }
 
 impl ExpiryMarkers {
-    /// Returns the entry of a marker: whether it is known to be there. A marker that was forgotten is written
-    /// once more.
+    /// Returns the slot of a marker, which is `true` once the marker is known to exist. A marker
+    /// that was forgotten is inserted once more.
     pub(crate) fn slot(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
         self.written.slot(marker, KEPT, |_, _| false)
     }

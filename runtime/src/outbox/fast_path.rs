@@ -1,5 +1,5 @@
 //! Writes the remote copies and lists of a transaction right after its commit, under the ETags that
-//! were read before it. Whatever fails is left to a worker.
+//! were read before the commit. Work that fails is left to a worker.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -41,17 +41,19 @@ pub(crate) struct FastPath {
 #[derive(Debug)]
 struct EntityWork {
     dirty: DirtyRow,
-    /// The copies before the commit, in the order of the dirty row's changes. `None` if they could
-    /// not be read: a worker does the work then.
+    /// The copies as they were before the commit, in the order of the dirty row's changes. `None`
+    /// if they could not be read: a worker writes them then.
     copies: Option<Vec<Option<Row>>>,
-    /// The primary's ETag after the commit.
+    /// The ETag that the commit gave the primary; `None` before the commit, and if it deleted the
+    /// primary.
     primary_etag: Option<ETag>,
     /// The dirty row's ETag after the commit, if the commit inserted it.
     dirty_etag: Option<ETag>,
 }
 
 impl FastPath {
-    /// Reads the copies and lists that a transaction will change. To be called before the commit.
+    /// Reads the copies and lists that a transaction will change, before the commit. Read failures
+    /// do not fail the write; they leave the work to a worker.
     pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<DirtyRow>) -> Self {
         // The deadline counts from here: the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
@@ -67,8 +69,8 @@ impl FastPath {
         Self { table: table.to_owned(), deadline, entities, lists, claim: None }
     }
 
-    /// Fails if the transaction changes a list that this client could not write, or ends the use of a
-    /// blob that it could not delete.
+    /// Fails if this client has no store for a list or a blob that the transaction changes, so that
+    /// its work could not be done.
     pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
             need_blobs(&outbox.store, &membership.address.list_address()).await?;
@@ -79,8 +81,8 @@ impl FastPath {
         }
     }
 
-    /// Fails if the transaction would have encrypted values sealed for a scope of keys that somebody
-    /// without keys may have chosen.
+    /// Fails if the transaction would encrypt a copy for a scope of keys that a program without
+    /// keys may have chosen.
     pub(crate) fn check_scopes(&self, outbox: &Outbox) -> Result<()> {
         for dirty in self.dirty() {
             for change in &dirty.copy_changes {
@@ -92,7 +94,7 @@ impl FastPath {
         Ok(())
     }
 
-    /// Returns whether the transaction changes no remote copy and no remote list.
+    /// Returns whether the transaction changes no remote copy, no remote list and no stored blob.
     pub(crate) fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
@@ -123,13 +125,14 @@ impl FastPath {
         wanted_keys
     }
 
-    /// Returns the unique keys that entities of the transaction give up.
+    /// Returns the unique keys that entities of the transaction give up, with their present owners.
     pub(crate) fn released_keys(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
         let mut released_keys = Vec::new();
         for dirty in self.dirty() {
             let primary = RowAt::new(table, partition_key, &dirty.primary);
             let is_released =
                 |change: &&CopyChange| change.kinds.copy.unique && change.wanted.is_none();
+            // A unique copy without a wanted row: the key is given up in this transaction.
             released_keys.extend(dirty.copy_changes.iter().filter(is_released).map(|change| {
                 ReleasedKey { primary: primary.to_owned(), address: Some(change.address.clone()) }
             }));
@@ -137,8 +140,9 @@ impl FastPath {
         released_keys
     }
 
-    /// Replaces the copy of a wanted key by its reservation, which is what stands there now. Another
-    /// entity of the transaction that releases that key must not touch the row any more.
+    /// Replaces what was read for a wanted key by its reservation, which stands there now. Forgets
+    /// the row that another entity of the transaction read under that key, so that this entity does
+    /// not delete the reservation.
     pub(crate) fn add_reservation(
         &mut self,
         position: (usize, usize),
@@ -151,6 +155,7 @@ impl FastPath {
             for (change_at, (copy, change)) in copies.iter_mut().zip(changes).enumerate() {
                 if (entity_at, change_at) == position {
                     *copy = Some(reservation.clone());
+                // The reservation took this row's place and its ETag.
                 } else if change.address == *address {
                     *copy = None;
                 }
@@ -177,8 +182,8 @@ impl FastPath {
         }
     }
 
-    /// Writes the copies and lists, and deletes the dirty rows that need no second look. To be called
-    /// after the commit.
+    /// Writes the lists and copies after the commit, then deletes the dirty rows that need no
+    /// second look. Fails with the last failure if any work is left to a worker.
     pub(crate) async fn finish(mut self, outbox: Arc<Outbox>) -> Result<()> {
         if !outbox.guards.holds(Guard::DestinationFirst) {
             self.read_again(&outbox).await?;
@@ -191,8 +196,8 @@ impl FastPath {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Reads the copies and lists once more, after the commit: the wrong order, which a simulation
-    /// uses to show why they are read before it.
+    /// Reads the copies and lists once more, after the commit. Only for simulations: in this order
+    /// an older version can overwrite a newer one.
     async fn read_again(&mut self, outbox: &Outbox) -> Result<()> {
         let memberships = self.entities.iter().flat_map(|entity| &entity.dirty.memberships);
         self.lists = find_lists(&outbox.store, list_addresses(memberships)).await;
@@ -200,6 +205,7 @@ impl FastPath {
             let changes = entity.dirty.copy_changes.iter();
             let read = changes.map(|change| outbox.store.row(change.address.at()));
             let read = try_join_all(read).await?;
+            // Where the second read finds nothing, the first reading stays.
             for (copy, read) in entity.copies.iter_mut().flatten().zip(read) {
                 *copy = read.or(copy.take());
             }
@@ -207,12 +213,13 @@ impl FastPath {
         Ok(())
     }
 
-    /// Writes every remote list once, for all entities. Returns the memberships that no delayed writer
-    /// can undo any more, and the last failure.
+    /// Writes every remote list once, for all entities. Returns the memberships that no delayed
+    /// writer can undo, and the last failure.
     async fn finish_lists(&self, outbox: &Outbox) -> (Vec<&ListMembership>, Option<Error>) {
         let with_dirty =
             || self.dirty().flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)));
         let all: Vec<&ListMembership> = with_dirty().map(|(_, membership)| membership).collect();
+        // Entries that are there already are written once more, which stops older writers.
         let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
         let mut late: BTreeMap<ListAddress, Vec<(&DirtyRow, &ListMembership)>> = BTreeMap::new();
@@ -222,6 +229,7 @@ impl FastPath {
                 Some(Ok(write)) if is_settled(outbox, membership, *write) => {
                     settled.push(membership)
                 }
+                // Written, but a delayed writer could undo it: the dirty row stays.
                 Some(Ok(_)) => {}
                 // Writers of one list meet often, so that one more attempt is worth it.
                 Some(Err(error)) if error.lost_race() => {
@@ -246,7 +254,8 @@ impl FastPath {
         (settled, failure)
     }
 
-    /// Writes the copies of one entity, then deletes its dirty row if nothing is left to look at.
+    /// Writes the copies of one entity and deletes its old blobs. Then deletes its dirty row,
+    /// unless a change needs a second look.
     async fn finish_entity(
         &self,
         outbox: &Outbox,
@@ -281,7 +290,8 @@ impl FastPath {
         outbox.store.apply_one(&self.table, delete).await.map(drop)
     }
 
-    /// Writes or deletes one copy. Returns `true` if it is there, written under a condition.
+    /// Writes or deletes one copy. Returns `true` if the copy exists and was written under a
+    /// condition; `false` if it was deleted or not touched.
     async fn write_copy(
         &self,
         outbox: &Outbox,
@@ -295,6 +305,7 @@ impl FastPath {
         let claim = found.map(reserving_claim).transpose()?.flatten();
         // The transaction whose claim it is may still come, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
+        // Overwriting it would give the key away before that transaction is decided.
         if is_claimed_by_other && outbox.guards.holds(Guard::ClaimLeft) {
             return Err(left_to_worker());
         }
@@ -320,6 +331,7 @@ impl FastPath {
                     return Err(left_to_worker());
                 }
             };
+        // The write is conditional: on the ETag of before the commit, or on the key's absence.
         let operation = outbox.guards.remote_write(operation)?;
         self.deadline.write(&outbox.store, &address.row.table, *kinds, operation).await?;
         Ok(is_there)
@@ -331,8 +343,8 @@ fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> 
     memberships.map(|membership| membership.address.list_address()).collect()
 }
 
-/// Reads a copy that the primary had before the change. A copy that it had not is taken for absent:
-/// the insert that follows fails if it is there.
+/// Reads a copy that the primary had before the change. A copy that it did not have counts as
+/// absent; the insert that follows fails if a row is there.
 async fn read_old_copy(outbox: &Outbox, change: &CopyChange) -> Result<Option<Row>> {
     if !change.was_there {
         return Ok(None);

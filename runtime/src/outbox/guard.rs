@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A rule that keeps work in other partitions right. Programs hold every rule; a test build can
-/// lift one of them to show what goes wrong without it.
+/// lift one of them to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
@@ -34,12 +34,12 @@ pub enum Guard {
     /// A dirty row is deleted under the ETag that was read or written before the pass.
     DirtyVersion,
     /// A dirty row whose copies were not all written by this actor stays until a pass that begins
-    /// after the flight.
+    /// one write deadline later.
     SecondLook,
     /// An entry that is already in its remote list is written once more.
     EntryWritten,
     /// A dirty row whose entry was removed from a list, or was not in it, stays until a pass that
-    /// begins after the flight.
+    /// begins one write deadline later.
     EntrySecondLook,
     /// A transaction that takes unique keys deletes its claim row.
     ClaimInTransaction,
@@ -49,13 +49,14 @@ pub enum Guard {
     ClaimBetween,
     /// A reservation that is given up becomes the copy of the entity that holds the key by then.
     ReleaseRestores,
-    /// A dead claim row is deleted only by a round that begins a flight after the claim died.
+    /// A dead claim row is deleted only by a round that begins one write deadline after the claim
+    /// was marked dead.
     ClaimSecondLook,
     /// A reserved copy is not written while its claim is alive.
     ClaimLeft,
     /// A name in a dirty row or a claim counts only if its table is the index's or list's own.
     OwnTable,
-    /// A claim settles only reservations whose owner is the claim's primary.
+    /// A claim resolves only reservations whose owner is the claim's primary.
     OwnReservation,
     /// A worker deletes a directory marker only if its keys are those of its partition and
     /// registration.
@@ -72,22 +73,25 @@ pub enum Guard {
     Tombstone,
     /// The source of a move is deleted under the ETag of the version that was carried over.
     LeaveVersion,
-    /// A remote write is sent within a flight of the read or commit that it follows from, by both clocks.
+    /// A remote write is sent within the write deadline after the read or commit that it follows
+    /// from, by both clocks.
     WriteDeadline,
     /// A receipt row records that a message had its effect, or that a moved entity arrived.
     Receipt,
     /// A check reads the dirty row before it reports a remote copy as wrong.
     CheckOpenWork,
-    /// A check reports a remote finding only if a second reading, a flight later, shows it again.
+    /// A check reports a remote finding only if a second reading, one write deadline later, shows
+    /// it again.
     CheckTwice,
     /// A writer reads the floor before it makes a dated table.
     FloorRead,
     /// A dated table with open work is kept when old tables are dropped.
     OpenWorkKept,
-    /// A message that another worker has leased is not handed over: saves work, nothing depends on it.
+    /// A message that another worker has leased is not handed to a handler. This saves work; no
+    /// rule depends on it.
     Lease,
-    /// A dirty row that another actor deleted during a pass is recorded again: saves work, nothing
-    /// depends on it.
+    /// A dirty row that another actor deleted during a pass is recorded again. This saves work; no
+    /// rule depends on it.
     PutBack,
 }
 
@@ -111,19 +115,20 @@ macro_rules! mutations {
 }
 
 mutations! {
-    /// Rows of unknown kinds and formats do not keep a fence from being closed.
+    /// Rows of unknown kinds and formats do not keep a fence from being deleted.
     UnknownWorkIsNone,
-    /// The outbox rows behind a partition's first chunk are not read.
+    /// The outbox rows after a partition's first chunk are not read.
     FirstChunkAlone,
-    /// The directory markers behind the first page are not read.
+    /// The directory markers after the first page are not read.
     FirstPageAlone,
     /// Work is deleted at its place before it is inserted into the poison table.
     PoisonAfterDeletion,
-    /// A writer that deleted a copy itself leaves nothing for a second look.
+    /// A writer that deleted a copy itself needs no second look at it.
     OwnDeletionIsSettled,
     /// A registration counts as complete although its directory marker was not written.
     MarkerNotNeeded,
-    /// A rebuild, a repair, or work that is put back replaces the names of open work.
+    /// A rebuild, a repair, or a poisoned row that is put back replaces the names in an open dirty
+    /// row.
     NamesReplaced,
     /// A claim is marked dead however young it is.
     YoungClaimKilled,
@@ -141,7 +146,7 @@ mutations! {
     LaggingReadsTrusted,
 }
 
-/// Tells which guards hold. All of them do, except in a simulation that lifts one.
+/// The guards that hold: all of them, except in a simulation that lifts one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Guards {
     #[cfg(feature = "conformance")]

@@ -2,7 +2,7 @@
 
 use crate::{address::RowAddress, entity::CopyFamily, plan::outbox::CopyAddress, row::Row};
 
-/// A key that a transaction takes for an entity.
+/// A unique key that a transaction takes for an entity.
 #[derive(Debug, Clone)]
 pub(crate) struct WantedKey {
     /// The position of the entity among the transaction's dirty rows, and of the copy among the
@@ -15,10 +15,10 @@ pub(crate) struct WantedKey {
     pub(crate) copy: Row,
 }
 
-/// A key that an entity gives up.
+/// A unique key that an entity gives up.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleasedKey {
     pub(crate) primary: RowAddress,
-    /// The key; `None` stands for all keys of the entity, which moves away.
+    /// The key that is given up; `None` for all keys of an entity that moves away.
     pub(crate) address: Option<CopyAddress>,
 }

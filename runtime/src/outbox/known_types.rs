@@ -1,4 +1,4 @@
-//! Keeps the entity types that a client knows, by which it understands what outbox rows name.
+//! Keeps the entity types that a client knows; outbox rows name types and indexes as text.
 
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use crate::{
 };
 
 /// The schemas of the entity types that a client knows, newest version first. A client knows a type
-/// once it has opened its table, or written it with remote copies.
+/// after it opened the type's table or wrote an entity with remote rows.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTypes(RwLock<Vec<&'static Schema>>);
 
 impl KnownTypes {
-    /// Adds a type, unless this version of it is known.
+    /// Adds one version of a type, unless it is known.
     pub(crate) fn add(&self, schema: &'static Schema) {
         // Most calls add a known type: a read lock is enough for them.
         let is_known =
@@ -28,6 +28,7 @@ impl KnownTypes {
             return;
         }
         let mut types = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Asked again under the write lock: another task may have added it in between.
         if !is_known(&types) {
             types.push(schema);
             // The newest version can read rows of all older ones, so that it must be found first.
@@ -55,8 +56,8 @@ impl KnownTypes {
         })
     }
 
-    /// Returns the type whose remote list an address names, if it is known. The address is that of a
-    /// row in `home`, the primary's table.
+    /// Returns the type whose remote list an address names; `None` if the type is not known. `home`
+    /// is the table of the row that holds the address.
     pub(crate) fn of_list(
         &self,
         home: &str,
@@ -81,13 +82,13 @@ impl KnownTypes {
         self.find(|schema| (schema.entity_type == entity_type).then_some(schema))
     }
 
-    /// Returns whether a known type meets a condition.
+    /// Returns whether any known type meets a condition.
     pub(crate) fn any(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
         self.find(|schema| is_met(schema).then_some(())).is_some()
     }
 
-    /// Returns the tables that remote indexes of the known types have for themselves, each with these
-    /// types.
+    /// Returns the tables that remote indexes of the known types declare, each with the types that
+    /// use it.
     pub(crate) fn index_tables(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut tables: BTreeMap<_, Vec<&'static Schema>> = BTreeMap::new();
@@ -108,15 +109,15 @@ impl KnownTypes {
         tables
     }
 
-    /// Returns the first value that `look` finds, from the newest version on.
+    /// Returns the first value that `look` finds, from the newest version of the types on.
     fn find<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| look(schema))
     }
 }
 
-/// Returns whether an address is in the table that its index or list declares; in `home`, the
-/// primary's table, if none is declared.
+/// Returns a function that tells whether an address is in the table that an index or list declares;
+/// in `home` where none is declared.
 fn is_own<'a>(
     home: &'a str,
     address: &'a CopyAddress,
@@ -124,6 +125,7 @@ fn is_own<'a>(
     case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
+        // Without this a forged dirty row could have a worker write into any table.
         case.is_same_table(&table_beside(declared, home), &address.row.table)
             || !guards.holds(Guard::OwnTable)
     }

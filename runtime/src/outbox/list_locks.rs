@@ -1,5 +1,5 @@
-//! Locks for remote lists. Writers of one client that lost a race at a list take turns by them; writers
-//! of other clients are kept apart by the list's ETag alone.
+//! Locks for remote lists: writers of one client that lost a race at a list take turns. The list's
+//! ETag alone keeps writers of other clients apart.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -21,7 +21,7 @@ impl Default for ListLocks {
 }
 
 impl ListLocks {
-    /// Waits for the lock of a list. The lock is free again when the guard is dropped.
+    /// Waits for the lock of a list; dropping the guard frees it.
     pub(crate) async fn lock(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);

@@ -21,9 +21,9 @@ use crate::{
 /// Number of attempts at one list before it is left to a worker.
 const ATTEMPTS: u32 = 4;
 
-/// Writes the entries of some primaries into one list, after a write of it lost a race. `late` holds
-/// each dirty row with the membership that was to be written. Returns the memberships as the
-/// primaries have them by now, and what the write did.
+/// Reads a list and some primaries again, and writes the primaries' entries into the list, after an
+/// earlier write lost a race. `late` holds each dirty row with the membership that was to be
+/// written. Returns the memberships as the primaries have them now, and what the write did.
 pub(crate) async fn write_again(
     outbox: &Outbox,
     table: &str,
@@ -48,6 +48,7 @@ pub(crate) async fn write_again(
         let all: Vec<&ListMembership> = current.iter().collect();
         match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {
             Some(Ok(written)) => Ok(Attempt::Done((current, written))),
+            // Raced again: a writer of another client was first.
             Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
             Some(Err(error)) => Err(error),
             None => Err(left_to_worker()),
@@ -60,7 +61,7 @@ fn left_to_worker() -> Error {
     Error::new(ErrorKind::Contended, "the list was left to a worker")
 }
 
-/// Reads a primary and returns whether its entry should be in the list now.
+/// Reads a primary and returns the membership that its entry should have now.
 async fn current_membership(
     outbox: &Outbox,
     table: &str,
@@ -74,6 +75,7 @@ async fn current_membership(
         (Some(primary), Some(schema)) => {
             derive_stored(&outbox.store, table, schema, &primary).await?
         }
+        // A primary that is gone, or of an unknown type, derives no entry.
         _ => None,
     };
     let case = outbox.store.table_case();

@@ -1,5 +1,5 @@
-//! Writes with work in other partitions: what a writer records in the entity's own transaction, and
-//! what it does right after the commit.
+//! Writes with work in other partitions: the rows that a writer adds to the entity's own
+//! transaction, and the remote writes that it makes right after the commit.
 //!
 //! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only the files whose
 //! `mod` lines stand above its own.

@@ -1,5 +1,5 @@
-//! Carries a moving entity to its target. The writer does so right after it began the move, or any
-//! worker does, or several at once.
+//! Carries a moving entity to its target. The writer does this right after it began the move; any
+//! worker may do it too, and several at once.
 
 use std::sync::Arc;
 
@@ -36,31 +36,31 @@ use crate::{
 pub(crate) enum MoveOutcome {
     /// The entity is at the target.
     Moved,
-    /// The target refuses the entity for good. It stays at the source, locked until the move is given
-    /// up.
+    /// The target refuses the entity for good. The entity stays at the source, locked until the
+    /// move is given up.
     Refused(Error),
     /// The entity at the source is not the one that the move was signed for, or the move was not
-    /// signed by somebody with the keys. Nothing was done.
+    /// signed with the keys. Nothing was written.
     NotAuthentic,
     /// The move failed with an error that counts towards the poison table.
     Counted(Error),
 }
 
-/// What a read of a move's source found.
+/// The result of reading a move's source.
 #[derive(Debug)]
 pub(crate) enum Look {
-    /// The entity is gone, or is not on this move.
+    /// The entity does not exist, or is not marked with this move's id.
     Gone,
-    /// The entity, which was verified, and the deadline of the writes that follow from this read.
+    /// The entity, decrypted and verified, and the deadline of writes that follow from this read.
     Found(WriteDeadline, Box<Row>),
-    /// The source's scope asked for the move, and the key of the target's scope cannot be had: it may be
-    /// gone for good. The move cannot be carried on, and may be given up within the deadline.
+    /// The entity is verified, but the key of the target's scope cannot be had and may be lost for
+    /// good. The move cannot go on; it may be given up within the deadline.
     TargetKeyMissing(WriteDeadline, Error),
-    /// The move must not be carried on.
+    /// The move must not go on, for this reason.
     Fault(WorkFault),
 }
 
-/// A move that was begun: the entity at the source is marked with the move's id.
+/// One move: the entity at the source is marked with the move's id.
 #[derive(Debug)]
 pub(crate) struct MoveJob<'a> {
     pub(crate) outbox: &'a Arc<Outbox>,
@@ -73,8 +73,8 @@ pub(crate) struct MoveJob<'a> {
 }
 
 impl MoveJob<'_> {
-    /// Makes the steps of the move that are still to be made. `first` is what the caller has found at
-    /// the source already.
+    /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
+    /// is the result of a read of the source that the caller has made already.
     pub(crate) async fn run(&self, first: Option<Look>) -> Result<MoveOutcome> {
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
@@ -108,6 +108,8 @@ impl MoveJob<'_> {
             }
             Look::Fault(WorkFault::Passes(error)) => return Err(error),
         };
+        // The target before the source: a process that dies in between leaves the entity in both
+        // places, never in none.
         match self.write_target(&deadline, &source).await {
             Ok(()) => {}
             Err(TargetError::Refused(error)) => return done(MoveOutcome::Refused(error)),
@@ -124,15 +126,16 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Gives the move up: makes the arrival of the entity impossible, and unlocks it at the source. An
-    /// entity that has arrived already leaves the source. Does nothing for a move that is not
-    /// authentic, and for an entity that does not open.
+    /// Gives the move up: inserts a tombstone at the target, so that the entity cannot arrive, and
+    /// unlocks the source. If the entity has arrived, finishes the move instead. Does nothing for a
+    /// move that is not authentic.
     pub(crate) async fn give_up(&self) -> Result<()> {
         // Verified here too: the mark that leads here may be forged with the rest of the message.
         let deadline = match self.look(Guard::VerifiedFirst).await? {
             // Without the target's keys the entity would stay locked for ever.
             Look::Found(deadline, _) | Look::TargetKeyMissing(deadline, _) => deadline,
             Look::Fault(WorkFault::Passes(error)) => return Err(error),
+            // The source is already unlocked or deleted, or may not be touched.
             Look::Gone | Look::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
                 return Ok(());
             }
@@ -149,13 +152,14 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Inserts a tombstone at the target; `false` if the entity, or something that claims to be its
-    /// receipt, has arrived.
+    /// Inserts a tombstone at the target. Returns `false` if a receipt is there, so that the entity
+    /// may have arrived.
     async fn bury(&self, deadline: WriteDeadline) -> Result<bool> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
         if !self.outbox.guards.holds(Guard::Tombstone) {
+            // Without the tombstone a slow carrier could insert the entity after this read.
             return Ok(self.outbox.store.row_or_no_table(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.identity())?;
@@ -163,6 +167,7 @@ impl MoveJob<'_> {
             Ok(_) => Ok(true),
             Err(error) if error.row_exists() => {
                 let found = self.outbox.store.row_or_no_table(receipt).await?;
+                // This move's own tombstone of an earlier attempt counts.
                 Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
             }
             // The target takes nothing: no entity can arrive there either.
@@ -176,9 +181,11 @@ impl MoveJob<'_> {
         is_own.unwrap_or(false) && is_tombstone(receipt).unwrap_or(false)
     }
 
-    /// Removes the mark of the move from the source.
+    /// Removes the move's mark from the entity at the source. Does nothing if the mark is not this
+    /// move's.
     async fn unlock(&self) -> Result<()> {
         let Some(source) = self.source().await? else { return Ok(()) };
+        // Unlocked before, or marked by another move since.
         if !matches!(move_id(&source.row), Ok(Some(id)) if id == self.id) {
             return Ok(());
         }
@@ -190,6 +197,7 @@ impl MoveJob<'_> {
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
+            // A merge of one property suffices where no seal covers the row.
             self.outbox.store.apply_one(self.table, unmark(&source.row)?).await.map(drop)
         };
         match unlocked {
@@ -198,26 +206,28 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Returns the id of the move's message and the partition that it is in.
+    /// Returns the identity of the move's message: its table, partition and id.
     fn identity(&self) -> MessageIdentity {
         let case = self.outbox.store.table_case();
         MessageIdentity::in_partition(self.table, self.partition_key, self.id, case)
     }
 
-    /// Returns what the codes of the move say about where it leads.
+    /// Returns the source and target of the move, over which its codes are made.
     fn place(&self) -> MovePlace<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
         MovePlace { id: self.id, entity_type, from: self.source_at(), to }
     }
 
-    /// Returns the address that the entity leaves.
+    /// Returns the address of the entity at the source.
     fn source_at(&self) -> RowAt<'_> {
         RowAt::new(self.table, self.partition_key, &self.message.row_key)
     }
 
-    /// Reads the entity at the source and verifies that somebody with the keys asked to move it.
+    /// Reads the entity at the source, decrypts it, and verifies that a program with the keys asked
+    /// to move it.
     pub(crate) async fn look(&self, guard: Guard) -> Result<Look> {
+        // The deadline starts before the read that all later writes follow from.
         let deadline = self.outbox.start_deadline();
         let Some(stored) = self.source().await? else { return Ok(Look::Gone) };
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
@@ -236,6 +246,8 @@ impl MoveJob<'_> {
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(Look::Fault(fault));
             }
+            // The second scope has its own key: whoever holds only the source's cannot send
+            // entities there.
             match self.verify_consent().await {
                 Ok(()) => {}
                 Err(WorkFault::Counts(error)) => {
@@ -247,7 +259,7 @@ impl MoveJob<'_> {
         Ok(Look::Found(deadline, Box::new(source)))
     }
 
-    /// Signs the move for the values that the entity has now.
+    /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
     pub(crate) async fn sign(&self) -> Result<MessageCodes> {
         let Some(stored) = self.source().await? else { return Ok(MessageCodes::default()) };
         let source = self.open(&stored).await?;
@@ -255,14 +267,14 @@ impl MoveJob<'_> {
         sign_move(&self.outbox.codes, self.place(), &held, true).await
     }
 
-    /// Verifies the code of the move for these held values.
+    /// Verifies the move's code against the values that the entity holds.
     async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkFault> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.place(), held };
         codes.verify(Some(self.partition_key), &work, code, codes.is_required()).await
     }
 
-    /// Verifies that the target's scope, if it is another, consents to the code of the move.
+    /// Verifies that the target's scope, if it differs from the source's, consents to the move.
     async fn verify_consent(&self) -> Result<(), WorkFault> {
         let (codes, place, code) = (&self.outbox.codes, self.place(), self.codes.code.as_deref());
         let to_partition = &*self.message.to_partition;
@@ -275,11 +287,12 @@ impl MoveJob<'_> {
         codes.verify(Some(to_partition), &work, consent, codes.is_required()).await
     }
 
-    /// Returns whether a receipt proves that the entity arrived at the target.
+    /// Verifies that a receipt proves the arrival of this entity at the target.
     ///
     /// # Errors
     ///
-    /// `is_decrypt` for a receipt that was not signed by somebody with the keys.
+    /// `is_decrypt` for a tombstone, for another message's receipt, and for a receipt that was not
+    /// signed with the keys.
     async fn verify_arrival(&self, receipt: &Row) -> Result<()> {
         let codes = &self.outbox.codes;
         if !self.outbox.guards.holds(Guard::ArrivalVerified) {
@@ -301,7 +314,7 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Reads a row and decrypts it: at the target it is encrypted for its new keys.
+    /// Reads a row and decrypts it; `None` if it does not exist.
     async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let store = &self.outbox.store;
         match read_sealed(store, at, self.schema).await? {
@@ -310,7 +323,7 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Reads the entity at the source, still sealed.
+    /// Reads the entity at the source without decrypting it; `None` if it does not exist.
     async fn source(&self) -> Result<Option<SealedPrimary>> {
         read_sealed(&self.outbox.store, self.source_at(), self.schema).await
     }
@@ -333,8 +346,8 @@ impl MoveJob<'_> {
         deadline.run(committed).await.map(drop)
     }
 
-    /// Inserts the entity at the target, together with a receipt. If it arrived before, brings it up to
-    /// the changes of the source since.
+    /// Inserts the entity at the target in one transaction with a receipt. If the entity arrived
+    /// before, updates it to the present source.
     async fn write_target(
         &self,
         deadline: &WriteDeadline,
@@ -352,6 +365,7 @@ impl MoveJob<'_> {
         let work = Work::Arrival { place: self.place() };
         let code = codes.sign(Some(to_partition), &work, codes.is_required()).await?;
         let receipt = insert_arrival(to_partition, &self.identity(), code.as_deref())?;
+        // In the transaction of the target: only one carrier can insert the receipt.
         extra_rows.operations.extend(self.outbox.guards.keep(Guard::Receipt, receipt));
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
@@ -362,6 +376,7 @@ impl MoveJob<'_> {
         }
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        // The receipt tells whether this entity occupies its own target, or another one.
         match self.outbox.store.row_or_no_table(receipt).await? {
             Some(receipt) if self.is_own_tombstone(&receipt) => {
                 let message = "the move was given up";
@@ -373,6 +388,7 @@ impl MoveJob<'_> {
         // The entity arrived before. A program that knows nothing of moves may have changed the source
         // since.
         let Some(target) = self.read(RowAt::new(to_table, to_partition, to_row)).await? else {
+            // Deleted at the target since it arrived. It must not come back.
             return Ok(());
         };
         match update_target(self.schema, source, &target, self.message, &arrival)? {
@@ -384,7 +400,8 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Deletes the entity at the source under the ETag of `source`.
+    /// Deletes the entity at the source under the ETag of `source`, the version that was written to
+    /// the target.
     async fn delete_source(&self, deadline: &WriteDeadline, source: &Row) -> Result<()> {
         let source = self.outbox.guards.keep_etag(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
@@ -392,8 +409,8 @@ impl MoveJob<'_> {
     }
 }
 
-/// Signs a move with the keys of the source's scope and, if it is another, of the target's. Without a
-/// key it fails if the move `must` be signed.
+/// Signs a move with the key of the source's scope and, if it is another, with that of the
+/// target's. Fails without a key if `must` is set; otherwise returns empty codes.
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
     place: MovePlace<'_>,
@@ -401,6 +418,7 @@ pub(crate) async fn sign_move(
     must: bool,
 ) -> Result<MessageCodes> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);
+    // Without a code there is nothing to consent to.
     let code = codes.sign(Some(from), &Work::Move { place, held }, must).await?;
     let consent = match &code {
         Some(code) if !codes.is_same_scope(from, to) => {
@@ -411,11 +429,11 @@ pub(crate) async fn sign_move(
     Ok(MessageCodes { code, consent })
 }
 
-/// Why an entity did not arrive at the target.
+/// Why the entity was not written to the target.
 enum TargetError {
-    /// The target refuses the entity for good.
+    /// The target refuses the entity for good, for example because its key is taken.
     Refused(Error),
-    /// Another attempt may succeed.
+    /// The write failed in a way that another attempt may pass.
     Failed(Error),
 }
 

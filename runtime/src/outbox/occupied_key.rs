@@ -1,4 +1,4 @@
-//! Decides what to do about a row that stands under a unique key which an entity wants.
+//! Decides what to do about a row that occupies a unique key which an entity wants.
 
 use super::{keys::ReleasedKey, state::Outbox};
 use crate::{
@@ -11,23 +11,23 @@ use crate::{
     store::derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
 };
 
-/// The action on the row that is already under a wanted key.
+/// The action to take on the row that occupies a wanted key.
 pub(crate) enum OccupiedKeyAction {
-    /// Reserve the row as it is: it is the entity's own (`None`), or that of an entity which releases
-    /// the key to it.
+    /// Put the claim on this row: it is the entity's own (`None`), or that of an entity which
+    /// releases the key in the same transaction or move.
     TakeOver(Option<RowAddress>),
-    /// Send this deletion, since no entity derives the key any more, and try again.
+    /// Send this deletion, since no entity derives the key any more, then try again.
     Remove(Operation),
-    /// Try again later: another write of the entity itself, or of one that releases the key, is under
+    /// Try again later: another write of the same entity, or of one that releases the key, is under
     /// way.
     Busy,
-    /// Report this violation, which may be gone later: another entity's write is under way, and may
-    /// give the key up.
+    /// Report this violation: another entity's write is pending and may still fail, which frees the
+    /// key.
     Pending(Error),
     /// Report this violation: another entity holds the key.
     Violation(Error),
-    /// Report this violation: the table of the entity that has the key does not exist, which may be
-    /// the old form of another name. Only `Client::forget_table` frees the key.
+    /// Report this violation, which names no holder: the table of the row's owner does not exist
+    /// under this name. Only `Client::forget_table` frees the key.
     Unknown(Error),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum OccupiedKeyAction {
 enum Holder {
     Entity(RowAddress),
     Nobody,
-    /// Unknown: the table that the row names does not exist.
+    /// The table that the row names does not exist, so that its entities cannot be asked.
     TableMissing,
 }
 
@@ -114,6 +114,7 @@ impl OccupiedKey<'_> {
 
     fn is_released_by(&self, holder: RowAt<'_>) -> bool {
         let is_this_key = |released: &ReleasedKey| {
+            // An address of `None` releases all keys of an entity that moves away.
             released.address.as_ref().is_none_or(|address| address == self.address)
         };
         let mut released = self.released.iter();
@@ -123,8 +124,8 @@ impl OccupiedKey<'_> {
         })
     }
 
-    /// Returns the entity that holds the key, where the row names `named`. One that cannot be read
-    /// counts as holding it.
+    /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
+    /// as holding it.
     async fn holder(&self, named: RowAt<'_>) -> Result<Holder> {
         match find_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
             Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
@@ -138,8 +139,8 @@ impl OccupiedKey<'_> {
         }
     }
 
-    /// Returns the error that `entity` already has the unique value. `holder` is the words for that
-    /// entity in the message, with `{}` for its RowKey.
+    /// Returns the violation that names `entity` as holder. `holder` is the message's words for it,
+    /// with `{}` in place of its RowKey.
     fn violation_by(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
         self.violation(&holder).held_by(entity.partition_key, entity.row_key)

@@ -7,7 +7,7 @@ use crate::{
     store::backoff,
 };
 
-/// How long the service may go on with a request after its client gave the request up.
+/// The time for which the service may go on with a request after its client gave the request up.
 pub(crate) const SERVER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Options for the work in other partitions: its times, and how much of it is done at once.
@@ -34,9 +34,11 @@ pub struct OutboxOptions {
     pub(crate) grace: Duration,
     pub(crate) lease: Duration,
     pub(crate) background: usize,
-    /// `None`: as `is_exclusive` says.
+    /// Overrides whether a write waits for its remote copies; `None` waits where `is_exclusive` is
+    /// true.
     pub(crate) copies_before_answer: Option<bool>,
-    /// Whether the store belongs to this process alone. The outbox sets it, no caller.
+    /// Whether the store belongs to this process alone. The outbox sets it from the backend's
+    /// capabilities.
     pub(crate) is_exclusive: bool,
     pub(crate) poison_after: u32,
     pub(crate) claim: Duration,
@@ -154,7 +156,8 @@ impl OutboxOptions {
         Self { attempts: attempts.max(1), ..self }
     }
 
-    /// Returns the options, if the flight leaves time for a request.
+    /// Returns the options. Fails with `Invalid` if the flight is not longer than a request may
+    /// take.
     pub(crate) fn checked(self) -> Result<Self> {
         // A request that begins at the last moment may run for its timeout, and the service may go on
         // with it for longer.

@@ -1,4 +1,5 @@
-//! Plans the outbox rows of a transaction: the dirty rows, the claim's deletion, and the fence.
+//! Plans the outbox rows of a transaction: its dirty rows, the deletion of its claim, and its
+//! fence.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,30 +17,32 @@ use crate::{
     },
 };
 
-/// Number of times that a worker may close the partition's registration under one transaction.
+/// Number of times that a worker may close the partition's registration during one commit before
+/// the commit fails.
 const REGISTRATIONS: u32 = 8;
 
 /// Outbox rows that the caller adds to a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraRows {
-    /// The PartitionKey of the transaction, for one without changes.
+    /// The PartitionKey of the transaction, used where no change gives one.
     pub(crate) partition_key: String,
     pub(crate) operations: Vec<Operation>,
     /// Whether the rows include messages, which need a fence so that workers find them.
     pub(crate) has_messages: bool,
-    /// The source of an entity that arrives here: its unique keys come with it.
+    /// The address that a moving entity comes from; its unique keys come with it.
     pub(crate) from: Option<RowAddress>,
 }
 
-/// The outbox rows that one transaction writes, and the work that follows from them.
+/// The outbox rows that one transaction writes, and the remote work that follows its commit.
 pub(crate) struct OutboxPlan<'n> {
     table: String,
     extra_rows: &'n ExtraRows,
     fast_path: FastPath,
-    /// The positions of the dirty rows that were there before: the transaction adds to those.
+    /// The positions of the dirty rows that existed before: the transaction merges its names into
+    /// them.
     existing_dirty_rows: HashSet<usize>,
     fence: Option<Fence>,
-    /// The number of registrations that were closed under the transaction.
+    /// Number of registrations that workers closed during this commit.
     closed_registrations: u32,
 }
 
@@ -72,19 +75,21 @@ impl<'n> OutboxPlan<'n> {
         !self.fast_path.wanted_keys().is_empty()
     }
 
-    /// Returns the greatest number of operations that the outbox adds, with a claim and a fence.
+    /// Returns the greatest number of operations that the outbox adds to the transaction, claim and
+    /// fence included.
+    // 2: the claim's deletion and the fence.
     pub(crate) fn operation_count(&self) -> usize {
         self.fast_path.dirty().count() + self.extra_rows.operations.len() + 2
     }
 
-    /// Claims and reserves the unique keys that the transaction takes.
+    /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
     pub(crate) async fn claim(&mut self, outbox: &Outbox) -> Result<Option<Claims>> {
         let moving_from = self.extra_rows.from.clone();
         Claims::take(outbox, &self.table, &mut self.fast_path, moving_from).await
     }
 
-    /// Returns the position of the verb whose entity derives the copy that an error names. If two
-    /// verbs do, returns the later one.
+    /// Returns the position of the verb that derives the copy with the error's keys. If several do,
+    /// returns the last: it is the one that was refused.
     pub(crate) fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
         let derives_copy = |effect: &Arc<Effect>| {
@@ -94,7 +99,8 @@ impl<'n> OutboxPlan<'n> {
         effects.iter().rposition(derives_copy)
     }
 
-    /// Adds the outbox rows to a transaction. Registers the partition first if that is needed.
+    /// Adds the outbox rows to a transaction, and registers the partition first if it has no
+    /// registration. Adds no fence if no open work is left.
     pub(crate) async fn add_rows(
         &mut self,
         outbox: &Outbox,
@@ -123,6 +129,7 @@ impl<'n> OutboxPlan<'n> {
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
+        // Nothing is left for a worker, so that no worker has to find the partition.
         if self.fast_path.is_empty() && !self.extra_rows.has_messages {
             return Ok(());
         }
@@ -136,8 +143,8 @@ impl<'n> OutboxPlan<'n> {
         Ok(())
     }
 
-    /// Returns whether the transaction can be sent again after its row with that role failed, and
-    /// prepares that.
+    /// Prepares another attempt after the row with that role failed. Returns `false` if no other
+    /// attempt is worth it.
     pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: Role) -> bool {
         match role {
             // Earlier work of that primary is open: add to its dirty row, which a worker deletes.
@@ -148,14 +155,16 @@ impl<'n> OutboxPlan<'n> {
                     outbox.registrations.forget(&self.table, &closed);
                 }
                 self.closed_registrations += 1;
+                // A bound, so that a worker that always closes first cannot hold a writer for ever.
                 self.closed_registrations < REGISTRATIONS
             }
             _ => false,
         }
     }
 
-    /// Writes the remote copies and lists after the commit: before it returns or in the background, as
-    /// [`Outbox::follow_up`] decides. Their failure does not fail the write.
+    /// Writes the remote copies and lists after the commit: before it returns, or in the
+    /// background, as [`Outbox::follow_up`] decides. A failure leaves the work to a worker and does
+    /// not fail the write.
     pub(crate) async fn run_fast_path(
         mut self,
         outbox: &Arc<Outbox>,

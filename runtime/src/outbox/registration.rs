@@ -1,5 +1,5 @@
-//! Registers a partition before the client leaves open work there: inserts its fence row and writes
-//! its marker into the directory, so that workers find the work without scanning tables.
+//! Registers a partition before the client leaves open work there: inserts its fence row, then its
+//! directory marker, so that workers find the work without scanning tables.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,10 +26,11 @@ const ATTEMPTS: u32 = 4;
 /// Number of fences that are inserted at a time when many partitions are registered.
 const FENCES_AT_ONCE: usize = 32;
 
-/// A registration that is being made: its table, its fence, and its slot.
+/// A registration that is being made: its table, its fence, and the slot that will hold it.
 type PendingRegistration = (String, Fence, Arc<Slot<Registration>>);
 
-/// Returns the fence of the client's registration for a partition. Registers first if there is none.
+/// Returns the fence of the client's registration for a partition. Registers the partition first if
+/// the client has not.
 pub(crate) async fn fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
     let slot = outbox.registrations.slot(table, partition_key, outbox.options.lease);
     let find = |registration: &Registration| registration.complete().cloned().map(Ok);
@@ -41,7 +42,8 @@ pub(crate) async fn fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
     .await
 }
 
-/// Registers many partitions at once: the markers of one shard of the directory are written together.
+/// Registers many partitions at once, with one transaction for the directory markers of a shard.
+/// Ignores failures.
 pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
@@ -74,8 +76,8 @@ pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, Strin
     }
 }
 
-/// Writes outbox rows into one partition together with its fence. Returns the answers for the rows,
-/// then the fence's. Registers again if a worker closed the partition in between.
+/// Writes outbox rows into one partition in one transaction with the fence. Returns the answers for
+/// the rows, then the fence's. Registers again if a worker closed the partition meanwhile.
 pub(crate) async fn record(
     outbox: &Outbox,
     table: &str,
@@ -97,6 +99,8 @@ pub(crate) async fn record(
             })?;
         }
         match outbox.store.apply(&batch).await {
+            // The fence is gone: a worker closed the partition when it was idle. A new registration
+            // follows.
             Err(error) if error.is_row_missing() => {
                 outbox.registrations.forget(table, &fence);
                 Ok(Attempt::Raced)
@@ -129,7 +133,8 @@ async fn register(
     Ok(fence)
 }
 
-/// Returns the fence that an earlier attempt inserted without its marker, or inserts a new one.
+/// Returns the fence that an earlier attempt inserted without a directory marker; otherwise inserts
+/// a new fence.
 async fn insert_fence(
     outbox: &Outbox,
     table: &str,
@@ -141,18 +146,21 @@ async fn insert_fence(
         return Ok(fence);
     }
     let fence = insert_new_fence(outbox, table, partition_key).await?;
+    // Kept before the marker is written. If that fails, the next attempt goes on with this fence,
+    // so that a directory that is down leaves one fence, not one for each attempt.
     slot.lock().without_marker = Some(fence.clone());
     Ok(fence)
 }
 
-/// Inserts the markers of fences of one shard: together, or one by one if some of them may be there
-/// already.
+/// Inserts the directory markers of fences of one shard in one transaction. If that fails, inserts
+/// them one by one, since some may exist already.
 async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Result<()> {
     if fences.len() > 1 {
         let mut batch = Batch::new(DIRECTORY);
         for (table, fence, _) in fences {
             batch.push(fence.insert_marker(table)?)?;
         }
+        // A failure of all may be a conflict at one: each is then tried by itself.
         if outbox.store.apply(&batch).await.is_ok() {
             return Ok(());
         }
@@ -171,7 +179,7 @@ fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
     }
 }
 
-/// Inserts a new fence; another one if an answer is lost.
+/// Inserts a new fence. If an answer is lost, inserts another one under another id.
 async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
     let mut attempt = 1;
     loop {
@@ -189,7 +197,8 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
     }
 }
 
-/// Inserts the marker of a fence into the directory. Creates the directory if it is missing.
+/// Inserts the directory marker of a fence. Creates the directory table if it is missing. A marker
+/// that exists counts as success.
 async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {

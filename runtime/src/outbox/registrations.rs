@@ -1,5 +1,5 @@
-//! Keeps the client's registrations. Before a client records work in a partition, it writes a fence
-//! row there and a marker of the partition in the directory, by which workers find the partition.
+//! Keeps the client's registrations: for each partition the fence row that the client inserted
+//! there, and whether its directory marker exists.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ const KEPT: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Registrations {
     slots: SingleFlight<(String, String), Registration>,
-    /// The store's rule by which names are names of one table.
+    /// The store's rule about case in names of tables.
     table_case: TableCase,
 }
 
@@ -28,31 +28,32 @@ pub(crate) struct Registrations {
 pub(crate) struct Registration {
     /// The fence of a complete registration: the fence row and its marker are there.
     complete: Option<Fence>,
-    /// A fence row that is there, but whose marker could not be written. The next attempt goes on with
-    /// it, so that a directory that is down does not fill partitions with fences.
+    /// A fence row that exists without its marker, because the marker could not be written. The
+    /// next attempt goes on with this fence, so that a directory that is down does not fill
+    /// partitions with fences.
     pub(crate) without_marker: Option<Fence>,
     last_used: Option<Instant>,
 }
 
 impl Registration {
-    /// Returns the fence of a complete registration.
+    /// Returns the fence of a complete registration; `None` before its marker is written.
     pub(crate) fn complete(&self) -> Option<&Fence> {
         self.complete.as_ref()
     }
 
-    /// Completes the registration, unless another task has.
+    /// Sets the fence of the complete registration, unless another task has.
     pub(crate) fn set_complete(&mut self, fence: &Fence) {
         self.complete.get_or_insert_with(|| fence.clone());
     }
 }
 
 impl Registrations {
-    /// Creates the registrations of a client that has none, for a store with that rule for names.
+    /// Creates the registrations of a client that has registered for no partition.
     pub(crate) fn new(table_case: TableCase) -> Self {
         Self { slots: SingleFlight::default(), table_case }
     }
 
-    /// Returns the key of a partition's registration.
+    /// Returns the key of a partition in the cache. Names that are one table have one key.
     fn key(&self, table: &str, partition_key: &str) -> (String, String) {
         (self.table_case.key_of(table), partition_key.to_owned())
     }
@@ -64,8 +65,8 @@ impl Registrations {
         slot.is_some_and(|slot| slot.lock().complete.is_some())
     }
 
-    /// Returns the entry of a partition, which holds the partition's registration and a lock. Once
-    /// there are many entries, those that were not used for `lease` are forgotten.
+    /// Returns the slot of a partition, which holds the partition's registration and a lock. Once
+    /// there are many slots, forgets those that were not used for `lease`.
     pub(crate) fn slot(
         &self,
         table: &str,
@@ -82,10 +83,12 @@ impl Registrations {
         slot
     }
 
-    /// Forgets a registration whose fence was deleted. A newer registration of the partition stays.
+    /// Forgets a registration whose fence a worker deleted. Keeps a newer registration of the
+    /// partition.
     pub(crate) fn forget(&self, table: &str, closed: &Fence) {
         let mut slots = self.slots.lock();
         let key = self.key(table, &closed.partition_key);
+        // Another task may have registered again already; its fence is not the closed one.
         let is_closed = |slot: &Arc<Slot<Registration>>| slot.lock().complete() == Some(closed);
         if slots.get(&key).is_some_and(is_closed) {
             slots.remove(&key);

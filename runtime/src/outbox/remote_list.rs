@@ -1,4 +1,4 @@
-//! Writes remote lists under the version that was read, all changes of one list at once.
+//! Writes remote lists under the version that was read, with one write for all changes of a list.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,18 +26,19 @@ const LISTS_AT_ONCE: usize = 16;
 /// The outcome of one write of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListWrite {
-    /// The list's rows are there, written under a condition. They may be deleted later.
+    /// The list's rows exist and were written under a condition. A later write may delete them.
     Rows,
-    /// The list's blob is there, written under a condition. A blob is never deleted.
+    /// The list's blob exists and was written under a condition. A blob of a list is never deleted.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "of blobs"))]
     Blob,
-    /// The list's rows were deleted, since it became empty.
+    /// The list became empty and its rows were deleted.
     Deleted,
     /// Nothing was written.
     Unchanged,
 }
 
-/// The outcome for each list. A list that was not read before is missing.
+/// For each list that was read before: what its write did, or why it failed. Lists whose read
+/// failed have no item.
 pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListWrite>>;
 
 /// Adds or removes the entries of all memberships, with one write for each list, under the version
@@ -60,9 +61,11 @@ pub(crate) async fn write_lists(
     }
     let mut writes = Vec::new();
     for (address, mut delta) in deltas {
+        // A list that could not be read is left out: without its version nothing may be written.
         if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
                 let written = async {
+                    // Old forms go with the same write, so that no reader sees the entity twice.
                     delta.remove.extend(old_forms(outbox, list.ids(), &delta).await?);
                     list.write(outbox, deadline, &address, delta, rewrite_unchanged).await
                 };
@@ -74,8 +77,8 @@ pub(crate) async fn write_lists(
     stream::iter(writes).buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Returns the entries of a list that are old forms of those that a delta adds or removes. Where case
-/// counts in names of tables, an entity has an entry of its own beside its old form.
+/// Returns those of `ids` that are old forms (table name in lower case) of an entry that the delta
+/// adds or removes. Returns none where the store ignores case in names.
 async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result<Vec<String>> {
     let mut old_forms = Vec::new();
     if outbox.store.table_case() == TableCase::Insensitive {
@@ -95,10 +98,13 @@ async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result
     Ok(old_forms)
 }
 
-/// Returns whether no delayed writer can undo a membership any more after this write of its list.
+/// Returns whether no delayed writer can undo a membership after this write of its list, so that
+/// the dirty row may be deleted.
 pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, written: ListWrite) -> bool {
     let unsettled_by = match written {
+        // A blob keeps a version for ever, so that a delayed writer's condition fails.
         ListWrite::Blob => return true,
+        // The write changed the list's ETag, and the list exists.
         ListWrite::Rows if membership.is_wanted => return true,
         // Entries have no version of their own: only a write of the list stops a delayed writer.
         ListWrite::Unchanged if membership.is_wanted => Guard::EntryWritten,
@@ -109,8 +115,9 @@ pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, written: 
 }
 
 impl FoundList {
-    /// Applies the delta to the list under the version that was read. With `rewrite_unchanged`, a list
-    /// that has the added entries already is written too, which makes whoever read that version late.
+    /// Applies the delta to the list under the version that was read. If the list is right already,
+    /// it is written once more if `rewrite_unchanged` is set and an entry is added, so that every
+    /// writer that read the old version fails.
     async fn write(
         &self,
         outbox: &Outbox,
@@ -136,7 +143,7 @@ impl FoundList {
     }
 }
 
-/// Writes the rows of a list: its head, and spill rows.
+/// Writes the list's rows, head and spill rows, in one transaction; deletes them if no id is left.
 async fn write_rows(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -145,7 +152,9 @@ async fn write_rows(
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
     let operations = delta.operations((&address.row.partition_key, &address.row.row_key), list)?;
+    // The head row is the first operation; its deletion means that no id is left.
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
+    // The deadline travels with the batch too: a suspended program must not send it later.
     let mut batch = Batch::new(&address.row.table).with_deadline(deadline.last_moment().cloned());
     for operation in operations {
         batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
@@ -154,8 +163,8 @@ async fn write_rows(
     Ok(if is_deleted { ListWrite::Deleted } else { ListWrite::Rows })
 }
 
-/// Writes the list's blob. An emptied list is an empty blob, never a missing one: whoever read an
-/// earlier version can never write again.
+/// Writes the list's blob. An emptied list becomes an empty blob and is never deleted: with a
+/// version at all times, no delayed writer can create it again.
 #[cfg(feature = "blob")]
 async fn write_blob(
     outbox: &Outbox,
@@ -178,7 +187,7 @@ async fn write_blob(
     Ok(ListWrite::Blob)
 }
 
-/// Returns the error for a list change that is larger than a transaction; other errors as they are.
+/// Rewords a "too large" error of a list change; returns other errors unchanged.
 fn explain_too_large(error: Error) -> Error {
     if !error.is_too_large() {
         return error;

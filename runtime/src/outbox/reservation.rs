@@ -1,5 +1,5 @@
-//! Resolves a reservation whose transaction does not come: the copy goes to the entity that holds
-//! its key by now, or is deleted.
+//! Resolves a reservation whose transaction did not commit: writes it as the copy of the entity
+//! that derives its key, or deletes it if no entity does.
 
 use super::{guard::Guard, state::Outbox};
 use crate::{
@@ -15,10 +15,11 @@ use crate::{
     },
 };
 
-/// Makes the copy that claim `id` reserves what the entity that holds its key derives, or deletes it
-/// if no entity does. `table` and `partition_key` are those of the claim.
+/// Replaces the copy that claim `id` reserves by the copy of the entity that derives its key, or
+/// deletes it if no entity does. `table` and `partition_key` are those of the claim.
 ///
-/// The claim must be dead, or its transaction must never have been sent.
+/// The claim must be dead, or its transaction must never have been sent: otherwise the transaction
+/// could still commit and find its key given away.
 pub(crate) async fn resolve_reservation(
     outbox: &Outbox,
     table: &str,
@@ -69,8 +70,8 @@ async fn resolve_once(
     }
 }
 
-/// Returns the error for a row whose owner cannot be asked, since its table does not exist. The row
-/// and its claim stay.
+/// Returns the error for a row whose owner cannot be asked, because the owner's table does not
+/// exist. The row and its claim stay.
 pub(crate) fn owner_unknown(owner: RowAt<'_>, address: &CopyAddress) -> Error {
     let message = format!(
         "the row names an owner in the table `{}`, which does not exist: open the table if it has another case, or call `Client::forget_table` if it was deleted",
@@ -79,8 +80,8 @@ pub(crate) fn owner_unknown(owner: RowAt<'_>, address: &CopyAddress) -> Error {
     Error::new(ErrorKind::UnrecognizedEntity, message).at_row(address.at())
 }
 
-/// Returns the write of the copy of whoever holds the key, or its deletion. The owner is asked before
-/// the previous one, which may have released the key to it.
+/// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity
+/// holds the key.
 async fn restored_copy(
     outbox: &Outbox,
     schema: &'static Schema,
@@ -89,7 +90,10 @@ async fn restored_copy(
     key: &ClaimedKey,
     found: &Row,
 ) -> Result<(CopyFamily, Operation)> {
+    // The ETag of the row that was read before its owners. Another writer in between makes the
+    // write fail, and the next attempt reads all of it again.
     let seen = Condition::for_etag(found.etag());
+    // The owner comes first: while an entity moves, both its rows may derive the key.
     let holders: Vec<RowAddress> =
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
     let holders = outbox.guards.keep(Guard::ReleaseRestores, holders);
@@ -99,6 +103,7 @@ async fn restored_copy(
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }
             KeyHolder::Nobody => {}
+            // A missing table proves nothing about its entities, so the row is left as it is.
             KeyHolder::TableMissing => return Err(owner_unknown(holder, &key.address)),
         }
     }

@@ -1,6 +1,6 @@
-//! Locks for rows: writers of one client that read a row to write it take turns, so that none of them
-//! loses a race to another. Writers of other clients are kept apart by the row's ETag alone, and so is
-//! a writer that has waited too long: the lock saves requests, it is not what keeps a row right.
+//! Locks for rows. Writers of one client that read a row to write it take turns, so that they do
+//! not lose races to each other. The row's ETag alone keeps writers of other clients apart, and
+//! writers that waited too long: the lock only saves requests.
 
 use std::{
     collections::{HashMap, hash_map::RandomState},
@@ -13,19 +13,19 @@ use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
 
 use crate::timers;
 
-/// The longest wait for one row. A program can hold a lock for ever by a verb that it began and does
-/// not poll, and may wait for the very verb that needs the lock.
+/// The longest wait for one row. A program can hold a lock for ever with a verb that it began and
+/// does not poll, and may even wait for the verb that needs the lock.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The locks of the rows that are being written or waited for, by a hash of their addresses. Rows
-/// with equal hashes share one, which costs time only.
+/// The locks of the rows that writers hold or wait for, by a hash of the address. Rows with equal
+/// hashes share a lock, which costs time only.
 #[derive(Debug, Default)]
 pub(crate) struct RowLocks {
     locks: Mutex<HashMap<u64, Arc<Lock<()>>>>,
     hasher: RandomState,
 }
 
-/// A place in the line for one lock, and the lock itself once it is held.
+/// One writer's place in the queue for a lock, and the lock itself once it is held.
 #[derive(Debug)]
 struct Turn<'l> {
     locks: &'l RowLocks,
@@ -34,21 +34,21 @@ struct Turn<'l> {
     guard: Option<OwnedMutexGuard<()>>,
 }
 
-/// The locks of some rows, which are free again when this is dropped.
+/// The locks of some rows; dropping this frees them.
 #[derive(Debug)]
 pub(crate) struct RowsLocked<'l>(
     #[expect(dead_code, reason = "held until it is dropped")] Vec<Turn<'l>>,
 );
 
 impl RowLocks {
-    /// Waits for the locks of rows of a table, which `keys` names by PartitionKey and RowKey. Writers
-    /// of one row come in the order in which they asked. After a minute a writer goes on without the
-    /// lock.
+    /// Waits for the locks of rows of a table, given by PartitionKey and RowKey. Writers of one row
+    /// get it in the order in which they asked. After a minute a writer goes on without the lock.
     pub(crate) async fn lock<'k>(
         &self,
         table: &str,
         keys: impl IntoIterator<Item = (&'k str, &'k str)>,
     ) -> RowsLocked<'_> {
+        // In lower case for every store: two tables that share a lock lose only time.
         let table = table.to_ascii_lowercase();
         let mut hashes: Vec<u64> =
             keys.into_iter().map(|keys| self.hasher.hash_one((&*table, keys))).collect();
@@ -79,7 +79,7 @@ impl RowLocks {
 }
 
 impl Turn<'_> {
-    /// Waits for the lock. `None` after a minute, which nobody counts where there are no timers.
+    /// Waits for the lock; `None` after a minute.
     async fn wait(&self) -> Option<OwnedMutexGuard<()>> {
         let lock = self.lock.clone().lock_owned();
         timers::timeout(LONGEST_WAIT, lock).await
@@ -88,6 +88,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        // Freed first, so that the count below does not include the guard's own reference.
         self.guard = None;
         let mut locks = self.locks.locks.lock().unwrap_or_else(PoisonError::into_inner);
         // The map and this turn: nobody else holds the lock or waits for it.

@@ -1,4 +1,4 @@
-//! Holds the state that a client keeps for its work in other partitions.
+//! Holds the state that a client keeps for its outbox: registrations, known types, background work.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub(crate) struct Outbox {
     pub(crate) store: Store,
     pub(crate) options: OutboxOptions,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The store's time, estimated from the answers to the client's queues.
+    /// The store's time, estimated from the dates of its answers.
     pub(crate) server: Arc<ServerClock>,
     pub(crate) guards: Guards,
-    /// Makes and verifies the codes over messages and moves.
+    /// Makes and verifies the codes that authenticate messages and moves.
     pub(crate) codes: WorkCodes,
     pub(crate) background: Background,
     pub(crate) list_locks: ListLocks,
@@ -64,8 +64,8 @@ impl Outbox {
         }
     }
 
-    /// Does the work that follows a commit: before it returns where the options or the store ask for it,
-    /// otherwise in the background.
+    /// Does the work that follows a commit: before it returns where the options or an exclusive
+    /// store ask for it, otherwise in the background.
     pub(crate) async fn follow_up(&self, work: BoxFuture<'static, Result<()>>) -> BackgroundWork {
         let OutboxOptions { background: most, copies_before_answer, is_exclusive, .. } =
             self.options;
@@ -77,26 +77,28 @@ impl Outbox {
         }
     }
 
-    /// Starts the deadline of remote writes, before the primary that they follow from is read or
-    /// committed.
+    /// Starts the deadline of remote writes. Must be called before the primary that they follow
+    /// from is read or committed.
     pub(crate) fn start_deadline(&self) -> WriteDeadline {
         WriteDeadline::start(&self.options, &self.clock, self.guards)
     }
 
-    /// Makes an entity type and a table of it known, so that this client can do the work on its copies
-    /// and lists.
+    /// Adds a type and one of its tables to those that this client knows, so that its workers can
+    /// do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
         self.known_types.add(schema);
         self.store.watch_time([schema]);
         self.store.known_tables.add(table);
     }
 
-    /// Returns the number of types that this client knows, which grows when it learns another one.
+    /// Returns the number of known types. A larger number than before means that unknown rows may
+    /// be understood now.
     pub(crate) fn number_of_known_types(&self) -> usize {
         self.known_types.count()
     }
 
-    /// Returns the type and the index that the address of a copy names, in a row of the table `home`.
+    /// Returns the type and the index that the address of a copy names; `None` if they are not
+    /// known. `home` is the table of the row that holds the address.
     pub(crate) fn known_copy(
         &self,
         home: &str,
@@ -105,7 +107,8 @@ impl Outbox {
         self.known_types.of_copy(home, address, self.rules())
     }
 
-    /// Returns the type whose remote list an address names, in a row of the table `home`.
+    /// Returns the type whose remote list an address names; `None` if it is not known. `home` is
+    /// the table of the row that holds the address.
     pub(crate) fn known_list(&self, home: &str, address: &CopyAddress) -> Option<&'static Schema> {
         self.known_types.of_list(home, address, self.rules())
     }
@@ -114,7 +117,7 @@ impl Outbox {
         (self.guards, self.store.table_case())
     }
 
-    /// Returns a random number to write into a fence row, so that the row's contents change each time.
+    /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
     pub(crate) fn random_beat(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.number().to_ne_bytes())
     }

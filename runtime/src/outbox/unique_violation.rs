@@ -1,4 +1,4 @@
-//! Finds out whose the local copy is that a transaction could not insert.
+//! Finds the entity whose local copy occupies a key that a transaction could not insert.
 
 use super::state::Outbox;
 use crate::{
@@ -20,19 +20,20 @@ pub(crate) struct OccupiedCopy<'w> {
     pub(crate) effect: &'w Effect,
 }
 
-/// The holder of a key.
+/// The holder of an occupied key.
 enum Holder {
     /// The entity with this PartitionKey and RowKey, which derives the copy.
     Entity(String, String),
-    /// No entity: the copy of the entity with this RowKey, which does not derive it any more.
+    /// No entity: the row is the copy of the entity with this RowKey, which does not derive it any
+    /// more.
     Orphan(String),
-    /// A row that does not tell whose it is. Holds what it is.
+    /// A row whose entity cannot be told. Holds a description of the row.
     Row(String),
 }
 
 impl OccupiedCopy<'_> {
-    /// Returns the violation of the index, which names the occupying row and the entity that holds the
-    /// key. `None` if the row is gone or has changed: what was planned is out of date.
+    /// Returns the violation of the index, which names the occupying row and its holder. Returns
+    /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
     pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<Error>> {
         let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
         let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
@@ -86,7 +87,7 @@ impl OccupiedCopy<'_> {
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
 
-    /// Returns the holder of the occupied key; `None` if the row changed while that was looked up.
+    /// Returns the holder of the occupied key; `None` if the row changed while its entity was read.
     async fn holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
         let Some(schema) = self.effect.schema else { return Ok(Some(describe(found))) };
         // A copy that cannot be read occupies the key all the same.
@@ -128,7 +129,7 @@ impl OccupiedCopy<'_> {
     }
 }
 
-/// Describes a row by its type marker.
+/// Describes a row by its type marker, for a message.
 fn describe(found: &Row) -> Holder {
     Holder::Row(match found.get("EntityType") {
         Ok(Some(ValueRef::String(marker))) => format!("a row of `{}`", marker.escape_debug()),
