@@ -14,14 +14,14 @@ use crate::{
 };
 
 impl Worker {
-    /// Returns whether a partition that shows no open work may leave the directory.
+    /// Returns whether this store's reads can prove that a partition has no open work.
     pub(super) fn may_close(&self) -> bool {
         self.store().capabilities().strong_reads
             || self.outbox().guards.has(Mutation::LaggingReadsTrusted)
     }
 
     /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
-    /// marker that has no fence any more, for the caller to delete.
+    /// marker without a fence, for the caller to delete.
     pub(super) async fn close(
         &self,
         partition: &Fences,
@@ -45,6 +45,8 @@ impl Worker {
         }
         let lease = self.outbox().options.lease;
         for (fence, row) in &partition.fences {
+            // Written to within a lease: the partition is in use, and would be registered again
+            // soon.
             if !row.is_older_than(lease) {
                 continue;
             }
@@ -57,6 +59,8 @@ impl Worker {
                 Err(error) => return Err(error),
             }
             self.memory().stats.closed += 1;
+            // The marker follows its fence: in the other order open work could be left where no
+            // worker looks.
             closed.push((fence.shard.clone(), fence.marker.clone()));
         }
         Ok(closed)

@@ -1,5 +1,5 @@
 //! Resolves claims whose writers died: marks them dead, gives their reservations back, and deletes
-//! them when nobody can reserve a key under them any more.
+//! them when no reservation under them can arrive any more.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 
 /// The result of an attempt to resolve a claim.
 enum ClaimOutcome {
-    /// Its writer may still be at work, for that long.
+    /// The claim's writer may still be at work, for that time.
     Young(Duration),
     /// The claim is dead and its reservations are given back. It is resolved once more after that
     /// time, under that ETag.
@@ -31,7 +31,7 @@ enum ClaimOutcome {
 }
 
 impl Worker {
-    /// Resolves the claims of a chunk, as far as they are old enough.
+    /// Resolves those claims of a chunk that are old enough.
     pub(super) async fn resolve_claims(
         &self,
         chunk: &Chunk,
@@ -72,6 +72,7 @@ impl Worker {
             if !young.is_zero() && !outbox.guards.has(Mutation::YoungClaimKilled) {
                 return Ok(ClaimOutcome::Young(young));
             }
+            // The mark starts another wait: the writer may have sent reservations just before it.
             wait = outbox.options.flight;
             if outbox.guards.holds(Guard::ClaimKilled) {
                 // From here on the writer's transaction fails: it deletes the claim in the version
@@ -92,6 +93,7 @@ impl Worker {
         if was_resolved && !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }
+        // All keys are resolved before the claim goes: the claim is the only row that names them.
         for key in &claim.keys {
             resolve_reservation(outbox, table, partition_key, &claim.id, key).await?;
         }

@@ -1,4 +1,5 @@
-//! Reads the directory, which says which partitions may have open work, and deletes its markers.
+//! Reads the directory, whose markers name the partitions that may have open work, and deletes
+//! markers.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +15,20 @@ use crate::{
     table::Client,
 };
 
-/// Directory markers by the table and PartitionKey that they stand for.
+/// Directory markers, by the table and PartitionKey that they name.
 pub(super) type MarkersByPartition = BTreeMap<(String, String), Vec<DirectoryMarker>>;
 
-/// One page of the directory, the table in which workers find the partitions that have open work.
+/// One page of directory markers.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) markers: MarkersByPartition,
-    /// The number of markers that do not name their partition, or have other keys than it asks for.
-    /// They are left alone.
+    /// Number of markers that do not name their partition, or whose keys are not those that the
+    /// partition's marker must have. A worker leaves them alone.
     pub(super) damaged: u64,
     pub(super) next: Option<Continuation>,
 }
 
-/// Reads one page of the directory. A missing directory table is an empty page.
+/// Reads one page of the directory. A missing directory table counts as an empty page.
 pub(super) async fn read_page(
     client: &Client,
     from: Option<&Continuation>,

@@ -9,17 +9,17 @@ use crate::{
     plan::outbox::StoredDirtyRow,
 };
 
-/// The numbers of dirty rows that were to be deleted.
+/// What a deletion of several dirty rows did.
 #[derive(Debug, Default)]
 pub(super) struct RemovedDirtyRows {
     pub(super) deleted: u64,
-    /// Rows that stay, since they record newer work.
+    /// Number of rows that stay, because they record newer work.
     pub(super) raced: u64,
 }
 
 impl Worker {
-    /// Deletes dirty rows of one partition: together, or one by one if there is newer work among
-    /// them.
+    /// Deletes dirty rows of one partition in transactions; one by one if a transaction fails
+    /// because a row records newer work.
     pub(super) async fn remove_dirty_rows(
         &self,
         table: &str,
@@ -41,8 +41,8 @@ impl Worker {
         Ok(removed)
     }
 
-    /// Deletes dirty rows in one transaction; `false` if one of them changed or is gone, which left
-    /// all of them.
+    /// Deletes dirty rows in one transaction. Returns `false`, with none deleted, if one of them
+    /// has changed or is gone.
     async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
         let mut batch = Batch::new(table);
         for finished in finished {
@@ -55,10 +55,11 @@ impl Worker {
         }
     }
 
-    /// Deletes a dirty row; `false` if there is newer work.
+    /// Deletes one dirty row. Returns `false` if the row records newer work and stays.
     async fn remove_one(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
         match self.store().apply_one(table, self.removal(&finished.dirty)?).await {
             Ok(_) => Ok(true),
+            // A newer commit merged its names into the row.
             Err(error) if error.is_precondition_failed() => Ok(false),
             Err(error) if error.is_not_found() => {
                 // Another actor deleted the row before this pass wrote. What this pass wrote may be
@@ -67,6 +68,7 @@ impl Worker {
                     self.record_again(table, finished.dirty.restore()?).await?;
                     return Ok(false);
                 }
+                // Deleted by another actor, and this pass wrote nothing: the work is done.
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -79,8 +81,8 @@ impl Worker {
         Operation::delete(dirty.row.partition_key(), dirty.row.row_key(), seen)
     }
 
-    /// Writes an outbox row again, together with the partition's fence. A row that is there by now
-    /// stays as it is.
+    /// Writes an outbox row again, together with the partition's fence. A row that exists stays as
+    /// it is.
     pub(super) async fn record_again(&self, table: &str, operation: Operation) -> Result<()> {
         match record(self.outbox(), table, vec![operation]).await {
             Err(error) if !error.row_exists() => Err(error),

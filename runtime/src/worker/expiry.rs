@@ -1,5 +1,4 @@
-//! Sweeps: deletes the rows that are over, partition by partition, where the markers of the hours gone
-//! by lead.
+//! Sweeps: deletes expired rows, in the partitions that markers of past hours name.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,39 +28,40 @@ use crate::{
     row::Row,
 };
 
-/// How far a writer's estimate of the store's time may be off.
+/// The largest error of a writer's estimate of the store's time.
 const CLOCK_ERROR: Duration = Duration::from_secs(60);
 
-/// The time after which a partition whose sweep failed is swept again.
+/// The time after which a failed sweep of a partition is tried again.
 const SWEEP_AGAIN: Duration = Duration::from_secs(60);
 
-/// A page of markers: those whose hours are over, by the page's own date.
+/// A page of markers whose hours have passed, by the page's own date.
 #[derive(Default)]
 struct MarkerPage {
     due: Vec<StoredExpiryMarker>,
-    /// Number of rows that are no markers of this format. They are left alone.
+    /// Number of rows that are no markers of this format. A worker leaves them alone.
     damaged: u64,
     next: Option<Continuation>,
 }
 
-/// A marker of an hour gone by, with the type that it names.
+/// A marker of a past hour, with the type that it names.
 struct DueSweep {
     schema: &'static Schema,
     marker: StoredExpiryMarker,
 }
 
-/// How the sweep of one partition ended.
+/// The result of sweeping one partition.
 #[derive(Debug, Default)]
 struct Swept {
     deleted: u64,
     /// Number of rows that other writers changed meanwhile. The partition is swept once more.
     raced: u64,
-    /// The first failure of a row, which held up nothing but itself.
+    /// The first failure of a row. Other rows of the partition are deleted nevertheless.
     failure: Option<Error>,
 }
 
 impl Worker {
-    /// Sweeps the partitions whose markers are of hours gone by, if this worker knows types that expire.
+    /// Sweeps the partitions whose markers are of past hours, if this worker knows a type that
+    /// expires.
     // Boxed: within the future of a run, the compiler does not prove that this one is `Send`.
     pub(super) fn sweep(&self) -> BoxFuture<'_, RoundResult> {
         Box::pin(self.sweep_all())
@@ -105,14 +105,14 @@ impl Worker {
         round
     }
 
-    /// Returns the first hour whose markers a writer may still rely on at a time of the store.
+    /// Returns the first hour whose markers a writer may still rely on at that time of the store.
     fn over_by(&self, now: Ticks) -> Hour {
         // A writer sends its row before the hour of its marker is over; a request may take a while.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
         Hour::of(time_before(now, wait))
     }
 
-    /// Reads one page of markers of the hours before one. A missing table is an empty page.
+    /// Reads one page of markers of hours before `before`. A missing table counts as an empty page.
     async fn read_markers(&self, before: Hour, from: Option<&Continuation>) -> Result<MarkerPage> {
         let filter = expiry_markers_before(before);
         let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: None, from };
@@ -135,8 +135,8 @@ impl Worker {
         Ok(read)
     }
 
-    /// Sweeps the partitions of some markers, and deletes the markers of those where nothing is left that
-    /// is over. Returns whether nothing is left to do for these markers.
+    /// Sweeps the partitions of some markers, and deletes the markers of partitions without expired
+    /// rows. Returns whether no marker of the page needs another sweep.
     async fn sweep_page(&self, markers: Vec<StoredExpiryMarker>, round: &mut RoundResult) -> bool {
         let (mut is_done, mut finished, mut failed) = (true, Vec::new(), Vec::new());
         let mut known = Vec::new();
@@ -167,6 +167,7 @@ impl Worker {
                     round.raced += raced;
                     self.memory().stats.expired += deleted;
                     match failure {
+                        // Only a partition without any left expired row may lose its marker.
                         None if raced == 0 => finished.push(marker),
                         None => is_done = false,
                         Some(error) => failed.push((marker, error)),
@@ -193,13 +194,14 @@ impl Worker {
         next.is_none_or(|next| next <= Instant::now())
     }
 
-    /// Deletes the rows of a partition that are over by the date of the page that brought them, each
-    /// under its ETag.
+    /// Deletes the expired rows of a partition, each under its ETag. A row is expired by the date
+    /// of the page that brought it.
     async fn sweep_partition(
         &self,
         schema: &'static Schema,
         ExpiryMarker { table, partition_key, .. }: &ExpiryMarker,
     ) -> Result<Swept> {
+        // By the estimated time, to save rows; the page's own date decides about each row.
         let filter = expired_filter(schema, partition_key, self.store().time.now());
         let (mut swept, mut from) = (Swept::default(), None);
         loop {
@@ -220,6 +222,8 @@ impl Worker {
                 };
                 let change = match deletion {
                     Ok(change) => change,
+                    // An entity that moves is swept at its target, or here after the move was given
+                    // up.
                     Err(error) if error.is_moving() => {
                         swept.raced += 1;
                         continue;
@@ -232,6 +236,7 @@ impl Worker {
                 let (operations, _) = change.estimate_size()?;
                 let operations = operations + change.shared_rows();
                 if group.1 + operations > BATCH_OPERATIONS {
+                    // The group is full: a transaction has at most 100 operations.
                     let full = std::mem::take(&mut group);
                     self.delete_group(table, full.0, &mut swept).await?;
                 }
@@ -245,7 +250,7 @@ impl Worker {
         }
     }
 
-    /// Returns the deletion of a row that is over, with all rows of its entity.
+    /// Returns the deletion of an expired entity with all its rows.
     async fn deletion(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Change> {
         let opened = self.store().decrypt_typed(table, row, schema).await?;
         let tokens = self.store().tokens_of(schema).await?;
@@ -253,8 +258,8 @@ impl Worker {
         effect.map(Change::with_effect).map_err(|error| error.in_table(table))
     }
 
-    /// Deletes entities of one partition. Halves a transaction that is too large, or in which another
-    /// writer was first at a row.
+    /// Deletes entities of one partition in one transaction. Halves the transaction if it is too
+    /// large or another writer changed a row.
     async fn delete_group(&self, table: &str, group: Vec<Change>, swept: &mut Swept) -> Result<()> {
         let mut waiting = vec![group];
         while let Some(mut group) = waiting.pop() {
@@ -275,7 +280,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes markers, as they were read, in transactions of 100.
+    /// Deletes markers under the ETags that were read, in transactions of 100.
     async fn delete_swept_markers(&self, markers: Vec<StoredExpiryMarker>) -> Result<()> {
         let mut partitions: BTreeMap<String, Vec<StoredExpiryMarker>> = BTreeMap::new();
         for marker in markers {
@@ -284,6 +289,7 @@ impl Worker {
         for markers in partitions.values().flat_map(|markers| markers.chunks(BATCH_OPERATIONS)) {
             let mut batch = Batch::new(EXPIRY);
             for marker in markers {
+                // Under the ETag that was read, so that a marker written anew meanwhile stays.
                 batch.push(marker.delete()?)?;
             }
             match self.store().apply(&batch).await {
@@ -309,13 +315,13 @@ fn count(group: &[Change]) -> u64 {
     u64::try_from(group.len()).unwrap_or(u64::MAX)
 }
 
-/// Returns the filter for the rows of a partition that may be over by `now`.
+/// Returns the filter for the rows of a partition that may have expired by `now`.
 fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> Filter {
     Keys::partition(partition_key).filter() & schema.expiry_filter(Comparison::Le, now)
 }
 
-/// Returns the primaries of a page that are over by the page's own date, and the rows that cannot be
-/// read.
+/// Returns the primaries of a page that have expired by the page's own date, and the rows that
+/// cannot be read.
 fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
     // A store whose pages have no date does not say what is over.
     let Some(date) = page.date else { return Vec::new() };

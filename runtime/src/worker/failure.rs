@@ -1,27 +1,28 @@
-//! Tells failures of handlers that pass alone from those that count towards the poison table, and
-//! how long a worker waits before it tries again.
+//! Tells temporary failures of handlers from those that count towards the poison table, and
+//! computes the wait before the next attempt.
 
 use std::{error::Error as StdError, io, time::Duration};
 
 use crate::error::{BoxError, Error, ErrorKind, Result, Retry};
 
-/// How long a message waits after a failure that counts, for each such failure so far.
+/// How long a message is hidden after a failure that counts, multiplied by the number of such
+/// failures.
 pub(super) const FAILURE_DELAY: Duration = Duration::from_secs(5);
 
 /// Why a handler did not handle its message.
 #[derive(Debug)]
 pub(super) enum HandlerFailure {
-    /// The obstacle passes alone: the message comes again, and the failure does not count.
+    /// The cause is temporary: the message is tried again, and the failure does not count.
     Passing(Error),
-    /// The failure counts towards the poison table. Holds its text.
+    /// The failure counts towards the poison table. Holds the text of the error.
     Counted(String),
-    /// The worker stops, and the handler did not end in time.
+    /// The worker stopped, and the handler did not end in time.
     Stopped,
 }
 
 impl HandlerFailure {
-    /// Classifies the error of a handler. A handler may wrap an error of this library, so that every
-    /// source of the error is asked whether it passes.
+    /// Classifies the error of a handler. A handler may wrap an error of this library, so each
+    /// source of the error is examined.
     pub(super) fn of(error: BoxError) -> Self {
         // A handler that fails because the service throttles must never lose its message.
         if !causes(&*error).any(is_passing) {
@@ -36,7 +37,8 @@ impl HandlerFailure {
     }
 }
 
-/// Wraps a cause into an error that passes, with the longest wait that one of its sources asks for.
+/// Wraps a cause into an error that counts as temporary, with the longest wait that one of its
+/// sources asks for.
 fn as_backend_error(cause: impl Into<BoxError>) -> Error {
     let cause = cause.into();
     let waits = causes(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());
@@ -49,7 +51,7 @@ fn as_backend_error(cause: impl Into<BoxError>) -> Error {
     }
 }
 
-/// Returns the error, then its sources.
+/// Returns the error and, after it, each of its sources.
 fn causes<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
@@ -63,6 +65,7 @@ fn is_passing(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return is_network_failure(error.kind());
     }
+    // A timeout of tokio, which a handler may set around its own requests.
     cause.is::<tokio::time::error::Elapsed>()
 }
 
@@ -99,7 +102,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const MAX_DOUBLINGS: u32 = 6;
 
-/// Returns success where a deletion found no row: somebody else deleted it.
+/// Turns "not found" into success: somebody else deleted the row.
 pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
     match deleted {
         Err(error) if !error.is_not_found() => Err(error),
@@ -107,7 +110,8 @@ pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
     }
 }
 
-/// Returns success where a deletion found no row, or a newer version of it, which has to stay.
+/// Turns "not found" and "changed" into success: the row is gone, or a newer version of it has to
+/// stay.
 pub(super) fn ignore_newer<T>(deleted: Result<T>) -> Result<()> {
     match deleted {
         Err(error) if error.is_precondition_failed() => Ok(()),

@@ -32,7 +32,7 @@ use crate::{
 #[derive(Clone, Default)]
 pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
 
-/// A handler that gets its message as JSON.
+/// The type of a handler that gets its message as JSON.
 type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
 
 #[derive(Clone)]
@@ -43,12 +43,14 @@ struct Handler {
     call: Arc<Call>,
 }
 
-/// A lease that its holder can extend. One task owns it: a renewal changes what the next write needs.
+/// A lease that its holder can extend. One task owns it, since a renewal changes the ETag or
+/// receipt for the next write.
 pub(super) trait Lease: Send {
-    /// Returns when it ends for its holder.
+    /// Returns the moment at which the lease ends for its holder.
     fn until(&self) -> Instant;
 
-    /// Extends it by its length from now on. Returns `false` if another worker has the message.
+    /// Extends the lease by its length from now on. Returns `false` if another worker has the
+    /// message.
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>>;
 }
 
@@ -76,28 +78,29 @@ impl Handlers {
         self.0.insert(M::NAME, handler);
     }
 
-    /// Returns what the type of that name says about codes.
+    /// Returns whether messages of that name need a code; the default without a handler.
     pub(super) fn authenticity(&self, name: &str) -> MessageAuthenticity {
         self.0.get(name).map(|handler| handler.authenticity).unwrap_or_default()
     }
 
-    /// Returns how long after it was emitted a message of that name may be handled.
+    /// Returns the time after which messages of that name expire; `None` if they do not, or without
+    /// a handler.
     pub(super) fn expires(&self, name: &str) -> Option<Duration> {
         self.0.get(name)?.expires
     }
 
-    /// Returns whether there is a handler for the message in its version.
+    /// Returns whether there is a handler for the type and version of the message.
     pub(super) fn has_handler_for(&self, message: &StoredMessage) -> bool {
         self.has_handler(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
-    /// Returns whether there is a handler for messages of that name, in that version or a later one.
+    /// Returns whether there is a handler for that message type in that version or a newer one.
     pub(super) fn has_handler(&self, name: &str, version: u32) -> bool {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Calls the handler of a message, and renews its lease while it runs. Drops it after the time
-    /// `most`, when the lease is over, and when the time of a stop is over.
+    /// Calls the handler of a message and renews its lease while it runs. Drops the handler after
+    /// the time `most`, at the end of the lease, and at the end of a stop's time.
     pub(super) async fn handle(
         &self,
         context: Context,
@@ -131,11 +134,13 @@ impl Handlers {
             let is_last = end >= began + most;
             let wake = match is_last {
                 true => end.min(began + most),
+                // Halfway, so that a renewal that fails can be tried again before the end.
                 false => end - end.saturating_duration_since(Instant::now()) / 2,
             };
             if let Ok(done) = timeout_at(wake, &mut handled).await {
                 return outcome(done);
             }
+            // Dropped at the end of the lease: another worker may take the message from now on.
             if is_last || Instant::now() >= end {
                 return counted(&format!("the handler took more than its lease of {most:?}"));
             }
@@ -148,6 +153,7 @@ impl Handlers {
                 }
             };
             match renewed {
+                // The context learns of the new end, so that `once` allows effects until then.
                 Ok(true) => *until.lock().unwrap_or_else(PoisonError::into_inner) = lease.until(),
                 Ok(false) => return counted("another worker has the message"),
                 // Tried again while the lease lasts.
@@ -162,7 +168,7 @@ impl Handlers {
     }
 }
 
-/// How long a renewal that failed waits for its next try.
+/// Time between two attempts to renew a lease.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The context that a handler gets beside its message: the worker's client, and effects that take
@@ -172,11 +178,11 @@ pub struct Context {
     client: Client,
     message: MessageIdentity,
     attempts: u32,
-    /// The end of the lease, after which other workers may take the message. Renewals move it.
+    /// The end of the lease, after which other workers may take the message. A renewal moves it.
     until: Arc<Mutex<Instant>>,
-    /// Every partition in which an effect was begun, in this call or an earlier one.
+    /// The partitions in which this call, or an earlier one, began an effect.
     receipts: Arc<Mutex<Receipts>>,
-    /// The partitions in which an effect certainly took place, as this call has found.
+    /// The partitions in which an effect certainly took place, as this call found.
     settled: Arc<Mutex<Receipts>>,
 }
 
@@ -204,7 +210,7 @@ impl Context {
         }
     }
 
-    /// Creates the context for a message of a queue.
+    /// Creates the context for a message that came from a queue.
     pub(super) fn for_queue(
         client: &Client,
         message: MessageIdentity,
@@ -231,7 +237,7 @@ impl Context {
         self.attempts
     }
 
-    /// Returns every partition in which an effect was begun.
+    /// Returns the partitions in which an effect was begun.
     pub(super) fn receipts(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -253,9 +259,11 @@ impl Context {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));
         }
+        // A transaction without changes has no partition, so no receipt either.
         let Some(place) = egt.place().await? else {
             return egt.effect_of_message(&self.message).commit().await.map(|_| true);
         };
+        // Both effects would share one receipt, which could not tell them apart.
         if contains(&self.settled, &place) {
             return Err(second_effect(&place));
         }
@@ -269,7 +277,8 @@ impl Context {
         Ok(is_first)
     }
 
-    /// Returns `false` if a transaction failed because its receipt is there, and its error otherwise.
+    /// Returns `false` if the transaction failed because its receipt exists already. Otherwise
+    /// fails with the transaction's error.
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {

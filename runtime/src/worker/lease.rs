@@ -1,5 +1,5 @@
-//! Leases of messages: the holder's end of one counts from before its request was sent, the store's end
-//! from later, so that no other worker takes a message that is still held.
+//! Leases of messages. The holder counts a lease from before its request is sent and the store from
+//! later, so that no other worker takes a message that is still held.
 
 use std::time::Duration;
 
@@ -18,44 +18,45 @@ use crate::{
     row::ETag,
 };
 
-/// How much later a lease ends in the store than for its holder: times in the store's answers are cut to
-/// seconds.
+/// How much later a lease ends in the store than for its holder, because dates in answers are cut
+/// to seconds.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The store's time, estimated from the date of one answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreTime {
-    /// The date of the answer; `None` if the store does not send any.
+    /// The date of the answer; `None` if the store sends none.
     date: Option<Ticks>,
-    /// When the request was sent.
+    /// The moment at which the request was sent.
     sent: Instant,
 }
 
 impl StoreTime {
-    /// Creates the estimate from an answer's date and from when its request was sent.
+    /// Creates the estimate from an answer's date and the moment at which its request was sent.
     pub(super) fn new(date: Option<Ticks>, sent: Instant) -> Self {
         Self { date, sent }
     }
 
-    /// Returns the store's time now, or a little more: the answer's way counts twice.
+    /// Returns the store's present time, or a little more, since the way of the answer counts
+    /// twice.
     pub(super) fn now(self, clock: &dyn Clock) -> Ticks {
         self.date.map_or_else(|| clock.now(), |date| add_duration(date, self.sent.elapsed()))
     }
 }
 
-/// The lease of a message of the outbox.
+/// The lease of an outbox message: its property `Leased`, written under the message's ETag.
 pub(super) struct OutboxLease<'w> {
     worker: &'w Worker,
     table: &'w str,
     message: &'w StoredMessage,
     time: StoreTime,
     until: Instant,
-    /// The ETag that the last write of the lease left.
+    /// The ETag of the lease's last write, under which the next write goes.
     pub(super) etag: Option<ETag>,
 }
 
 impl<'w> OutboxLease<'w> {
-    /// Takes a message. Returns `None` if another worker changed or deleted it since it was read.
+    /// Leases a message. Returns `None` if another worker changed or deleted it since it was read.
     pub(super) async fn take(
         worker: &'w Worker,
         table: &'w str,
@@ -69,13 +70,15 @@ impl<'w> OutboxLease<'w> {
         Ok(is_taken.then_some(lease))
     }
 
-    /// Writes the end of the lease, as the store will compare it.
+    /// Writes a new end of the lease under the last ETag. Returns `false` if another worker has the
+    /// message.
     async fn extend(
         &mut self,
         write: impl FnOnce(Ticks, Option<ETag>) -> Result<Operation>,
     ) -> Result<bool> {
         let (sent, length) = (Instant::now(), self.worker.lease);
         let now = self.time.now(&*self.worker.outbox().clock);
+        // A second longer than the holder counts, since the store's date has no fractions.
         let end = add_duration(now, length.saturating_add(SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
@@ -96,7 +99,8 @@ impl<'w> OutboxLease<'w> {
         Ok(true)
     }
 
-    /// Returns whether the message has the end that this holder wrote, by a request whose answer was lost.
+    /// Returns whether the message holds the end that this holder wrote with a request whose answer
+    /// was lost. If so, takes over the ETag of that write.
     async fn find_own(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
@@ -126,8 +130,8 @@ impl Lease for OutboxLease<'_> {
 }
 
 impl Worker {
-    /// Sends a write of a message under the ETag of its lease. Returns the new ETag, or `None` if another
-    /// worker changed or deleted the message.
+    /// Sends a write of a message under the ETag of its lease. Returns the new ETag; `None` if
+    /// another worker changed or deleted the message.
     pub(super) async fn write_leased(
         &self,
         table: &str,
@@ -141,12 +145,13 @@ impl Worker {
     }
 }
 
-/// The lease of a message of a queue.
+/// The lease of a message that came from a queue: the queue hides the message.
 pub(super) struct QueueLease<'q> {
     pub(super) port: &'q dyn Queue,
     pub(super) message: &'q mut Received,
     pub(super) length: Duration,
-    /// When it ends, if the worker's own lease is shorter than the queue's.
+    /// The end of the lease for this holder: the worker's own lease may be shorter than the
+    /// queue's.
     pub(super) until: Instant,
 }
 

@@ -1,8 +1,8 @@
-//! Passes over dirty rows that name remote lists. They are made together, so that each list is
+//! Passes over dirty rows that name remote lists; they are made together, so that each list is
 //! written once.
 //!
-//! The order of every pass holds: the lists are read, then each dirty row's copies and its primary,
-//! then each list is written under the version that was read.
+//! The order of requests: the lists are read, then each dirty row's copies and its primary, then
+//! each list is written under the version that was read.
 
 use futures_util::{StreamExt, stream};
 
@@ -22,12 +22,12 @@ use crate::{
     store::lists::{Lists, find_lists},
 };
 
-/// Number of dirty rows whose lists are written together. The entries that one write adds to a list
-/// stay far below what a transaction takes.
+/// Number of dirty rows whose lists are written together. It keeps the entries that one write adds
+/// to a list far below a transaction's limits.
 const ROWS_TOGETHER: usize = 256;
 
 impl Worker {
-    /// Makes a pass over each dirty row of a partition.
+    /// Makes a pass over each dirty row of a partition; those that name remote lists together.
     pub(super) async fn pass_all(&self, table: &str, rows: Vec<OutboxRow>) -> Vec<PassOutcome> {
         let (with_lists, without): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| !self.lists_of(table, row).is_empty());
@@ -92,8 +92,8 @@ impl Worker {
         write_lists(self.outbox(), deadline, lists, &memberships, rewrite_unchanged).await
     }
 
-    /// Adds to a pass what was done with its lists. Fails if one of them was not read or written,
-    /// which fails no other pass.
+    /// Adds the results of its lists to a pass. Fails, for this pass alone, if one of its lists was
+    /// not read or not written.
     fn add_list_outcomes(
         &self,
         mut pass: PassBeforeLists,

@@ -1,5 +1,6 @@
-//! Hands the messages of one partition to their handlers, carries moves over, and deletes what is
-//! done. A message is leased by a write under its ETag, and only the last lease may change it.
+//! Hands the messages of one partition to their handlers, carries moves out, and deletes finished
+//! messages. A message is leased by a write under its ETag; only the holder of the last lease may
+//! change it.
 
 use std::{pin::pin, time::Duration};
 
@@ -36,14 +37,14 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// Why a message that is not authentic is in the poison table. One text for every reason, so that
-/// nobody learns from it how to come closer.
+/// The error of a message in the poison table whose code is wrong or missing. One text for every
+/// cause, so that a forger learns nothing from it.
 pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
-/// Why a message that was emitted too long ago is in the poison table.
+/// The error of a message in the poison table that was emitted too long ago.
 pub(super) const EXPIRED: &str = "the message has expired";
 
 impl Worker {
-    /// Hands over the messages of a chunk that are due.
+    /// Hands the due messages of a chunk to their handlers.
     pub(super) async fn handle_messages(
         &self,
         chunk: &Chunk,
@@ -78,7 +79,8 @@ impl Worker {
         }
     }
 
-    /// Counts a message that cannot be read as unknown, and in the end puts it into the poison table.
+    /// Counts a message that cannot be read as unknown. After too many rounds puts it into the
+    /// poison table.
     async fn handle_damaged_message(
         &self,
         table: &str,
@@ -89,6 +91,7 @@ impl Worker {
     ) {
         match self.count_failure(table, row, &error).await {
             Ok(is_poisoned) => {
+                // Visited again at once, so that `drain` counts it to the end.
                 visit.revisit_after(Duration::ZERO);
                 visit.unknown += u64::from(!is_poisoned);
                 round.progressed += 1;
@@ -120,6 +123,7 @@ impl Worker {
             return is_flight_over;
         }
         if message.poison.is_some() {
+            // Open work whoever may handle it: only the last two writes are missing.
             visit.add_open(row.age);
             return true;
         }
@@ -129,6 +133,7 @@ impl Worker {
             return false;
         }
         visit.add_open(row.age);
+        // An unknown date means no lease: the write under the ETag decides.
         let has_lease = self.outbox().guards.holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let delay = date.and_then(|now| message.delay_left(now));
@@ -142,14 +147,15 @@ impl Worker {
         !has_lease && delay.is_none()
     }
 
-    /// Returns whether this client can handle messages of that name: one that is declared
-    /// `authenticated` needs keys.
+    /// Returns whether this client can verify messages of that name: those that are declared
+    /// `authenticated` need keys.
     pub(super) fn can_verify(&self, name: &str) -> bool {
         self.handlers.authenticity(name) != MessageAuthenticity::Required
             || self.outbox().codes.has_keys()
     }
 
-    /// Does the next step for one message: deletes it, puts it aside, or leases it and hands it over.
+    /// Does the next step for one message: deletes it, puts it into the poison table, or leases it
+    /// and calls its handler.
     async fn handle_message(
         &self,
         table: &str,
@@ -174,6 +180,7 @@ impl Worker {
             return Ok(outcome);
         }
         let Some(mut lease) = OutboxLease::take(self, table, message, time).await? else {
+            // Another worker took or deleted the message since it was read.
             return Ok(MessageOutcome::Raced);
         };
         let context = Context::for_outbox(&self.client, table, message, lease.until());
@@ -197,7 +204,8 @@ impl Worker {
         }
     }
 
-    /// Verifies the code of a message. Returns what became of a message that must not be handled.
+    /// Verifies the code and the age of a message. Returns the outcome of a message that must not
+    /// be handled, or `None` for one that may.
     async fn refuse_unauthentic(
         &self,
         table: &str,
@@ -213,6 +221,7 @@ impl Worker {
         let (work, code) = (message.work(table), message.codes.code.as_deref());
         let expires = self.handlers.expires(&message.name);
         match codes.verify(partition_key, &work, code, is_required).await {
+            // Signed, but without the time that its type's expiry needs: refused below.
             Ok(()) if is_required && expires.is_some() && message.sent.is_none() => {}
             Ok(()) if has_expired(message.sent, expires, Some(now)) => {
                 self.put_aside(table, &message.row, message.row.etag(), EXPIRED).await?;
@@ -231,8 +240,8 @@ impl Worker {
         Ok(Some(MessageOutcome::Refused))
     }
 
-    /// Verifies the code of a message or a move that was put aside. Where it cannot, returns the reason
-    /// too, unless it lies in the row itself.
+    /// Verifies the code of a message or a move in the poison table. If that is impossible, returns
+    /// the error too, unless the row itself is the cause.
     pub(super) async fn verify_put_aside(
         &self,
         table: &str,
@@ -280,8 +289,9 @@ impl Worker {
         }
     }
 
-    /// Verifies the codes of a move that was put aside, which cover the secret values of its entity; `None`
-    /// if this program does not know the type, or the move does not lock the entity any more.
+    /// Verifies the codes of a move in the poison table, which cover the secret values of its
+    /// entity. Returns `None` if this program does not know the type, or the entity is not locked
+    /// by this move.
     async fn verify_move_put_aside(
         &self,
         table: &str,
@@ -297,7 +307,7 @@ impl Worker {
         })
     }
 
-    /// Signs a message or a move for which an operator vouches.
+    /// Signs a message or a move with this client's keys, for an operator who vouches for it.
     pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<MessageCodes> {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {
@@ -312,7 +322,8 @@ impl Worker {
         self.move_job(table, &message, &move_message, schema).sign().await
     }
 
-    /// Returns whether the message is a move of an entity whose type this program knows.
+    /// Returns whether the message is a move of an entity whose type this program knows and can
+    /// decrypt.
     fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
         let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
@@ -321,7 +332,7 @@ impl Worker {
         is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some_and(can_open))
     }
 
-    /// Reads a message as a move; `None` for the type if this program does not know it.
+    /// Parses a message as a move. Returns `None` for the type if this program does not know it.
     fn parse_move(
         &self,
         message: &StoredMessage,
@@ -333,7 +344,7 @@ impl Worker {
         Ok((move_message, schema))
     }
 
-    /// Verifies a move, takes its message, and makes the steps that are still to be made.
+    /// Verifies a move, leases its message, and makes the remaining steps of the move.
     async fn handle_move(
         &self,
         table: &str,
@@ -341,6 +352,7 @@ impl Worker {
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         let (move_message, Some(schema)) = self.parse_move(message)? else {
+            // The type is not known here after all: nothing was done.
             return Ok(MessageOutcome::Raced);
         };
         let now = time.now(&*self.outbox().clock);
@@ -362,6 +374,7 @@ impl Worker {
                     return self.record_failure(table, message, etag, &error, now).await;
                 }
                 Remedy::TryLater(error) => return Err(error),
+                // Another actor changed the source, or its type is not known here: left as it is.
                 Remedy::BeginAgain | Remedy::LeaveToOthers => return Ok(MessageOutcome::Unknown),
             },
         };
@@ -379,6 +392,8 @@ impl Worker {
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
         match moved {
             Ok(MoveOutcome::Moved) => {
+                // Its receipt at the target stays as long as the message, so that a slow carrier
+                // cannot insert the entity again.
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
                 self.finish(table, message, lease_etag, &receipts).await
             }
@@ -394,6 +409,7 @@ impl Worker {
                     self.record_failure(table, message, lease_etag, &error.to_string(), now).await
                 }
                 remedy => {
+                    // Given back at once, so that the next round needs not wait for the lease.
                     self.write_leased(table, message.release(lease_etag)?).await?;
                     match remedy {
                         Remedy::TryLater(error) => Err(error),
@@ -404,8 +420,8 @@ impl Worker {
         }
     }
 
-    /// Ends the lease of a message that this worker does not handle any more, so that others take it at
-    /// once.
+    /// Ends the lease of a message that this worker stops handling, so that other workers may take
+    /// it at once.
     async fn give_back(
         &self,
         table: &str,
@@ -416,7 +432,8 @@ impl Worker {
         Ok(MessageOutcome::Left)
     }
 
-    /// Puts a move that is not authentic into the poison table. The entity at the source stays marked.
+    /// Puts a move that is not authentic into the poison table. The entity at the source stays
+    /// marked.
     async fn refuse_move(
         &self,
         table: &str,
@@ -440,8 +457,8 @@ impl Worker {
     }
 
     /// Gives up a move that failed for good, so that the entity can be written again at the source.
-    /// Returns table and PartitionKey of the target, where a tombstone may be; `None` if the message is
-    /// no move, or nobody with the keys asked for it.
+    /// Returns table and PartitionKey of the target, where a tombstone may be. Returns `None` if
+    /// the message is no move of a known type.
     async fn give_up_move(
         &self,
         table: &str,
@@ -453,6 +470,8 @@ impl Worker {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
         let given_up = self.move_job(table, message, &move_message, schema).give_up().await;
         match given_up {
+            // Throttling and the like: the next round gives the move up before the message is put
+            // aside.
             Err(error) if error.retry() != Retry::Never && !is_key_gone(&error) => {
                 return Err(error);
             }
@@ -462,8 +481,8 @@ impl Worker {
         Ok(Some((move_message.to_table, move_message.to_partition)))
     }
 
-    /// Deletes a handled message, or marks it as done if it has receipts: it stays then until no worker
-    /// can still hand it over.
+    /// Deletes a handled message. If it has receipts, marks it as done instead; it stays until no
+    /// worker can hand it over any more.
     async fn finish(
         &self,
         table: &str,
@@ -479,8 +498,8 @@ impl Worker {
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
-    /// Records a failure that counts, and hides the message for a time that grows with the failures.
-    /// After too many it goes into the poison table.
+    /// Records a failure that counts, and hides the message for a time that grows with the
+    /// failures. After too many failures puts it into the poison table.
     async fn record_failure(
         &self,
         table: &str,
@@ -504,7 +523,7 @@ impl Worker {
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Failed))
     }
 
-    /// Hides a message whose handler failed for a reason that passes alone. The failure does not count.
+    /// Hides a message whose handler failed for a temporary reason. The failure does not count.
     async fn postpone(
         &self,
         table: &str,
@@ -513,6 +532,7 @@ impl Worker {
         error: Error,
         now: Ticks,
     ) -> Result<MessageOutcome> {
+        // Only failures that pass count for this wait.
         let tries = message.attempts.saturating_sub(message.failures);
         let wait = back_off(tries, self.outbox().store.random.number(), error.retry_after());
         let postponed =
@@ -521,9 +541,10 @@ impl Worker {
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Postponed(error, wait)))
     }
 
-    /// Puts a message into the poison table.
-    // It is marked first: from then on no worker hands it over. Without the mark, the next worker could
-    // lease_etag it between the two writes, and it would be in the poison table nevertheless.
+    /// Puts a message into the poison table. First marks it, so that no worker hands it over any
+    /// more.
+    // Without the mark, another worker could take the message between the two writes, and it would
+    // be in the poison table although it succeeded.
     async fn poison_message(
         &self,
         table: &str,
@@ -536,8 +557,8 @@ impl Worker {
         self.put_poisoned_aside(table, message, version, error).await
     }
 
-    /// Gives a message up that is marked for the poison table: makes its move impossible, if it is one,
-    /// and puts it into that table.
+    /// Finishes a message that is marked for the poison table: gives its move up, if it is a move,
+    /// and copies the message into that table.
     async fn put_poisoned_aside(
         &self,
         table: &str,
@@ -556,19 +577,20 @@ impl Worker {
         Ok(MessageOutcome::Poisoned)
     }
 
-    /// Deletes a message that was done a flight ago, its receipts first: a receipt without its message
-    /// would never be found again.
+    /// Deletes the receipts of a message that was done one write deadline ago, then the message. In
+    /// the other order nobody would find the receipts again.
     async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
         self.remove_receipts(
             &message.identity(table, self.store().table_case()),
             &message.receipts,
         )
         .await?;
+        // Under the ETag that was read: a write since then means that another worker has it.
         let removed = self.write_leased(table, message.delete(message.row.etag())?).await?;
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
-    /// Deletes the receipts of a message in some partitions, given by table and PartitionKey.
+    /// Deletes the receipts of a message in the given partitions (table and PartitionKey).
     pub(super) async fn remove_receipts(
         &self,
         message: &MessageIdentity,

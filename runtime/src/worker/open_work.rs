@@ -1,4 +1,4 @@
-//! Finds the tables in which work of the outbox is open.
+//! Finds the tables that have open outbox work.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,8 @@ pub(crate) async fn tables_with_open_work(
     }
 }
 
-/// Reads the outbox rows of a partition until one of them is open work.
+/// Reads the outbox rows of a partition until one of them is open work. Returns whether there is
+/// one.
 async fn has_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
     let mut reader = PartitionReader::new(client, table, partition_key);
     while let Some(chunk) = reader.next().await? {

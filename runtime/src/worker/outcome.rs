@@ -1,5 +1,5 @@
-//! The one ladder for work that failed or ended: begin again, leave to others, try later, or count
-//! towards the poison table.
+//! Decides what follows from an error in one place: begin again, leave to others, try later, or
+//! count towards the poison table.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::{
 /// The worker's reaction to work that failed.
 #[derive(Debug)]
 pub(super) enum Remedy {
-    /// Begin again at once: another actor was first, or the write deadline passed.
+    /// Begin again at once: another actor changed a row first, or the write deadline passed.
     BeginAgain,
     /// Leave the work to programs that know its type.
     LeaveToOthers,
-    /// Count the failure, which would come every time.
+    /// Count the failure, which is permanent.
     Count(Error),
-    /// Report the failure and try again in the next round, for ever.
+    /// Report the failure and try again in the next round, without a limit.
     TryLater(Error),
 }
 
 impl Remedy {
-    /// Returns what to do about an outbox row whose work failed.
+    /// Returns the reaction to an outbox row whose work failed.
     pub(super) fn for_row(error: Error) -> Self {
         // A row that changed or went away meanwhile is no failure of the work, although the kind
         // `NotFound` fails every time for a message.
@@ -38,7 +38,7 @@ impl Remedy {
         }
     }
 
-    /// Returns what to do about a message whose work failed.
+    /// Returns the reaction to a failed message.
     pub(super) fn for_message(error: Error) -> Self {
         if error.is_unrecognized_entity() {
             return Self::LeaveToOthers;
@@ -54,31 +54,33 @@ impl Remedy {
 /// How the work on a message ended.
 #[derive(Debug)]
 pub(super) enum MessageOutcome {
-    /// The message was deleted, or marked as done.
+    /// The message was deleted or marked as done.
     Done,
-    /// The handler failed, which counts towards the poison table.
+    /// The handler failed; this counts towards the poison table.
     Failed,
-    /// The handler failed for a reason that passes alone; the message waits that long.
+    /// The handler failed for a temporary reason; the message is hidden for that time.
     Postponed(Error, Duration),
     Poisoned,
-    /// The message was put aside because it is not authentic.
+    /// The message was put into the poison table because its code is wrong or missing.
     Refused,
-    /// This program does not know the message, or an entity that it moves.
+    /// This program does not know the message's type, or the type of the entity that it moves.
     Unknown,
-    /// Another worker has the message.
+    /// Another worker holds or has finished the message.
     Raced,
-    /// The worker stops: it did not take the message, or gave it back.
+    /// The worker is stopping: it did not take the message, or gave it back.
     Left,
 }
 
 impl Worker {
-    /// Counts a failure that is not the work's own, and keeps the first of a round for its caller.
+    /// Counts and reports a failure that is not the fault of a single row, and keeps the first one
+    /// of a round for its caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
         self.note_failure(&error);
         round.fail(error);
     }
 
-    /// Does what the failure of an outbox row's work asks for.
+    /// Reacts to the failure of an outbox row's work: tries again, leaves the row, or counts the
+    /// failure.
     pub(super) async fn handle_failure(
         &self,
         table: &str,
@@ -99,6 +101,7 @@ impl Worker {
                 round.raced += 1;
                 visit.revisit_after(Duration::ZERO);
             }
+            // The row stays: programs that know its type find it in the same partition.
             Remedy::LeaveToOthers => visit.open_to_unknown(),
             Remedy::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
@@ -112,13 +115,14 @@ impl Worker {
                 }
             }
             Remedy::TryLater(error) => {
+                // Throttling and the like: the row must stay, however often it fails.
                 visit.revisit_after(Duration::ZERO);
                 self.report_failure(error, round);
             }
         }
     }
 
-    /// Counts how the work on a message ended.
+    /// Counts the outcome of a message, and plans the next visit of its partition.
     pub(super) fn count_message(
         &self,
         outcome: Result<MessageOutcome>,
@@ -157,6 +161,7 @@ impl Worker {
             }
             Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),
             Ok(MessageOutcome::Raced) => {
+                // Its new holder may die: the partition is visited again after a lease.
                 visit.revisit_after(self.outbox().options.lease);
                 round.raced += 1;
             }

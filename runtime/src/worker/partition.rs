@@ -24,52 +24,54 @@ use crate::{
     table::Client,
 };
 
-/// Number of rows of a partition's first chunk, at most: the size of its rows is unknown by then.
+/// Most rows in a partition's first chunk. It is small because the size of the rows is not known
+/// yet.
 const FIRST_CHUNK_ROWS: u32 = 128;
 
-/// Number of bytes of the later chunks, as the size of the rows before lets expect.
+/// Number of bytes that each later chunk should have, estimated from the size of the rows before.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 
 /// An outbox row, and its age when it was read.
 #[derive(Debug, Clone)]
 pub(super) struct OutboxRow {
     pub(super) row: Row,
-    /// The time since its last write, by the store's clock alone. `None` if the store told no time:
-    /// such a row counts as new.
+    /// The time between the row's last write and its read, by the store's dates. `None` if the
+    /// store sends no date: then the row counts as new.
     pub(super) age: Option<Duration>,
 }
 
 impl OutboxRow {
-    /// Returns how long it takes until the row has the age `least`; zero if it has.
+    /// Returns the time until the row has the age `least`; zero if it is older.
     pub(super) fn time_until(&self, least: Duration) -> Duration {
         least.saturating_sub(self.age.unwrap_or_default())
     }
 
-    /// Returns whether the row is known to be at least that old.
+    /// Returns whether the row is known to have at least that age. A row of unknown age counts as
+    /// new.
     pub(super) fn is_older_than(&self, least: Duration) -> bool {
         self.age.is_some_and(|age| age >= least)
     }
 }
 
-/// The fences of one partition, and whether its outbox rows let them go.
+/// The fences of one partition, and whether open work keeps them.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
-    /// The registration ids of fence rows that do not name their directory markers. Such fences stay,
-    /// and so do their markers.
+    /// The registration ids of fence rows that do not name their own directory markers. These
+    /// fences and markers stay.
     pub(super) damaged_fences: Vec<String>,
-    /// Whether the partition had open work, or what may be such, that a fence must keep in the directory.
+    /// Whether the partition had open work or unreadable rows, so that its fences must stay.
     pub(super) has_open_work: bool,
 }
 
 impl Fences {
-    /// Creates the fences of a partition of `table`, before its first chunk is read.
+    /// Creates an empty list of fences of `table`, before the first chunk is read.
     pub(super) fn of(table: &str) -> Self {
         Self { table: table.to_owned(), ..Self::default() }
     }
 
-    /// Takes the fences of the next chunk out of it, and what it says about open work.
+    /// Moves the fences of the next chunk into this, and notes whether the chunk has open work.
     pub(super) fn take_from(&mut self, chunk: &mut Chunk) {
         self.fences.append(&mut chunk.fences);
         self.damaged_fences.append(&mut chunk.damaged_fences);
@@ -77,7 +79,7 @@ impl Fences {
     }
 }
 
-/// Some of the outbox rows of one partition, by kind.
+/// Some outbox rows of one partition, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) table: String,
@@ -87,43 +89,42 @@ pub(super) struct Chunk {
     pub(super) claims: Vec<OutboxRow>,
     pub(super) dirty: Vec<OutboxRow>,
     pub(super) messages: Vec<OutboxRow>,
-    /// The store's time when it sent the chunk.
+    /// The store's date in its answer; `None` if the store sends none.
     pub(super) date: Option<Ticks>,
-    /// When the chunk was asked for.
+    /// The moment at which the chunk was requested.
     pub(super) sent: Option<Instant>,
-    /// The number of rows that do not decode, and of rows of kinds or formats that this program does not
-    /// know.
+    /// Number of rows that do not decode, or whose kind or format this program does not know.
     pub(super) unknown: u64,
 }
 
-/// Reads the outbox rows of one partition, chunk by chunk. A chunk is bounded by rows and by bytes, so
-/// that a worker holds little of a partition with much open work, and removes rows before it has read all.
+/// Reads the outbox rows of one partition chunk by chunk. Rows and bytes of a chunk are bounded, so
+/// that a worker holds few of many open rows, and removes finished rows before it reads on.
 pub(super) struct PartitionReader<'a> {
     client: &'a Client,
     table: &'a str,
     partition_key: &'a str,
     rows: RowsOfChunks,
     next: NextChunk,
-    /// The number of rows of the next chunk, at most.
+    /// Most rows in the next chunk.
     most: u32,
 }
 
-/// Which rows of a partition the next chunks hold.
+/// Selects the rows that the next chunks hold.
 ///
-/// Every fence is read before or with the first row of open work: an empty look under a fence's ETag
-/// then proves that nothing was committed under it.
+/// Every fence is read before or with the first row of open work. So a fence whose ETag has not
+/// changed since proves that nothing was committed under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowsOfChunks {
     /// Fences and open work, in the order of their keys, in which fences come first.
     Ordered,
-    /// The fences alone, of a store that has no order.
+    /// Fences only, for a store that returns rows in no order.
     Fences,
-    /// The open work alone, after all fences.
+    /// Open work only, after all fences.
     Work,
 }
 
 impl RowsOfChunks {
-    /// Returns the condition of the rows in a partition.
+    /// Returns the filter for these rows of a partition.
     fn filter(self, partition_key: &str) -> Filter {
         let rows = match self {
             Self::Ordered => RESERVED..RESERVED_END,
@@ -134,11 +135,11 @@ impl RowsOfChunks {
     }
 }
 
-/// Where the next chunk of a partition begins.
+/// The position of the next chunk of a partition.
 enum NextChunk {
     AtStart,
     From(Continuation),
-    /// Every row was read.
+    /// All rows were read.
     End,
 }
 
@@ -146,6 +147,8 @@ impl<'a> PartitionReader<'a> {
     pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
         let is_ordered = client.store().capabilities().ordered;
         let rows = match is_ordered || client.outbox().guards.has(Mutation::OrderAssumed) {
+            // Without an order of keys, open work could be returned before the fence that it was
+            // committed under. So the fences are read first.
             true => RowsOfChunks::Ordered,
             false => RowsOfChunks::Fences,
         };
@@ -153,12 +156,13 @@ impl<'a> PartitionReader<'a> {
         Self { client, table, partition_key, rows, next, most }
     }
 
-    /// Returns whether no chunk was read so far.
+    /// Returns whether no chunk has been read so far.
     pub(super) fn is_at_start(&self) -> bool {
         matches!(self.next, NextChunk::AtStart) && self.rows != RowsOfChunks::Work
     }
 
-    /// Reads the next chunk; `None` after the last. After an error, the chunk can be read again.
+    /// Reads the next chunk; `None` after the last one. After an error, the next call reads that
+    /// chunk again.
     pub(super) async fn next(&mut self) -> Result<Option<Chunk>> {
         let from = match &self.next {
             NextChunk::AtStart => None,
@@ -168,6 +172,7 @@ impl<'a> PartitionReader<'a> {
         let filter = self.rows.filter(self.partition_key);
         let (table, top) = (self.table, Some(self.most));
         let scan = Scan { table, filter: &filter, select: None, top, from };
+        // Taken before the request, so that the estimate of the store's time is never too early.
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;
         self.most = rows_of_next_chunk(&page, self.most);
@@ -187,6 +192,8 @@ impl<'a> PartitionReader<'a> {
         if guards.has(Mutation::UnknownWorkIsNone) {
             chunk.unknown = 0;
         }
+        // The continuation, not the number of rows, tells whether there is more: pages may be
+        // short.
         let next = page.next.filter(|_| !guards.has(Mutation::FirstChunkAlone));
         self.next = match next {
             Some(next) => NextChunk::From(next),
@@ -200,10 +207,12 @@ impl<'a> PartitionReader<'a> {
     }
 }
 
-/// Returns the number of rows of the chunk after `page`, so that it has about [`CHUNK_BYTES`] bytes.
+/// Returns the number of rows of the chunk after `page`, so that the chunk has about
+/// [`CHUNK_BYTES`] bytes.
 fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
     let sizes = page.rows.iter().flatten().map(|row| row.as_bytes().len());
     let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
+    // An empty page says nothing about the size of rows.
     if rows == 0 {
         return before;
     }
@@ -239,13 +248,13 @@ impl Chunk {
         }
     }
 
-    /// Returns the estimate of the store's time that the page's date allows.
+    /// Returns the store's time as estimated from the date of this chunk.
     pub(super) fn store_time(&self) -> StoreTime {
         StoreTime::new(self.date, self.sent.unwrap_or_else(Instant::now))
     }
 
-    /// Returns whether the chunk has open work, or what may be such, that a fence must keep in the
-    /// directory.
+    /// Returns whether the chunk has open work, or unknown rows that may be open work, so that the
+    /// partition's fences must stay.
     pub(super) fn has_open_work(&self) -> bool {
         let has_rows =
             !(self.claims.is_empty() && self.dirty.is_empty() && self.messages.is_empty());
@@ -256,6 +265,7 @@ impl Chunk {
 /// Returns the time from a row's Timestamp to `date`; `None` if either is unknown.
 fn age(row: &Row, date: Option<Ticks>) -> Option<Duration> {
     let ticks = date?.get().checked_sub(row.timestamp()?.get())?;
+    // A negative age stems from a write after the page's date was taken.
     let ticks = u64::try_from(ticks).unwrap_or(0);
     // A tick is 100 ns.
     Some(Duration::from_nanos(ticks.saturating_mul(100)))

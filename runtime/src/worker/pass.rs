@@ -31,12 +31,12 @@ use crate::{
 pub(super) enum PassOutcome {
     /// The dirty row can be deleted.
     Finished(FinishedDirtyRow),
-    /// All copies are right. The dirty row stays until a pass that begins when no delayed writer can
-    /// change them any more.
+    /// All copies are right. The dirty row stays until a pass that begins after the write deadline,
+    /// since a delayed writer could still change them.
     AwaitsSecondLook(FinishedDirtyRow),
-    /// A copy is reserved by a claim, and only whoever settles the claim writes it.
+    /// A copy is reserved by a claim; only the writer or worker that resolves the claim writes it.
     Claimed,
-    /// The dirty row names an index or a list that this program does not know.
+    /// The dirty row names an index or a list that this program does not know. The row stays.
     UnknownType,
     Failed(OutboxRow, Error),
 }
@@ -47,24 +47,25 @@ pub(super) struct FinishedDirtyRow {
     pub(super) dirty: StoredDirtyRow,
     /// Whether the pass wrote or deleted a copy or a list.
     pub(super) has_written: bool,
-    /// How long it takes until no delayed writer can change a copy or a list any more.
+    /// The time until no delayed writer can change a copy or a list any more.
     pub(super) until_second_look: Duration,
 }
 
-/// The outcome of a pass for one remote copy or list.
+/// The result of a pass for one remote copy or list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopyOutcome {
-    /// The pass wrote it under a condition, and it is there.
+    /// The copy exists and the pass wrote it under a condition.
     Written,
     Deleted,
-    /// It was right already. That proves nothing about writes that are still under way.
+    /// The copy or entry was right already and was not written. That proves nothing about writes
+    /// that are still on their way.
     Unchanged,
-    /// It was left as it is: a claim reserves it, or it goes to another primary.
+    /// The pass did not touch the copy: a claim reserves it, or it goes to another primary.
     Claimed,
     UnknownType,
 }
 
-/// A remote row as it was read, with whose copy it is; `None` if it does not exist.
+/// A remote row as it was read, with the primary that it belongs to; `None` if it does not exist.
 #[derive(Debug)]
 struct FoundCopy(Option<(Row, CopyOwner)>);
 
@@ -74,12 +75,12 @@ impl FoundCopy {
     }
 }
 
-/// A pass whose copies are done, and whose remote lists are still to be written.
+/// A pass whose copies are written, and whose remote lists are still to be written.
 #[derive(Debug)]
 pub(super) struct PassBeforeLists {
     dirty: StoredDirtyRow,
-    /// Whether the pass began when the dirty row was older than the flight, so that no delayed
-    /// writer can change a copy after it.
+    /// Whether the pass began when the dirty row was older than the write deadline, so that no
+    /// delayed writer can change a copy after it.
     pub(super) is_second_look: bool,
     until_second_look: Duration,
     pub(super) outcomes: Vec<CopyOutcome>,
@@ -87,7 +88,7 @@ pub(super) struct PassBeforeLists {
 }
 
 impl PassBeforeLists {
-    /// Returns how the pass ended, once its lists are written too.
+    /// Returns how the pass ended. Called after its lists are written.
     pub(super) fn finish(self, guards: Guards) -> PassOutcome {
         let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
@@ -123,8 +124,8 @@ impl Worker {
         }
     }
 
-    /// Makes the copies that a dirty row names what the primary says. The remote lists that it names
-    /// must be read before, and written after it.
+    /// Makes the copies that a dirty row names equal to what the primary derives. The caller has to
+    /// read the remote lists before and to write them after this.
     pub(super) async fn pass_copies(
         &self,
         table: &str,
@@ -133,6 +134,8 @@ impl Worker {
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
         let flight = self.outbox().options.flight;
+        // Decided before the reads, so that the copies are read after every delayed write has
+        // ended.
         let is_second_look = row.is_older_than(flight);
         let until_second_look = row.time_until(flight);
         let dirty = StoredDirtyRow::from_row(row.row.clone())?;
@@ -159,6 +162,7 @@ impl Worker {
         let read = guards.in_order(Guard::DestinationFirst, copies, primary).await?;
         let ((copies, mut are_claimed), primary) = read;
         if !guards.holds(Guard::ClaimBetween) {
+            // Only a simulation reads the claims this late, to show the damage.
             are_claimed = self.find_claimed(table, &dirty, &copies).await?;
         }
         let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
@@ -185,6 +189,7 @@ impl Worker {
         let mut outcomes = try_join_all(outcomes).await?;
         // Deleted last: until then a copy may still hold the name.
         let is_left = |outcome| matches!(outcome, CopyOutcome::Claimed | CopyOutcome::UnknownType);
+        // A copy that is left may still point to the blob.
         if let Some(left) = outcomes.iter().copied().find(|outcome| is_left(*outcome)) {
             outcomes.extend(old_blobs.iter().map(|_| left));
         } else {
@@ -195,7 +200,8 @@ impl Worker {
         Ok(PassBeforeLists { dirty, is_second_look, until_second_look, outcomes, memberships })
     }
 
-    /// Returns whether this program knows nothing that a dirty row names. Then a pass needs no request.
+    /// Returns whether this program knows none of the names in a dirty row. Then a pass needs no
+    /// request.
     fn is_wholly_unknown(&self, table: &str, dirty: &StoredDirtyRow) -> bool {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let is_known = |address| {
@@ -206,7 +212,7 @@ impl Worker {
         !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
     }
 
-    /// Deletes a blob that the primary no longer points to.
+    /// Deletes a blob, unless the primary points to it.
     async fn remove_blob(
         &self,
         deadline: &WriteDeadline,
@@ -231,7 +237,7 @@ impl Worker {
         read_primary(self.store(), at, wide).await
     }
 
-    /// Reads a remote copy. One whose index this program does not know is not read.
+    /// Reads a remote copy; `None` without a request if its index is unknown to this program.
     async fn read_known_copy(&self, table: &str, address: &CopyAddress) -> Result<Option<Row>> {
         if self.outbox().known_copy(table, address).is_none() {
             return Ok(None);
@@ -239,8 +245,8 @@ impl Worker {
         self.store().row(address.at()).await
     }
 
-    /// Returns the type whose list an address names, if the type is known and this client can write
-    /// the list.
+    /// Returns the type whose list an address names; `None` if the type is unknown or this client
+    /// has no store for the list's blob.
     pub(super) fn writable_list(
         &self,
         table: &str,
@@ -250,7 +256,8 @@ impl Worker {
         self.outbox().known_list(table, address).filter(|_| can_write)
     }
 
-    /// Returns what to do about a remote copy; `None` if this program does not know its index.
+    /// Returns the write that makes a remote copy right; `None` if this program does not know its
+    /// index.
     fn plan_copy(
         &self,
         table: &str,
@@ -265,6 +272,7 @@ impl Worker {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let version = derived.primary.and_then(Row::etag);
         let wanted = derived.wanted_copy(schema, address, table);
+        // The copy's form is that of the version which wrote the primary.
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let case = self.store().table_case();
@@ -283,7 +291,7 @@ impl Worker {
         }))
     }
 
-    /// Returns each copy with whose it is.
+    /// Returns each copy together with the primary that it belongs to.
     async fn find_owners(
         &self,
         table: &str,
@@ -294,6 +302,7 @@ impl Worker {
         let mut found = Vec::with_capacity(copies.len());
         for (address, copy) in dirty.addresses.iter().zip(copies) {
             let known = self.outbox().known_copy(table, address);
+            // A list or a blob has no copy here: it is read and written elsewhere.
             found.push(match (copy, known) {
                 (Some(row), Some((_, kinds))) => {
                     let owner = find_copy_owner(self.store(), &row, kinds, primary).await?;
@@ -305,8 +314,7 @@ impl Worker {
         Ok(found)
     }
 
-    /// Returns for each copy whether a claim reserves it, so that only whoever settles the claim
-    /// may write it.
+    /// Returns for each copy whether a claim reserves it, so that the pass must leave it.
     async fn find_claimed(
         &self,
         table: &str,
@@ -344,7 +352,7 @@ impl Worker {
         Ok(are_claimed)
     }
 
-    /// Carries a step out; `None`: its index is unknown.
+    /// Sends the write of one copy, if there is any. `None` stands for an unknown index.
     async fn write_copy(
         &self,
         deadline: &WriteDeadline,
@@ -358,8 +366,11 @@ impl Worker {
             Some(CopyStep::Write(operation)) => (operation, CopyOutcome::Written),
             Some(CopyStep::Delete(operation)) => (operation, CopyOutcome::Deleted),
             Some(CopyStep::Keep) if !guards.holds(Guard::CurrentByVersion) => {
+                // Counted as written without a write: only a simulation does this.
                 return Ok(CopyOutcome::Written);
             }
+            // Left as it is. The dirty row stays for a second look: a delayed write could still
+            // land.
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
             Some(CopyStep::Claimed | CopyStep::Unclear) => return Ok(CopyOutcome::Claimed),
             Some(CopyStep::Occupied) => {
@@ -375,8 +386,9 @@ impl Worker {
         Ok(outcome)
     }
 
-    /// Returns the error for a copy whose key another primary's copy has. Deletes that copy if it is
-    /// unique and its primary does not derive it any more; the next pass inserts the wanted one.
+    /// Returns the error for a copy whose key is occupied by another primary's copy. If the index
+    /// is unique and the other primary does not derive the key any more, deletes that copy; the
+    /// next pass inserts the wanted one.
     async fn resolve_occupied(
         &self,
         deadline: &WriteDeadline,
@@ -388,6 +400,7 @@ impl Worker {
             return Ok(occupied(address));
         };
         let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
+        // The row is gone: the next pass inserts the wanted copy.
         let Some(found) = self.store().row(address.at()).await? else { return Ok(changed()) };
         let (outbox, table) = (&**self.outbox(), primary.table);
         let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
@@ -398,6 +411,8 @@ impl Worker {
                 Error::new(ErrorKind::UnrecognizedEntity, error.to_string()).at_row(address.at())
             }
             OccupiedKeyAction::Remove(operation) => {
+                // Under the ETag that was read before its owners, so that a renewed claim on it
+                // wins.
                 deadline.write(self.store(), &address.row.table, kinds, operation).await?;
                 changed()
             }
@@ -408,7 +423,7 @@ impl Worker {
     }
 }
 
-/// Returns the error for a copy of an index that is not unique, whose key another entity's copy has.
+/// Returns the error for a key that another entity's copy occupies, in an index that is not unique.
 fn occupied(address: &CopyAddress) -> Error {
     let message = "the key of the copy is held by another entity's copy";
     let index = address.split_index().map_or("", |(_, index)| index);

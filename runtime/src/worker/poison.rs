@@ -1,5 +1,4 @@
-//! The poison table: work that failed too often with errors that come every time is put aside there,
-//! and can be put back.
+//! The poison table: work that failed too often is put aside there, and can be put back.
 
 use super::{
     failure::ignore_newer,
@@ -22,14 +21,15 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The table of work that was put aside.
+/// The table of work that failed too often.
 const TABLE: &str = "EntablePoison";
-/// The one PartitionKey of that table: the version of its format.
+/// The only PartitionKey of the poison table: the version of its format.
 const PARTITION: &str = "1";
-/// The properties that this library adds to a row that is put aside: where it was, and the last error.
+/// The properties that are added to a row in the poison table: where the row was, and its last
+/// error.
 const ADDED: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
-/// The properties that a message loses when it is put back, so that it is as good as new.
+/// The properties that a row loses when it is put back, so that its attempts are counted anew.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
 /// A dirty row, a claim or a message that failed too often and was put into the poison table.
@@ -46,7 +46,7 @@ pub struct Poisoned {
     pub authenticity: WorkAuthenticity,
     /// The outbox row as it was, without its retry state.
     outbox_row: Row,
-    /// The row in the poison table.
+    /// The row in the poison table itself.
     poison_row: Row,
 }
 
@@ -67,8 +67,8 @@ impl Poisoned {
 }
 
 impl Worker {
-    /// Counts a failure that would come every time. After too many failures of one version of the row,
-    /// puts it into the poison table and returns `true`.
+    /// Counts a permanent failure. After too many failures of one version of the row, puts it into
+    /// the poison table and returns `true`.
     pub(super) async fn count_failure(
         &self,
         table: &str,
@@ -98,8 +98,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Inserts an outbox row into the poison table, then deletes it under `version`. A newer version
-    /// stays.
+    /// Inserts an outbox row into the poison table, then deletes the row under `version`. A newer
+    /// version of the row stays.
     pub(super) async fn put_aside(
         &self,
         table: &str,
@@ -114,10 +114,11 @@ impl Worker {
             return self.copy_aside(table, row, version.as_ref(), error).await;
         }
         self.copy_aside(table, row, version.as_ref(), error).await?;
+        // If this deletion fails, the row is put aside again: the insert then finds its copy.
         ignore_newer(self.store().apply_one(table, delete).await)
     }
 
-    /// Inserts an outbox row into the poison table.
+    /// Inserts a copy of an outbox row into the poison table.
     pub(super) async fn copy_aside(
         &self,
         table: &str,
@@ -143,8 +144,8 @@ impl Worker {
         self.write_poison_row(Operation::insert(poisoned.finish()?)).await
     }
 
-    /// Inserts a row into the poison table, which is created if it is missing. A row that is there
-    /// already is left as it is.
+    /// Inserts a row into the poison table, which is created if it is missing. An existing row
+    /// stays as it is.
     async fn write_poison_row(&self, operation: Operation) -> Result<()> {
         match self.store().apply_one(TABLE, operation.clone()).await {
             // Made by the first work that is put aside: most stores never need the table.
@@ -181,7 +182,7 @@ impl Worker {
         Ok(all)
     }
 
-    /// Returns the work in the poison table, without a verdict on its codes.
+    /// Returns the work in the poison table, without a check of its codes.
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", PARTITION);
         let (mut all, mut from) = (Vec::new(), None);
@@ -255,6 +256,7 @@ impl Worker {
     /// that is not authentic, and the error of the key store if its key cannot be had.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
         if poisoned.message().is_some() {
+            // A copy in the poison table could have been changed there by anybody who can write it.
             let (table, row) = (&poisoned.table, &poisoned.outbox_row);
             match self.verify_put_aside(table, row).await {
                 (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic()),
@@ -352,6 +354,7 @@ impl Worker {
     pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
         let seen = Condition::for_etag(poisoned.poison_row.etag());
         let delete = Operation::delete(PARTITION, poisoned.poison_row.row_key(), seen)?;
+        // Gone already: put back or discarded by somebody else.
         match self.store().apply_one(TABLE, delete).await {
             Err(error) if !error.is_row_missing() => Err(error),
             _ => Ok(()),
@@ -365,6 +368,7 @@ impl Worker {
             Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key, codes)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
+                // Merged into a dirty row that is there: its names and these both count.
                 StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore()?
             }
             None => return Err(poisoned.damaged()),
@@ -384,7 +388,7 @@ impl Poisoned {
         &self.outbox_row
     }
 
-    /// Returns the error for work that nobody with the keys asked for.
+    /// Returns the error for work that was not signed with the keys.
     fn not_authentic(&self) -> Error {
         let message = "the work is not authentic: nobody with the keys asked for it as it is, at this place; look at it, then `discard` it, or vouch for it with `requeue_vouched`";
         let error = Error::seal(SealFault::Authentication, message).in_table(&self.table);
@@ -400,8 +404,8 @@ impl Poisoned {
         error.at_keys(partition_key, row_key)
     }
 
-    /// Reads a row of the poison table. A damaged row is read as far as possible, so that the other
-    /// rows can be listed with it; its error says what it lacks.
+    /// Parses a row of the poison table. Parses a damaged row as far as possible, so that the other
+    /// rows can be listed too; its `error` tells what is missing.
     fn from_row(row: Row) -> Result<Self> {
         let mut texts: [String; 4] = Default::default();
         let mut lacks = None;

@@ -1,4 +1,4 @@
-//! The current state of a primary: the remote copies and list entries that should be there.
+//! Derives from the present primary which remote copies and list entries should exist.
 
 use super::state::Worker;
 use crate::{
@@ -16,14 +16,15 @@ use crate::{
 /// The rows that one primary derives, by entity type.
 pub(super) struct DerivedRows<'p> {
     pub(super) primary: Option<&'p Row>,
-    /// The store's rule by which names are names of one table.
+    /// The store's rule about case in names of tables.
     table_case: TableCase,
-    /// `None` for a type that the primary is not of, and if there is no primary.
+    /// The derived rows of each type; `None` if the primary does not exist or is of another type.
     by_type: Vec<(&'static Schema, Option<EntityRows>)>,
 }
 
 impl Worker {
-    /// Returns the type whose copy or list an address names, if this program knows it.
+    /// Returns the type whose copy or list an address names; `None` if this program does not know
+    /// it.
     pub(super) fn known_type(&self, table: &str, address: &CopyAddress) -> Option<&'static Schema> {
         let outbox = self.outbox();
         let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
@@ -40,6 +41,7 @@ impl Worker {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for address in &dirty.addresses {
             let Some(schema) = self.known_type(table, address) else { continue };
+            // Several names of one type need one derivation.
             if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
                 continue;
             }
@@ -54,7 +56,7 @@ impl Worker {
 }
 
 impl DerivedRows<'_> {
-    /// Returns whether the primary is the source of a move that is under way.
+    /// Returns whether the primary is the source of a move that has not ended.
     pub(super) fn is_moving(&self) -> Result<bool> {
         Ok(self.primary.map(move_id).transpose()?.flatten().is_some())
     }
@@ -64,8 +66,8 @@ impl DerivedRows<'_> {
         by_type.find(|(derived, _)| std::ptr::eq(*derived, schema))?.1.as_ref()
     }
 
-    /// Returns the copy that the primary derives for an address, with the copy's row family in the
-    /// version of the type that wrote the primary. `None` if no such copy should be there.
+    /// Returns the copy that the primary derives for an address, with its row family in the type's
+    /// version that wrote the primary. Returns `None` if the primary derives no such copy.
     pub(super) fn wanted_copy(
         &self,
         schema: &'static Schema,
@@ -78,7 +80,7 @@ impl DerivedRows<'_> {
         Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone()))
     }
 
-    /// Returns the entry of the primary in a remote list, and whether it should be there.
+    /// Returns the entry of the primary in a remote list, and whether the list should contain it.
     pub(super) fn membership(
         &self,
         schema: &'static Schema,

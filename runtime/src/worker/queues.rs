@@ -1,4 +1,4 @@
-//! Receives messages of queues for a lease, hands them to handlers, and deletes them.
+//! Receives messages of queues, hands them to handlers, and deletes them.
 
 use std::{pin::pin, time::Duration};
 
@@ -28,11 +28,12 @@ use crate::{
     },
 };
 
-/// The shortest time for which a queue hides a message that is received.
+/// The shortest time for which a queue can hide a received message.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Hands over the visible messages of all queues, until none is visible.
+    /// Receives the visible messages of all queues and hands them to handlers, until none is
+    /// visible.
     pub(super) async fn drain_queues(&self) -> RoundResult {
         let mut round = RoundResult::default();
         for queue in &self.queues {
@@ -63,7 +64,7 @@ impl Worker {
         round
     }
 
-    /// Hands over the messages of all queues, for ever.
+    /// Receives and handles the messages of all queues until the worker stops.
     pub(super) async fn run_queues(&self) {
         join_all(self.queues.iter().map(|queue| self.run_queue(queue))).await;
     }
@@ -72,6 +73,7 @@ impl Worker {
         // Dropping this future drops the set, and with it all handlers that are under way.
         let mut busy = JoinSet::new();
         loop {
+            // Takes finished handlers out of the set, which makes room for others.
             while busy.try_join_next().is_some() {}
             if self.stopping.has_begun() {
                 // Handlers end, or are ended when their time is over.
@@ -121,8 +123,8 @@ impl Worker {
         self.count_message(outcome, round, &mut PartitionVisit::default());
     }
 
-    /// Handles one received message. A message whose handling fails with an error of this library or
-    /// of the queue becomes visible again when its lease ends.
+    /// Handles one received message. If handling fails with an error of this library or of the
+    /// queue, the message becomes visible again at the end of its lease.
     async fn handle_received(
         &self,
         queue: &MessageQueue,
@@ -151,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// Hands a message to its handler, and records in the queue what became of it.
+    /// Hands a message to its handler, then deletes, hides or puts aside the message.
     async fn handle_envelope(
         &self,
         port: &dyn Queue,
@@ -159,6 +161,7 @@ impl Worker {
         mut envelope: Envelope,
         due: DueWork,
     ) -> Result<MessageOutcome> {
+        // An envelope without an id: the queue's own id takes its place.
         let id = match envelope.id.as_str() {
             "" => message.id().to_owned(),
             id => id.to_owned(),
@@ -173,6 +176,7 @@ impl Worker {
         self.memory().unknown_messages.remove(&id);
         let identity = MessageIdentity::in_queue(port.name(), &id);
         if envelope.done {
+            // Receipts first: without the message nobody would find them again.
             self.remove_receipts(&identity, &envelope.receipts).await?;
             port.delete(message).await?;
             return Ok(MessageOutcome::Done);
@@ -215,10 +219,12 @@ impl Worker {
             Err(HandlerFailure::Stopped) => {
                 give_back(port, message, envelope.with_receipts(receipts)).await
             }
+            // The last of `poison_after` attempts.
             Err(HandlerFailure::Counted(reason)) if count >= most => {
                 put_aside(port, message, &reason).await
             }
             Err(HandlerFailure::Counted(_)) => {
+                // A drain tries again in this call, so nothing waits.
                 let wait = if due == DueWork::All { Duration::ZERO } else { FAILURE_DELAY * count };
                 let text = envelope.with_receipts(receipts).text()?;
                 hide(port, message, wait, &[text]).await?;
@@ -227,7 +233,8 @@ impl Worker {
         }
     }
 
-    /// Verifies the code of a message. Returns what became of a message that must not be handled.
+    /// Verifies the code and the age of a message. Returns the outcome of a message that must not
+    /// be handled, or `None` for one that may.
     async fn refuse_received(
         &self,
         port: &dyn Queue,
@@ -267,8 +274,8 @@ impl Worker {
         Ok(Some(MessageOutcome::Refused))
     }
 
-    /// Returns how long a message waits after a failure that passes alone: not at all in a drain,
-    /// which waits between its rounds.
+    /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which
+    /// waits between its rounds.
     fn wait_for(&self, error: &Error, tries: u32, due: DueWork) -> Duration {
         if due == DueWork::All {
             return Duration::ZERO;
@@ -278,8 +285,9 @@ impl Worker {
         back_off(tries, random, error.retry_after()).min(LONGEST)
     }
 
-    /// Deletes a handled message. One with receipts stays for a flight, hidden and marked as done, so
-    /// that its receipts outlive every worker that could still hand it over.
+    /// Deletes a handled message. A message with receipts stays hidden and marked as done for the
+    /// write deadline, so that its receipts outlive every worker that could still hand the message
+    /// over.
     async fn finish_received(
         &self,
         port: &dyn Queue,
@@ -290,6 +298,7 @@ impl Worker {
         if receipts.is_empty() {
             port.delete(message).await?;
         } else {
+            // Marked, so that whoever receives it next only removes the receipts.
             let done = envelope.into_handled(receipts).text()?;
             let flight = self.outbox().options.flight;
             port.extend(message, flight.min(LONGEST), Some(&done)).await?;
@@ -297,7 +306,7 @@ impl Worker {
         Ok(MessageOutcome::Done)
     }
 
-    /// Hides a message for a minute, for a program that knows it.
+    /// Hides a message for a minute, for a program that can handle it.
     async fn leave_to_others(
         &self,
         port: &dyn Queue,
@@ -311,14 +320,15 @@ impl Worker {
     }
 }
 
-/// Hides a message for `wait`, and replaces its text by the last of `texts` that the queue has room
-/// for. Leaves the text as it is if it has room for none.
+/// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the
+/// queue. Keeps the old text if none fits.
 async fn hide(
     port: &dyn Queue,
     message: &mut Received,
     wait: Duration,
     texts: &[String],
 ) -> Result<()> {
+    // From the last text on, which is the longest: its receipts may not fit.
     for text in texts.iter().rev() {
         match port.extend(message, wait, Some(text)).await {
             Err(error) if error.is_too_large() => {}
@@ -328,7 +338,8 @@ async fn hide(
     port.extend(message, wait, None).await
 }
 
-/// Makes a message visible that the worker does not handle any more. The delivery is no try.
+/// Makes a message visible again that this worker does not handle. The delivery does not count as
+/// an attempt.
 async fn give_back(
     port: &dyn Queue,
     message: &mut Received,

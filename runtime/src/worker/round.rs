@@ -1,4 +1,4 @@
-//! A round: works through the directory once, and on every partition with work that is due.
+//! A round: reads the directory once and does the due work of every partition in it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
 
 impl Worker {
-    /// Works through the directory once.
+    /// Reads the directory once, page by page, and does the due work of its partitions.
     pub(super) async fn round(&self, due: DueWork) -> Result<RoundResult> {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
@@ -48,7 +48,7 @@ impl Worker {
         Ok(round)
     }
 
-    /// Returns the partitions with nothing due that this round looks at.
+    /// Chooses the partitions without due rows that this round visits.
     fn choose_looks(&self, due: DueWork) -> BTreeSet<PartitionTexts> {
         if due == DueWork::All {
             // Every partition is visited.
@@ -92,11 +92,12 @@ impl Worker {
         if let Err(error) = self.delete_markers(without_fence).await {
             self.report_failure(error, &mut round);
         }
+        // A failed deletion fails no work: the next round finds the markers again.
         round
     }
 
-    /// Lets the worker begin with another of many partitions than other workers do, which would
-    /// otherwise do the work of each partition beside it.
+    /// Rotates a long list of partitions by a random number, so that several workers do not all
+    /// begin with the same partition.
     fn begin_anywhere<T>(&self, partitions: &mut [T]) {
         if partitions.len() > self.concurrency {
             let random = usize::try_from(self.store().random.number()).unwrap_or_default();
@@ -111,8 +112,8 @@ impl Worker {
         visit.is_none_or(|visit| visit.is_due(now) || visit.may_be_known(known_types))
     }
 
-    /// Does the work of one partition that is due, a chunk of its rows after the other. Returns
-    /// PartitionKey and RowKey of each directory marker that has no fence any more.
+    /// Does the due work of one partition, chunk by chunk, and closes the partition if it is idle.
+    /// Returns PartitionKey and RowKey of each directory marker whose fence is gone.
     async fn work_on_partition(
         &self,
         table: &str,
@@ -160,7 +161,7 @@ impl Worker {
         Ok((round, closed))
     }
 
-    /// Does the work of some rows of a partition that is due.
+    /// Does the due work of one chunk of a partition's outbox rows.
     async fn work_on_chunk(
         &self,
         chunk: Chunk,
@@ -206,7 +207,7 @@ impl Worker {
         is_due
     }
 
-    /// Records how the passes over a partition's dirty rows ended, and deletes the finished rows.
+    /// Counts how the passes over a partition's dirty rows ended, and deletes the finished rows.
     async fn record_passes(
         &self,
         table: &str,
@@ -220,6 +221,8 @@ impl Worker {
                 PassOutcome::Finished(row) => finished.push(row),
                 PassOutcome::AwaitsSecondLook(row) => {
                     let (place, etag) = (row_texts(table, &row.dirty.row), row.dirty.row.etag());
+                    // Remembered with its ETag: a newer commit changes the ETag, and the row is due
+                    // again.
                     self.memory().awaiting_second_look.insert(place, etag);
                     visit.open_to_waiting();
                     visit.revisit_after(row.until_second_look);
@@ -233,6 +236,7 @@ impl Worker {
                 }
             }
         }
+        // Only now, after everything that the rows name is written.
         match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
                 self.memory().stats.applied += removed.deleted;

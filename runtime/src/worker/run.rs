@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{error::Result, store::backoff};
 
-/// How long a worker that stops may take to give its leases back.
+/// The time within which a worker that stops gives its leases back.
 const GIVING_BACK: Duration = Duration::from_secs(5);
 
 impl Worker {
@@ -35,6 +35,7 @@ impl Worker {
     /// # }
     /// ```
     pub async fn drain(&self) -> Result<WorkerStats> {
+        // The client's own background work first: otherwise the two would race at every copy.
         self.client.wait_for_copies().await;
         let mut attempt = 0;
         loop {
@@ -50,6 +51,7 @@ impl Worker {
                 attempt = 0;
                 continue;
             }
+            // A race means that another actor is at work: another round sees its result.
             match round.failure {
                 None if round.raced == 0 => return Ok(self.stats()),
                 Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),

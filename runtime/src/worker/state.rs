@@ -1,4 +1,4 @@
-//! The worker itself: its options, and what it remembers between two rounds.
+//! The worker: its options, and what it remembers between two rounds.
 
 use std::{
     collections::BTreeMap,
@@ -28,19 +28,19 @@ use crate::{
     table::{Client, job::Listener},
 };
 
-/// Number of partitions that a worker works on at a time, unless it is told another.
+/// Default number of partitions that are worked on at a time.
 const CONCURRENCY: usize = 16;
 
-/// Number of outbox rows of one partition that a worker works on at a time.
+/// Number of outbox rows of one partition that are worked on at a time.
 pub(super) const ROWS: usize = 8;
 
-/// How long a handler may take for a message, unless the worker is told another time.
+/// Default time that a handler may take for a message.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How long a worker waits between two rounds, unless it is told another time.
+/// Default time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a queue's message of a type that this program does not know is left to others.
+/// The time for which a queue message of an unknown type is left to other programs.
 pub(super) const SKIP: Duration = Duration::from_secs(60);
 
 /// Does the work in other partitions that writers left: copies, lists, messages, moves.
@@ -82,7 +82,7 @@ pub struct Worker {
     pub(super) handler_time: Option<Duration>,
     pub(super) handlers: Handlers,
     pub(super) queues: Vec<MessageQueue>,
-    /// How long handlers may go on after a stop; `None` if they are dropped.
+    /// The time that handlers have after a stop; `None` if they are dropped at once.
     pub(super) stop_time: Option<Duration>,
     pub(super) stopping: Stopping,
     on_error: Listener<Error>,
@@ -92,54 +92,57 @@ pub struct Worker {
 /// Table, PartitionKey and RowKey of an outbox row, compared by exact text.
 pub(super) type RowTexts = [String; 3];
 
-/// The memory of a worker. It only saves work: a worker that starts without it does nothing wrong.
+/// The memory of a worker. It only saves requests: a worker that starts without it makes no
+/// mistake.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Rows whose work is done and that wait for their second look, with the ETag that was worked on.
+    /// Rows whose work is done and that stay for a second look, with the ETag that the work was
+    /// done for.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
     pub(super) visits: BTreeMap<PartitionTexts, PartitionVisit>,
     pub(super) looks: Looks,
-    /// The ids of queue messages of unknown types, and when each was last received.
+    /// The ids of queue messages of unknown types, each with the time when it was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,
-    /// The number of damaged directory markers in the last round.
+    /// Number of damaged directory markers in the last round.
     pub(super) damaged_markers: u64,
-    /// The number of damaged markers of expiry in the last sweep.
+    /// Number of damaged markers of expiry in the last sweep.
     pub(super) damaged_expiry: u64,
-    /// The first hour whose markers may be left: those of earlier hours were swept.
+    /// Sweeps of hours before this one are complete.
     pub(super) swept_before: Option<Hour>,
-    /// PartitionKey and RowKey of the markers whose sweep failed, and when to sweep again.
+    /// PartitionKey and RowKey of markers whose sweep failed, and the time of the next attempt.
     pub(super) sweeps_to_repeat: BTreeMap<(String, String), Instant>,
-    /// The number of failures of each row that count towards the poison table, in that version.
+    /// The number of failures of each row that count towards the poison table, with the ETag that
+    /// they belong to.
     pub(super) failure_counts: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
     pub(super) last_failure: Option<LastFailure>,
-    /// The number of failures since the last round without one.
+    /// Number of failures since the last round without a failure.
     pub(super) failures_in_row: u64,
 }
 
-/// Which open work a round takes.
+/// Selects the open work that a round takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DueWork {
-    /// All open work, however young.
+    /// All open work, also that of writers that are still at work.
     All,
-    /// Open work older than the grace time, which its writer did not finish itself.
+    /// Open work older than the grace time, which its writer should have finished.
     PastGrace,
 }
 
-/// How far a round came.
+/// The result of one round.
 #[derive(Debug, Default)]
 pub(super) struct RoundResult {
-    /// The number of pieces of work that came a step further.
+    /// Number of rows and messages whose work came a step further.
     pub(super) progressed: u64,
-    /// The number of pieces of work that another actor was first at.
+    /// Number of rows and messages that another actor changed first.
     pub(super) raced: u64,
-    /// The first failure that was not the work's own.
+    /// The first failure that is not the fault of a single row.
     pub(super) failure: Option<Error>,
 }
 
 impl RoundResult {
-    /// Creates the result of a round that ended with a failure.
+    /// Creates the result of a round that failed.
     pub(super) fn failed(failure: Error) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
@@ -150,14 +153,15 @@ impl RoundResult {
         self.failure = self.failure.take().or(other.failure);
     }
 
-    /// Keeps a failure, unless an earlier one is kept.
+    /// Keeps the first failure.
     pub(super) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 }
 
 impl Memory {
-    /// Forgets unknown messages that were not received again for three minutes, and counts the rest.
+    /// Counts the unknown messages of queues; first forgets those that were not received for three
+    /// minutes.
     pub(super) fn count_unknown_messages(&mut self) -> u64 {
         // Each is hidden for `SKIP`: one that did not come back for longer was taken by others.
         self.unknown_messages.retain(|_, received| received.elapsed() < SKIP * 3);
@@ -425,7 +429,8 @@ impl Worker {
         stats
     }
 
-    /// Counts a failure that does not count towards the poison table, and reports it.
+    /// Counts a failure that does not count towards the poison table, and calls the listener with
+    /// it.
     pub(super) fn note_failure(&self, error: &Error) {
         {
             let memory = &mut *self.memory();
@@ -438,17 +443,18 @@ impl Worker {
         self.on_error.notify(|| error.clone());
     }
 
-    /// Returns a clone whose stop is its own: other clones may run until other signals.
+    /// Returns a clone with a stop signal of its own, since other clones may run until other
+    /// signals.
     pub(super) fn for_one_run(&self) -> Self {
         Self { stopping: Stopping::default(), ..self.clone() }
     }
 
-    /// Locks the worker's memory. The lock must not be held across an `await`.
+    /// Locks the worker's memory. Callers must not hold the lock across an `await`.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long a handler may take.
+    /// Returns the time that a handler may take.
     pub(super) fn time_of_handlers(&self) -> Duration {
         self.handler_time.unwrap_or(self.lease)
     }
@@ -467,7 +473,7 @@ impl Worker {
     }
 }
 
-/// Returns the texts of a row's address, by which the worker remembers the row.
+/// Returns table, PartitionKey and RowKey of a row, by which the worker remembers it.
 pub(super) fn row_texts(table: &str, row: &Row) -> RowTexts {
     [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The counts of a worker: in total, and in one visit of a partition.
+//! The counts of a worker: in total, and of the last visit of each partition.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use super::visit::PartitionVisit;
 use crate::error::{Error, ErrorKind};
 
-/// The work that a worker has done since it was made, and the work that was open when it last
-/// looked.
+/// The work that a worker has done since it was created, and the open work that it saw at its last
+/// visits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
@@ -62,7 +62,7 @@ pub struct WorkerFailure {
     pub age: Duration,
 }
 
-/// The last failure as a worker remembers it.
+/// The last failure with the time at which it occurred.
 #[derive(Debug)]
 pub(super) struct LastFailure {
     pub(super) error: Error,
@@ -82,7 +82,7 @@ impl LastFailure {
 }
 
 impl WorkerStats {
-    /// Adds what one partition looked like at its last visit.
+    /// Adds the counts of one partition's last visit.
     pub(super) fn with(mut self, visit: &PartitionVisit) -> Self {
         self.open += visit.open;
         self.waiting += visit.waiting;

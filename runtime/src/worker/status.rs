@@ -1,4 +1,4 @@
-//! The state of the outbox, read without working on it.
+//! Reads the state of the outbox without doing any of its work.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     table::Client,
 };
 
-/// Rows that a status describes at most.
+/// Most rows that a status describes.
 const STUCK_ROWS: usize = 100;
 
 /// The open work in the partitions that the directory names, as [`Client::outbox_status`] read it.
@@ -48,11 +48,12 @@ pub struct OutboxStatus {
     /// them, as 16 hex digits. A key may be removed when there is none of it. A code that is cut or of
     /// an unknown suite counts under the empty text.
     pub signed_by: BTreeMap<String, u64>,
-    /// Rows that wait for more than time: up to 100.
+    /// The first stuck rows, up to 100.
     pub stuck: Vec<StuckRow>,
 }
 
-/// An outbox row that waits for more than time.
+/// An outbox row that time alone does not finish: it is damaged, its type is unknown, or its
+/// handler failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StuckRow {
@@ -100,9 +101,9 @@ impl Client {
         Ok(status)
     }
 
-    /// Reads the open work of the first partitions of the directory, `most_partitions` at
-    /// most: a page of the directory is one request, and each partition one or more. Returns whether
-    /// there were no others. Does not read the poison table.
+    /// Reads the open work of the first partitions of the directory, at most `most_partitions`,
+    /// with one request for each page of the directory and one or more for each partition. Also
+    /// returns whether these were all partitions. Does not read the poison table.
     pub(crate) async fn open_work(&self, most_partitions: u64) -> Result<(OutboxStatus, bool)> {
         let mut status = OutboxStatus::default();
         let mut from = None;
@@ -159,7 +160,7 @@ impl OutboxStatus {
         }
     }
 
-    /// Counts a message by the key that signed it.
+    /// Counts a message under the key that signed it.
     fn add_code(&mut self, message: &Row) {
         match code_of(message, CODE) {
             Ok(None) => self.unsigned += 1,
@@ -170,7 +171,7 @@ impl OutboxStatus {
         }
     }
 
-    /// Adds an open row to the lag, and to the stuck rows if something stands in its way.
+    /// Adds an open row to the lag, and to the stuck rows if it has an obstacle.
     fn add_open(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
         // The lag counts every row, also those for which the list below has no room.
         self.oldest = self.oldest.max(row.age);
@@ -186,7 +187,8 @@ impl OutboxStatus {
     }
 }
 
-/// Returns the id of the key that made a code, as hex digits.
+/// Returns the id of the key that made a code, as hex digits; the empty text for a code of unknown
+/// form.
 fn key_id(code: &[u8]) -> String {
     // Magic, suite, key id, MAC.
     match code {
@@ -197,7 +199,7 @@ fn key_id(code: &[u8]) -> String {
     }
 }
 
-/// Returns what stands in the way of a dirty row.
+/// Returns why no worker of this program can finish a dirty row; `None` if one can.
 fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
     let dirty = match StoredDirtyRow::from_row(row.row.clone()) {
         Ok(dirty) => dirty,
@@ -213,7 +215,7 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
     unknown.map(|address| unknown_index(&address.index))
 }
 
-/// Returns what stands in the way of a claim.
+/// Returns why no worker of this program can finish a claim; `None` if one can.
 fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
     let claim = match StoredClaim::from_row(&row.row) {
         Ok(claim) => claim,
@@ -228,7 +230,7 @@ fn unknown_index(index: &str) -> String {
     format!("this program does not know `{}`: open the table of its type", index.escape_debug())
 }
 
-/// Returns the error of a message's last failure.
+/// Returns the error of a message's last failure; `None` if it has not failed.
 fn last_error(row: &OutboxRow) -> Option<String> {
     match row.row.get("Error") {
         Ok(Some(ValueRef::String(error))) => Some(error.to_owned()),

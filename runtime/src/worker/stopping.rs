@@ -1,4 +1,5 @@
-//! The end of a worker's run: it takes nothing new from then on, and handlers have a time to end.
+//! The stop of a worker's run: from then on the worker takes nothing new, and handlers have some
+//! time to end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,12 +8,12 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// Tells the tasks of one run that the worker stops. Clones are of one run.
+/// The stop signal of one run; its clones share the signal.
 #[derive(Debug, Clone)]
 pub(super) struct Stopping(Arc<watch::Sender<Option<Instant>>>);
 
 impl Default for Stopping {
-    /// Creates the state of a run that goes on.
+    /// Creates the signal of a run that has not been stopped.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
@@ -24,12 +25,12 @@ impl Stopping {
         self.0.send_replace(Some(Instant::now() + time));
     }
 
-    /// Returns whether nothing new may be taken.
+    /// Returns whether the stop has begun, so that nothing new may be taken.
     pub(super) fn has_begun(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Waits until the stop begins. Returns the moment at which the handlers' time is over.
+    /// Waits until the stop begins. Returns the moment at which the handlers' time ends.
     async fn wait_for_begin(&self) -> Instant {
         let mut state = self.0.subscribe();
         loop {
@@ -44,7 +45,7 @@ impl Stopping {
         }
     }
 
-    /// Waits until the time of the handlers is over.
+    /// Waits until the time that handlers have after the stop is over.
     pub(super) async fn wait_for_end(&self) {
         sleep_until(self.wait_for_begin().await).await;
     }

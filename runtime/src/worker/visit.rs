@@ -1,9 +1,9 @@
-//! Visits of partitions: what a worker saw there, and when it goes there again.
+//! Visits of partitions: what a worker found there, and when it visits them again.
 //!
-//! Each row that waits says by itself when it is due. Work that was left since the last visit says
-//! nothing, so that a partition is also looked at in between. These looks are what a store with much
-//! waiting work costs while nothing is due: they become rarer in a partition where nothing changes, and
-//! one worker makes at most [`LOOKS_PER_MINUTE`] of them.
+//! Each row that waits has a time at which it is due. Work that was left since the last visit has
+//! none, so a worker also looks at partitions in between. These looks are the cost of a store with
+//! much waiting work: they become rarer in a partition where nothing changes, and one worker makes
+//! at most [`LOOKS_PER_MINUTE`].
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,75 +11,76 @@ use tokio::time::Instant;
 
 use crate::row::ETag;
 
-/// Number of looks at partitions with nothing due that one worker makes in a minute, at most.
+/// Most looks (visits of partitions without due rows) of one worker in a minute.
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
 
-/// Number of visits of an unchanged partition after which its looks become rarer.
+/// Number of visits of an unchanged partition after which looks at it become rarer.
 const STEADY_LOOKS: u32 = 5;
 
-/// A look at an unchanged partition waits at most 2 to the power of this, in leases.
+/// Most doublings of the wait between two looks at an unchanged partition.
 const MOST_DOUBLINGS: u32 = 4;
 
 /// Table and PartitionKey.
 pub(super) type PartitionTexts = (String, String);
 
-/// The state of a partition when a worker last visited it, and when to visit it again.
+/// The state of a partition at a worker's last visit, and the time of the next visit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PartitionVisit {
     pub(super) open: u64,
     pub(super) waiting: u64,
     pub(super) unknown: u64,
     pub(super) oldest: Option<Duration>,
-    /// When the first row is due, or the partition may be closed.
+    /// The time at which the first row is due, or the partition may be closed.
     pub(super) next: Option<Instant>,
-    /// When to look whether somebody left work since, if a look is left in that minute.
+    /// The time at which to look for new work, if the bound on looks allows it then.
     look: Option<Instant>,
     /// Number of visits in a row that found the partition unchanged.
     unchanged: u32,
-    /// What changes with every transaction that leaves work.
+    /// What was read at this visit.
     seen: Seen,
 }
 
-/// What tells whether a partition may have other work than at the last visit.
+/// What was read at a visit; a change of it means that the partition may have other work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// The ETags of the fences, of which every transaction with open work changes one.
+    /// The ETags of the fences. Every transaction with open work changes one of them.
     pub(super) fences: Vec<Option<ETag>>,
-    /// The number of entity types that the client knew.
+    /// Number of entity types that the client knew.
     pub(super) known_types: usize,
 }
 
 impl PartitionVisit {
-    /// Counts an outbox row whose work is not done. `age` is `None` if the row's age is unknown.
+    /// Counts an outbox row whose work is open. `age` is `None` if the row's age is unknown.
     pub(super) fn add_open(&mut self, age: Option<Duration>) {
         self.open += 1;
         self.oldest = self.oldest.max(age);
     }
 
-    /// Counts that many rows as no longer open.
+    /// Subtracts rows that are no longer open.
     pub(super) fn remove_open(&mut self, rows: u64) {
         self.open = self.open.saturating_sub(rows);
     }
 
-    /// Counts an open row as one that this program does not know.
+    /// Counts an open row as unknown to this program.
     pub(super) fn open_to_unknown(&mut self) {
         self.remove_open(1);
         self.unknown += 1;
     }
 
-    /// Counts an open row as one that waits for its second look.
+    /// Counts an open row as waiting for its second look.
     pub(super) fn open_to_waiting(&mut self) {
         self.remove_open(1);
         self.waiting += 1;
     }
 
-    /// Plans the next visit in `wait`, unless an earlier one is planned.
+    /// Plans the next visit after `wait`, unless an earlier visit is planned.
     pub(super) fn revisit_after(&mut self, wait: Duration) {
         let next = Instant::now() + wait;
         self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }
 
-    /// Plans when the partition is visited although none of its rows is due, given the visit before.
+    /// Plans the next visit of a partition none of whose rows is due by then. `before` is the visit
+    /// before this one.
     pub(super) fn plan_look(&mut self, before: Option<&Self>, seen: Seen, lease: Duration) {
         self.unchanged = match before {
             Some(before) if before.seen == seen => before.unchanged.saturating_add(1),
@@ -94,12 +95,14 @@ impl PartitionVisit {
             self.revisit_after(lease);
             return;
         }
+        // After five visits without a change the wait doubles, up to 16 leases.
         let doublings = self.unchanged.saturating_sub(STEADY_LOOKS).min(MOST_DOUBLINGS);
         let wait = lease.saturating_mul(1 << doublings);
         self.look = Some(Instant::now() + wait);
     }
 
-    /// Returns whether the client, which knows that many types, may know rows that were unknown.
+    /// Returns whether the partition has unknown rows and the client has learnt a type since the
+    /// visit.
     pub(super) fn may_be_known(&self, known_types: usize) -> bool {
         self.unknown > 0 && self.seen.known_types != known_types
     }
@@ -113,16 +116,16 @@ impl PartitionVisit {
     }
 }
 
-/// The looks at partitions with nothing due that a worker has left.
+/// Bounds the looks of a worker: visits of partitions that have no due row.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// When the next look may be made.
+    /// The moment from which the next look is allowed.
     next: Option<Instant>,
 }
 
 impl Looks {
-    /// Chooses the partitions that are looked at in this round: those that wait the longest, as many as
-    /// the time since the last look allows, and no more than belong to the `interval` between rounds.
+    /// Chooses the partitions to look at in this round: those that have waited longest. Chooses as
+    /// many as the time since the last look allows, and at most those of one `interval`.
     pub(super) fn choose<'v>(
         &mut self,
         visits: impl Iterator<Item = (&'v PartitionTexts, &'v PartitionVisit)>,
@@ -136,6 +139,7 @@ impl Looks {
         let mut planned: Vec<_> = planned.collect();
         planned.sort_unstable();
         let pause = Duration::from_secs(60) / LOOKS_PER_MINUTE;
+        // Unused looks are saved for one round, not for longer: a pause must not end in a burst.
         let saved = interval.clamp(pause, Duration::from_secs(60));
         let earliest = now.checked_sub(saved).unwrap_or(now);
         let mut next = self.next.map_or(now, |next| next.max(earliest));
@@ -144,6 +148,7 @@ impl Looks {
             if next > now {
                 break;
             }
+            // Each look costs at least one request, so each moves the bound on.
             next += pause;
             chosen.insert(partition.clone());
         }
