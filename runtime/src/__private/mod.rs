@@ -53,10 +53,7 @@ pub use crate::{
         home::home_table,
         names::assert_flattened,
         path::PathStep,
-        series::{
-            Series, SplitColumn, SplitValue, finish_series, finish_split, finish_split_json,
-            read_split, read_split_json, store_series, store_split, store_split_json,
-        },
+        series::{Series, finish_series, store_series},
         set::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},
@@ -68,6 +65,10 @@ pub use crate::{
             forms::{KeyForm, count_key_forms, sort_key_forms},
             markers::{TypeMarker, build_marker_table, marker_table_len},
             members::RowMatch,
+        },
+        split::{
+            SplitColumn, SplitValue, finish_split, finish_split_json, read_split, read_split_json,
+            store_split, store_split_json,
         },
         untyped_path::PathDraft,
         version::{

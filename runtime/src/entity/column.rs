@@ -1,14 +1,9 @@
-//! Defines columns, the typed constants for an entity's properties, and the conditions made from
-//! them.
+//! Defines columns, the typed constants for an entity's properties: how a filter compares one, and
+//! how a projection reads it from a row.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    marker::PhantomData,
-    ops::{BitAnd, BitOr, Not},
-};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use super::{ColumnSchema, Comparable, EqComparable, Plain, Properties, read_properties};
+use super::{Comparable, EqComparable, Plain, predicate::Predicate};
 use crate::{
     edm::{Input, InvalidValue, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -128,7 +123,7 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Row(read))
     }
 
-    /// A column whose property is read by [`Property::from_stored`](crate::Property::from_stored).
+    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads.
     #[doc(hidden)]
     pub const fn stored(
         name: &'static str,
@@ -137,7 +132,7 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Stored(read))
     }
 
-    /// A column whose property is read by [`Property::from_stored`](crate::Property::from_stored),
+    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads,
     /// and whose value no error may show.
     #[doc(hidden)]
     pub const fn secret(
@@ -147,7 +142,7 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Secret(read))
     }
 
-    /// The column, whose field the keys of some of the entity's rows give back.
+    /// Returns the column, whose field the keys of some of the entity's rows give back.
     #[doc(hidden)]
     #[must_use]
     pub const fn in_keys(mut self, parts: &'static [(Form, ReadPart<F>)]) -> Self {
@@ -167,7 +162,15 @@ impl<E, F, K> Column<E, F, K> {
         Self { out_of_range: Some((slot, length)), ..Self::new("", read) }
     }
 
-    /// Returns the fault of a slot that the series does not have.
+    /// Returns the column as one of the entity into which its struct is flattened under `prefix`.
+    // Keys never give back a field of a flattened struct, so the column loses `parts`.
+    pub(super) fn flattened_under<O>(self, prefix: &str) -> Column<O, F, K> {
+        let Self { name, read, out_of_range, .. } = self;
+        let name = [prefix, &*name].concat();
+        Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
+    }
+
+    /// Fails for the column of a slot that the series does not have.
     fn slot_fault(&self) -> Result<(), InvalidValue> {
         self.out_of_range.map_or(Ok(()), |(slot, length)| Err(no_slot(slot, length)))
     }
@@ -287,82 +290,6 @@ impl SystemValue for time::OffsetDateTime {
     };
 }
 
-/// The columns of a struct of type `F` that is flattened into entity `E`. [`at`](Self::at) selects
-/// one of them.
-pub struct Flattened<E, F> {
-    prefix: Cow<'static, str>,
-    of: PhantomData<fn() -> (E, F)>,
-}
-
-impl<E, F> fmt::Debug for Flattened<E, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Flattened").field(&self.prefix).finish()
-    }
-}
-
-/// A field type that flattens struct `A`: `A` itself, or `Option<A>`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not have the columns of `{A}`",
-    label = "not a column of `{Self}`",
-    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
-)]
-pub trait Flattens<A> {}
-impl<A: Properties> Flattens<A> for A {}
-impl<A: Properties> Flattens<A> for Option<A> {}
-
-impl<E, F> Flattened<E, F> {
-    /// Creates the group of columns whose property names begin with `prefix`.
-    pub const fn new(prefix: &'static str) -> Self {
-        Self { prefix: Cow::Borrowed(prefix), of: PhantomData }
-    }
-
-    /// Returns a column of the flattened struct as a column of the entity. A struct that is flattened
-    /// into the flattened one gives its columns in turn: `Employee::HOME.at(Address::CITY).at(City::ZIP)`.
-    pub fn at<C: InnerColumn<E, F>>(self, column: C) -> C::Outer {
-        column.within(self)
-    }
-
-    /// Returns the columns of a struct that is flattened into the flattened struct.
-    pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
-    where
-        F: Flattens<A>,
-    {
-        let prefix = [&*self.prefix, &*inner.prefix].concat();
-        Flattened { prefix: prefix.into(), of: PhantomData }
-    }
-}
-
-/// A column, or a group of columns, of a struct that is flattened as field type `F` into `E`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a column of the flattened `{F}`",
-    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
-)]
-pub trait InnerColumn<E, F> {
-    /// The column as one of `E`.
-    type Outer;
-
-    #[doc(hidden)]
-    fn within(self, outer: Flattened<E, F>) -> Self::Outer;
-}
-
-impl<E, F: Flattens<A>, A, G, K> InnerColumn<E, F> for Column<A, G, K> {
-    type Outer = Column<E, G, K>;
-
-    fn within(self, outer: Flattened<E, F>) -> Self::Outer {
-        let name = [&*outer.prefix, &*self.name].concat();
-        let Column { read, out_of_range, .. } = self;
-        Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
-    }
-}
-
-impl<E, F: Flattens<A>, A, G> InnerColumn<E, F> for Flattened<A, G> {
-    type Outer = Flattened<E, G>;
-
-    fn within(self, outer: Flattened<E, F>) -> Self::Outer {
-        outer.within(self)
-    }
-}
-
 /// A column that fills a field of a projection: a property, or a flattened struct.
 pub trait ReadColumn {
     /// The type of the projection's field.
@@ -416,119 +343,4 @@ fn read_field<F>(
         None => Err(InvalidValue::new("the row's keys do not hold the field")),
     };
     field.map_err(|invalid| invalid.into_read_error(name))
-}
-
-impl<E, F: Properties> ReadColumn for Flattened<E, F> {
-    type Field = F;
-
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
-        fn visit(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
-            for column in columns {
-                let name = [prefix, column.name].concat();
-                if column.nested.is_empty() {
-                    names.push(name);
-                } else {
-                    visit(&name, column.nested, names);
-                }
-            }
-        }
-        visit(&self.prefix, F::COLUMNS, names);
-    }
-
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
-        read_properties(row, &self.prefix)
-    }
-}
-
-/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|` and `!`.
-pub struct Predicate<E> {
-    filter: Filter,
-    fault: Option<(String, InvalidValue)>,
-    of: PhantomData<fn() -> E>,
-}
-
-impl<E> Predicate<E> {
-    pub(super) fn new(filter: Filter) -> Self {
-        Self { filter, fault: None, of: PhantomData }
-    }
-
-    /// Creates the condition of a value that cannot be stored: a comparison that keys may answer, or
-    /// the error.
-    fn of_unstorable(
-        property: Cow<'static, str>,
-        comparison: Comparison,
-        invalid: InvalidValue,
-    ) -> Self {
-        if let Some(value) = invalid.in_keys_alone() {
-            let property = property.into_owned();
-            return Self::new(Filter::OutOfRange { property, comparison, value });
-        }
-        let fault = Some((property.into_owned(), invalid));
-        Self { filter: Filter::Constant(false), fault, of: PhantomData }
-    }
-
-    fn join(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
-        Self {
-            filter: with(self.filter, other.filter),
-            fault: self.fault.or(other.fault),
-            of: PhantomData,
-        }
-    }
-
-    /// Converts the condition to an untyped filter.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` if a value in it cannot be stored in its column.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # fn main() -> Result<(), Error> {
-    /// let filter = (Employee::AGE.ge(30) & Employee::AGE.lt(40)).into_filter()?;
-    /// assert_eq!(filter.to_string(), "(Age ge 30) and (Age lt 40)");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn into_filter(self) -> Result<Filter> {
-        match self.fault {
-            None => Ok(self.filter),
-            Some((property, invalid)) => Err(invalid.into_write_error(&property)),
-        }
-    }
-}
-
-impl<E> Clone for Predicate<E> {
-    fn clone(&self) -> Self {
-        Self { filter: self.filter.clone(), fault: self.fault.clone(), of: PhantomData }
-    }
-}
-
-impl<E> fmt::Debug for Predicate<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Predicate").field(&self.filter).finish()
-    }
-}
-
-impl<E> BitAnd for Predicate<E> {
-    type Output = Self;
-
-    fn bitand(self, other: Self) -> Self {
-        self.join(other, BitAnd::bitand)
-    }
-}
-
-impl<E> BitOr for Predicate<E> {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        self.join(other, BitOr::bitor)
-    }
-}
-
-impl<E> Not for Predicate<E> {
-    type Output = Self;
-
-    fn not(self) -> Self {
-        Self { filter: !self.filter, ..self }
-    }
 }

@@ -14,8 +14,12 @@ pub(crate) mod dated;
 mod expiry;
 pub(crate) mod names;
 pub(crate) mod properties;
+mod predicate;
 pub(crate) mod column;
+mod flattened;
+pub(crate) mod several_properties;
 pub(crate) mod series;
+pub(crate) mod split;
 pub(crate) mod blob_name;
 pub(crate) mod blob_key;
 pub(crate) mod blob;
@@ -41,8 +45,9 @@ pub use blob_column::BlobColumn;
 #[cfg(feature = "blob")]
 pub(crate) use blob_key::BlobCipher;
 pub(crate) use blob_key::BlobKey;
-pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
+pub use column::{Column, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
+pub use flattened::{Flattened, Flattens, InnerColumn};
 pub use framework::SEAL;
 pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, is_framework_property};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
@@ -50,6 +55,7 @@ pub use message::{Message, MessageBody};
 pub use patch::Patch;
 pub use path::{AnyPath, Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
+pub use predicate::Predicate;
 pub use projection::Projection;
 pub use properties::{Properties, PropertyWriter};
 pub(crate) use properties::{
@@ -64,8 +70,9 @@ pub use schema::{
     ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
 };
 pub(crate) use sealed::SealedColumn;
-pub use series::{Series, SplitColumn, SplitValue, Whole};
+pub use series::Series;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
+pub use split::{SplitColumn, SplitValue, Whole};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
 pub(crate) use unknown::{Unknown, lossy};

@@ -1,17 +1,16 @@
-//! Fields that are stored as several properties of known names: series, one property for each slot of
-//! an array, and long texts, cut into pieces.
+//! Series: fields of which each slot is stored as a property of its own.
 
 use std::{fmt, marker::PhantomData};
 
-use serde::{Serialize, de::DeserializeOwned};
-
-use super::{Column, PropertyWriter, ReadColumn};
+use super::{
+    Column, PropertyWriter, ReadColumn,
+    several_properties::{ComparedAsOne, found_in, redacted_if, refuse_comparisons},
+};
 use crate::{
-    edm::{EdmCow, EdmType, InvalidValue, Property, ValueRef, json_from_edm, json_to_edm},
-    error::{Error, Result, ServiceCode},
+    edm::{EdmCow, InvalidValue, Property, ValueRef},
+    error::Result,
     filter::Filter,
     key::Family,
-    limits::{PROPERTY_BYTES, STRING_UNITS},
     row::Row,
 };
 
@@ -71,34 +70,7 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
     }
 }
 
-/// Implemented by nothing: a filter compares one property, and these columns are several.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a filter compares one property, and these are several",
-    label = "several properties compare with nothing",
-    note = "compare one slot of a series, as in `Employee::SENT.at(13).ge(5)`; the pieces of a long text compare with nothing"
-)]
-pub trait ComparedAsOne {}
-
-/// Defines the comparisons of a column, which do not compile and say why. Without them the compiler
-/// speaks of `Iterator`, which has methods of these names.
-macro_rules! refuse_comparisons {
-    ($($name:ident)*) => {$(
-        #[doc(hidden)]
-        pub fn $name<V>(&self, _: V) -> Filter
-        where
-            Self: ComparedAsOne,
-        {
-            Filter::Constant(false)
-        }
-    )*};
-}
-
 impl<E, T, K, const N: usize> Series<E, T, K, N> {
-    refuse_comparisons! { eq ne lt le gt ge }
-}
-
-impl<E, F, const N: usize> SplitColumn<E, F, N> {
     refuse_comparisons! { eq ne lt le gt ge }
 }
 
@@ -112,22 +84,6 @@ impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K,
     fn read(&self, row: &Row, _: &'static Family) -> Result<[T; N]> {
         finish_series(found_in(row, self.names)?, self.names, self.is_secret, T::from_stored)
     }
-}
-
-/// Returns what a row holds under each name.
-fn found_in<'r, const N: usize>(
-    row: &'r Row,
-    names: &[&str; N],
-) -> Result<[Option<ValueRef<'r>>; N]> {
-    let mut found = [None; N];
-    let mut properties = row.properties();
-    while let Some((name, value)) = properties.next()? {
-        let at = names.iter().position(|known| known.as_bytes() == name);
-        if let Some(slot) = at.and_then(|at| found.get_mut(at)) {
-            *slot = Some(value);
-        }
-    }
-    Ok(found)
 }
 
 /// Writes the slots of a series, each as a property. An absent slot writes nothing. `to_stored` is
@@ -166,326 +122,10 @@ pub fn finish_series<T: Default, const N: usize>(
     for ((slot, found), name) in slots.iter_mut().zip(found).zip(names) {
         if found.is_some() {
             let read = from_stored(found);
-            *slot = Some(read.map_err(|invalid| fault(invalid, is_secret).into_read_error(name))?);
+            *slot = Some(
+                read.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(name))?,
+            );
         }
     }
     Ok(slots.map(Option::unwrap_or_default))
-}
-
-/// Returns the fault of a value, which no error shows if it is secret.
-fn fault(invalid: InvalidValue, is_secret: bool) -> InvalidValue {
-    if is_secret { invalid.redacted() } else { invalid }
-}
-
-/// The column of a text that is stored in `N` pieces. A filter cannot compare it.
-pub struct SplitColumn<E, F, const N: usize> {
-    names: &'static [&'static str; N],
-    read: fn(&Row, &[&str; N]) -> Result<F>,
-    of: PhantomData<fn() -> E>,
-}
-
-impl<E, F, const N: usize> fmt::Debug for SplitColumn<E, F, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SplitColumn").field(&self.names.first()).finish()
-    }
-}
-
-impl<E, F, const N: usize> SplitColumn<E, F, N> {
-    /// The column of a text whose pieces are stored under these names.
-    #[doc(hidden)]
-    pub const fn new(
-        names: &'static [&'static str; N],
-        read: fn(&Row, &[&str; N]) -> Result<F>,
-    ) -> Self {
-        Self { names, read, of: PhantomData }
-    }
-}
-
-impl<E, F, const N: usize> ReadColumn for SplitColumn<E, F, N> {
-    type Field = F;
-
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
-        names.extend(self.names.map(str::to_owned));
-    }
-
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
-        (self.read)(row, self.names)
-    }
-}
-
-/// A type that `#[table(split(n))]` stores in pieces: `String`, `Vec<u8>`, or an `Option` of these.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be split into pieces",
-    label = "not a text and not bytes",
-    note = "`split(n)` takes `String`, `Vec<u8>` or an `Option` of these; any serde type with `#[table(split(n), json)]`"
-)]
-pub trait SplitValue: Sized {
-    /// The type without `Option`.
-    type Whole: SplitValue;
-
-    /// The stored type of each piece.
-    const EDM: EdmType;
-
-    /// Returns the text or bytes; `None` if they are absent.
-    fn whole(&self) -> Option<Whole<'_>>;
-
-    /// Joins the pieces; none are there if the value is absent.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the value must not be absent, or if the pieces are of another type.
-    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue>;
-}
-
-/// A text or bytes before they are cut.
-#[derive(Debug, Clone, Copy)]
-pub enum Whole<'v> {
-    /// A text, cut between characters.
-    Text(&'v str),
-    /// Bytes.
-    Bytes(&'v [u8]),
-}
-
-fn absent() -> InvalidValue {
-    InvalidValue::new("expected the pieces of a text, found no such property")
-}
-
-impl SplitValue for String {
-    type Whole = Self;
-
-    const EDM: EdmType = EdmType::String;
-
-    fn whole(&self) -> Option<Whole<'_>> {
-        Some(Whole::Text(self))
-    }
-
-    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
-        let texts = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
-            ValueRef::String(text) => Ok(text),
-            other => Err(InvalidValue::wrong_type(EdmType::String, other.edm_type())),
-        });
-        texts.collect()
-    }
-}
-
-impl SplitValue for Vec<u8> {
-    type Whole = Self;
-
-    const EDM: EdmType = EdmType::Binary;
-
-    fn whole(&self) -> Option<Whole<'_>> {
-        Some(Whole::Bytes(self))
-    }
-
-    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
-        let bytes = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
-            ValueRef::Binary(bytes) => Ok(bytes),
-            other => Err(InvalidValue::wrong_type(EdmType::Binary, other.edm_type())),
-        });
-        Ok(bytes.collect::<Result<Vec<_>, _>>()?.concat())
-    }
-}
-
-impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
-    type Whole = T;
-
-    const EDM: EdmType = T::EDM;
-
-    fn whole(&self) -> Option<Whole<'_>> {
-        self.as_ref().and_then(T::whole)
-    }
-
-    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
-        pieces.map(|pieces| T::join(Some(pieces))).transpose()
-    }
-}
-
-/// Most bytes by which a sealed value is longer than its text.
-const SEAL_BYTES: usize = 512;
-
-/// Returns the most bytes in one piece of a text: a sealed piece, padded, has to fit into a property.
-fn piece_bytes(pad: Option<u32>) -> usize {
-    match pad {
-        None => usize::MAX,
-        Some(pad) => {
-            let pad = usize::try_from(pad).unwrap_or_default();
-            PROPERTY_BYTES.saturating_sub(SEAL_BYTES + pad)
-        }
-    }
-}
-
-/// Returns the longest beginning of a text that fits into a piece, and the rest.
-fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
-    let mut units = 0;
-    for (at, character) in text.char_indices() {
-        units += character.len_utf16();
-        if units > STRING_UNITS || at + character.len_utf8() > most_bytes {
-            return text.split_at_checked(at).unwrap_or((text, ""));
-        }
-    }
-    (text, "")
-}
-
-/// Writes a text or bytes in pieces; the pieces that are not needed are written empty. An absent
-/// value writes nothing. `whole` is that of a [`SplitValue`], `pad` the padding of an encrypted field.
-///
-/// # Errors
-///
-/// `is_too_large`, naming the property, for a value that does not fit into the pieces.
-#[doc(hidden)]
-pub fn store_split<const N: usize>(
-    out: &mut PropertyWriter<'_>,
-    names: &[&str; N],
-    whole: Option<Whole<'_>>,
-    pad: Option<u32>,
-) -> Result<()> {
-    match whole {
-        None => Ok(()),
-        Some(Whole::Text(text)) => store_text(out, names, text, pad),
-        Some(Whole::Bytes(bytes)) => {
-            let most = piece_bytes(pad).min(PROPERTY_BYTES);
-            if bytes.len() > most.saturating_mul(N) {
-                return Err(too_large(out, names, bytes.len(), most));
-            }
-            let mut pieces = bytes.chunks(most);
-            for name in names {
-                out.put_value(name, ValueRef::Binary(pieces.next().unwrap_or_default()));
-            }
-            Ok(())
-        }
-    }
-}
-
-fn store_text(
-    out: &mut PropertyWriter<'_>,
-    names: &[&str],
-    text: &str,
-    pad: Option<u32>,
-) -> Result<()> {
-    let most = piece_bytes(pad);
-    let mut rest = text;
-    let mut pieces = Vec::with_capacity(names.len());
-    for _ in names {
-        let (piece, after) = cut_text(rest, most);
-        pieces.push(piece);
-        rest = after;
-    }
-    if !rest.is_empty() {
-        return Err(too_large(out, names, text.len(), most.min(PROPERTY_BYTES)));
-    }
-    for (name, piece) in names.iter().zip(pieces) {
-        out.put_value(name, ValueRef::String(piece));
-    }
-    Ok(())
-}
-
-/// Returns the error for a value that does not fit into its pieces.
-fn too_large(out: &PropertyWriter<'_>, names: &[&str], bytes: usize, most: usize) -> Error {
-    let pieces = names.len();
-    let message = format!(
-        "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}: write a larger `split(n)`, or keep the value in a blob"
-    );
-    let name = names.first().copied().unwrap_or_default();
-    out.at_row(Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name))
-}
-
-/// Writes the JSON text of a value in pieces.
-///
-/// # Errors
-///
-/// `is_invalid` for a value without a JSON form, and `is_too_large` for one that does not fit.
-#[doc(hidden)]
-pub fn store_split_json<T: Serialize, const N: usize>(
-    out: &mut PropertyWriter<'_>,
-    names: &[&str; N],
-    value: &T,
-    pad: Option<u32>,
-) -> Result<()> {
-    let name = names.first().copied().unwrap_or_default();
-    let json = json_to_edm(value).map_err(|invalid| {
-        // The message of serde can quote the value.
-        out.at_row(fault(invalid, pad.is_some()).into_write_error(name))
-    })?;
-    match json.as_ref() {
-        ValueRef::String(text) => store_text(out, names, text, pad),
-        _ => Ok(()),
-    }
-}
-
-/// Reads a text or bytes from what was found of the pieces. `join` is that of a [`SplitValue`].
-///
-/// # Errors
-///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
-#[doc(hidden)]
-pub fn finish_split<T, const N: usize>(
-    found: [Option<ValueRef<'_>>; N],
-    names: &[&str; N],
-    is_secret: bool,
-    join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
-) -> Result<T> {
-    let first = names.first().copied().unwrap_or_default();
-    let value = join(whole_pieces(found, names)?);
-    value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
-}
-
-/// Returns all pieces, or `None` if there is none.
-fn whole_pieces<'r, const N: usize>(
-    found: [Option<ValueRef<'r>>; N],
-    names: &[&str; N],
-) -> Result<Option<Vec<ValueRef<'r>>>> {
-    if found.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    let pieces = found.into_iter().zip(names).map(|(piece, name)| {
-        let missing = || InvalidValue::new("expected all pieces of the text, this one is missing");
-        piece.ok_or_else(|| missing().into_read_error(name))
-    });
-    pieces.collect::<Result<_>>().map(Some)
-}
-
-/// Reads a value from the pieces of its JSON text.
-///
-/// # Errors
-///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
-#[doc(hidden)]
-pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
-    found: [Option<ValueRef<'_>>; N],
-    names: &[&str; N],
-    is_secret: bool,
-) -> Result<T> {
-    let first = names.first().copied().unwrap_or_default();
-    let value = String::join(whole_pieces(found, names)?)
-        .and_then(|text| json_from_edm(Some(ValueRef::String(&text))));
-    value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
-}
-
-/// Reads a text or bytes from a row. `join` is that of a [`SplitValue`].
-///
-/// # Errors
-///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
-#[doc(hidden)]
-pub fn read_split<T, const N: usize>(
-    row: &Row,
-    names: &[&str; N],
-    is_secret: bool,
-    join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
-) -> Result<T> {
-    finish_split(found_in(row, names)?, names, is_secret, join)
-}
-
-/// Reads a value from a row that holds its JSON text in pieces.
-///
-/// # Errors
-///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
-#[doc(hidden)]
-pub fn read_split_json<T: DeserializeOwned, const N: usize>(
-    row: &Row,
-    names: &[&str; N],
-    is_secret: bool,
-) -> Result<T> {
-    finish_split_json(found_in(row, names)?, names, is_secret)
 }

@@ -1,0 +1,107 @@
+//! Defines conditions on the rows of an entity, which comparisons of its columns make.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    marker::PhantomData,
+    ops::{BitAnd, BitOr, Not},
+};
+
+use crate::{
+    edm::InvalidValue,
+    error::Result,
+    filter::{Comparison, Filter},
+};
+
+/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|` and `!`.
+pub struct Predicate<E> {
+    filter: Filter,
+    fault: Option<(String, InvalidValue)>,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E> Predicate<E> {
+    pub(super) fn new(filter: Filter) -> Self {
+        Self { filter, fault: None, of: PhantomData }
+    }
+
+    /// Creates the condition of a value that cannot be stored: a comparison that keys may answer, or
+    /// the error.
+    pub(super) fn of_unstorable(
+        property: Cow<'static, str>,
+        comparison: Comparison,
+        invalid: InvalidValue,
+    ) -> Self {
+        if let Some(value) = invalid.in_keys_alone() {
+            let property = property.into_owned();
+            return Self::new(Filter::OutOfRange { property, comparison, value });
+        }
+        let fault = Some((property.into_owned(), invalid));
+        Self { filter: Filter::Constant(false), fault, of: PhantomData }
+    }
+
+    fn join(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
+        Self {
+            filter: with(self.filter, other.filter),
+            fault: self.fault.or(other.fault),
+            of: PhantomData,
+        }
+    }
+
+    /// Converts the condition to an untyped filter.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if a value in it cannot be stored in its column.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # fn main() -> Result<(), Error> {
+    /// let filter = (Employee::AGE.ge(30) & Employee::AGE.lt(40)).into_filter()?;
+    /// assert_eq!(filter.to_string(), "(Age ge 30) and (Age lt 40)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_filter(self) -> Result<Filter> {
+        match self.fault {
+            None => Ok(self.filter),
+            Some((property, invalid)) => Err(invalid.into_write_error(&property)),
+        }
+    }
+}
+
+impl<E> Clone for Predicate<E> {
+    fn clone(&self) -> Self {
+        Self { filter: self.filter.clone(), fault: self.fault.clone(), of: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for Predicate<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Predicate").field(&self.filter).finish()
+    }
+}
+
+impl<E> BitAnd for Predicate<E> {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        self.join(other, BitAnd::bitand)
+    }
+}
+
+impl<E> BitOr for Predicate<E> {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.join(other, BitOr::bitor)
+    }
+}
+
+impl<E> Not for Predicate<E> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self { filter: !self.filter, ..self }
+    }
+}

@@ -1,0 +1,52 @@
+//! What series and long texts share: fields that are stored as several properties.
+
+use crate::{
+    edm::{InvalidValue, ValueRef},
+    error::Result,
+    row::Row,
+};
+
+/// Implemented by nothing: a filter compares one property, and these columns are several.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a filter compares one property, and these are several",
+    label = "several properties compare with nothing",
+    note = "compare one slot of a series, as in `Employee::SENT.at(13).ge(5)`; the pieces of a long text compare with nothing"
+)]
+pub trait ComparedAsOne {}
+
+/// Defines the comparisons of a column, which do not compile and say why. Without them the compiler
+/// speaks of `Iterator`, which has methods of these names.
+macro_rules! refuse_comparisons {
+    ($($name:ident)*) => {$(
+        #[doc(hidden)]
+        pub fn $name<V>(&self, _: V) -> Filter
+        where
+            Self: ComparedAsOne,
+        {
+            Filter::Constant(false)
+        }
+    )*};
+}
+pub(super) use refuse_comparisons;
+
+/// Returns the value of each of these properties in a row, or `None` for those that it lacks.
+pub(super) fn found_in<'r, const N: usize>(
+    row: &'r Row,
+    names: &[&str; N],
+) -> Result<[Option<ValueRef<'r>>; N]> {
+    let mut found = [None; N];
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        let at = names.iter().position(|known| known.as_bytes() == name);
+        if let Some(slot) = at.and_then(|at| found.get_mut(at)) {
+            *slot = Some(value);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the fault without the value in its text if the value `is_secret`.
+pub(super) fn redacted_if(is_secret: bool, invalid: InvalidValue) -> InvalidValue {
+    if is_secret { invalid.redacted() } else { invalid }
+}
