@@ -15,14 +15,13 @@ pub(crate) mod derive;
 pub(crate) mod outbox;
 pub(crate) mod effect;
 pub(crate) mod moves;
+mod verb;
 pub(crate) mod change;
+pub(crate) mod typed_verbs;
 pub(crate) mod untyped;
 pub(crate) mod transaction_plan;
 
-pub(crate) use change::{
-    Change, Unresolved, delete, delete_at, delete_entity, insert, insert_or_merge,
-    insert_or_replace, patch, patch_at, replace, replace_any, replace_entity, replace_with, update,
-};
+pub(crate) use change::{Change, Unresolved};
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::key_conditions;
 pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, spill_bounds};
@@ -34,6 +33,10 @@ pub(crate) use tokens::BITS;
 pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenScope, Tokens};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
+pub(crate) use typed_verbs::{
+    delete, delete_at, delete_entity, insert, insert_or_merge, insert_or_replace, patch, patch_at,
+    replace, replace_any, replace_entity, replace_with, update,
+};
 pub(crate) use untyped::{
     delete_row, insert_or_replace_row, insert_row, refuse_changed_keys, replace_row,
 };

@@ -1,0 +1,211 @@
+//! Makes the verbs of typed tables from the entities, patches and points that callers give.
+
+use super::{
+    Tokens,
+    change::Unresolved,
+    effect::{Effect, Loaded, Planner, PropertyChanges, at, row_of_bag},
+    verb::Verb,
+};
+use crate::{
+    edm::Bag,
+    entity::{Access, EntityRows, Patch, Schema, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// Returns the entity's rows, after the user's own `validate` accepted the entity.
+fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
+    if let Err(reason) = entity.check() {
+        let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
+        let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
+        return Err(match entity.to_row() {
+            Ok(row) => at(&row, error),
+            Err(_) => error,
+        });
+    }
+    entity.rows()
+}
+
+fn loaded<S>(stored: &Stored<S>) -> Loaded {
+    Loaded { row: stored.row().clone(), copy: stored.copy_family() }
+}
+
+/// Inserts the entity.
+pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
+}
+
+/// Inserts the entity or replaces the stored one.
+pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
+}
+
+/// Inserts the entity or sets its properties on the stored one.
+pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
+}
+
+/// Replaces the entity under the ETag with which it was read.
+pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> {
+    replace_with(stored, &**stored)
+}
+
+/// Replaces a row by an entity, under the ETag with which the row was read. The row may have been
+/// read as another type, such as a set.
+pub(crate) fn replace_with<S, E: TableEntity>(
+    stored: &Stored<S>,
+    entity: &E,
+) -> Result<Unresolved> {
+    let rows = validated_rows(entity).map_err(|error| at(stored.row(), error))?;
+    Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
+}
+
+/// Writes what changed since the entity was read, under its ETag. Returns `None` if nothing did.
+pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
+    let rows = validated_rows(&**stored).map_err(|error| at(stored.row(), error))?;
+    // Keys with tokens are compared once the tokens are made: such an entity is always written.
+    if !E::SCHEMA.has_tokens() {
+        let unknown = E::SCHEMA.unknown_of(stored.row())?;
+        if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
+            return Ok(None);
+        }
+    }
+    Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded(stored), rows }, None).map(Some)
+}
+
+/// Replaces the stored entity whatever its ETag.
+pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
+}
+
+/// Sets and removes properties under the ETag with which the entity was read.
+pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
+    let blobs = patch.take_blobs();
+    let (set, remove) = patch.into_changes().map_err(|error| at(stored.row(), error))?;
+    let patch = PropertyChanges { set, remove, blobs };
+    Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
+}
+
+/// Sets and removes properties of the entity at a point, whatever its ETag.
+pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Unresolved> {
+    let blobs = patch.take_blobs();
+    let keys = access.point()?;
+    let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
+    let keys = row_of_bag(keys, &Bag::new())?;
+    let verb = Verb::PatchAt { keys, patch: PropertyChanges { set, remove, blobs } };
+    Unresolved::new(E::SCHEMA, verb, Some(access))
+}
+
+/// Deletes the entity under the ETag with which it was read. It may have been read as another type,
+/// such as a set.
+pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::Delete(loaded(stored)), None)
+}
+
+/// Deletes the entity at a point, whatever its ETag. With `must_exist` a missing entity is an error.
+pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Unresolved> {
+    let keys = row_of_bag(access.point()?, &Bag::new())?;
+    Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
+}
+
+/// Returns the effect that puts an entity in place of a stored one of its type, under the ETag of the
+/// stored one. Nothing of the stored one is kept.
+pub(crate) fn replace_entity(
+    schema: &'static Schema,
+    tokens: Tokens,
+    current: &Row,
+    rows: EntityRows,
+) -> Result<Effect> {
+    Planner { schema, tokens }.replace(current, rows)
+}
+
+/// Returns the effect that deletes a stored entity with all of its rows, under its ETag.
+pub(crate) fn delete_entity(
+    schema: &'static Schema,
+    tokens: Tokens,
+    current: &Row,
+) -> Result<Effect> {
+    Planner { schema, tokens }.delete(current)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{insert, insert_or_merge, insert_or_replace, replace_any};
+    use crate::{
+        edm::Ticks,
+        entity::{Point, Schema, Stored},
+        plan::{change::Unresolved, verb::OnRace},
+        prelude::*,
+        row::ETag,
+    };
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(name = "Staff", partition_key = "{team}", row_key = "a_{id:02}")]
+    struct Single {
+        team: String,
+        id: u32,
+        age: i32,
+    }
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{team}",
+        row_key = "b_{id:02}",
+        index(ByAge, row_key = "age_{age}_{id:02}")
+    )]
+    struct Copied {
+        team: String,
+        id: u32,
+        age: i32,
+    }
+
+    fn on_race(change: Unresolved) -> Option<OnRace> {
+        match change {
+            Unresolved::Ready(change) => change.on_race(),
+            Unresolved::NeedsTokens(_) => panic!("no key has a token"),
+        }
+    }
+
+    fn stored<E: TableEntity>(entity: E, family: usize) -> Stored<E> {
+        let schema: &'static Schema = E::SCHEMA;
+        let row = match family {
+            0 => entity.to_row().unwrap(),
+            _ => entity.rows().unwrap().local_copies.remove(0).row,
+        };
+        let row = row.with_etag(ETag::from_timestamp(Ticks::UNIX_EPOCH));
+        Stored::read_from(entity, row, &schema.families[family])
+    }
+
+    #[test]
+    fn a_verb_reads_only_what_it_cannot_do_without() {
+        let single = Single { team: "Sales".into(), id: 1, age: 34 };
+        let copied = Copied { team: "Sales".into(), id: 1, age: 34 };
+        let again = Some(OnRace::ReadAgain);
+
+        assert_eq!(on_race(insert(&single).unwrap()), None);
+        assert_eq!(on_race(insert(&copied).unwrap()), None);
+        for verb in [insert_or_replace::<Single>, insert_or_merge, replace_any] {
+            assert_eq!(on_race(verb(&single).unwrap()), None);
+        }
+        for verb in [insert_or_replace::<Copied>, insert_or_merge, replace_any] {
+            assert_eq!(on_race(verb(&copied).unwrap()), again);
+        }
+
+        let through_copy = stored(copied.clone(), 1);
+        let (single, copied) = (stored(single, 0), stored(copied, 0));
+        assert_eq!(on_race(super::replace(&single).unwrap()), None);
+        assert_eq!(on_race(super::replace(&copied).unwrap()), None);
+        assert_eq!(on_race(super::delete::<_, Copied>(&copied).unwrap()), None);
+        let report = Some(OnRace::ReportToCaller);
+        assert_eq!(on_race(super::replace(&through_copy).unwrap()), report);
+        assert_eq!(on_race(super::delete::<_, Copied>(&through_copy).unwrap()), report);
+
+        let at = Point::<Single>::at("Sales", "a_01");
+        let blind = super::patch_at::<Single>(at.as_access(), Single::patch().age(35).into());
+        assert_eq!(on_race(blind.unwrap()), None);
+        let at = Point::<Copied>::at("Sales", "b_01");
+        let reads = super::patch_at::<Copied>(at.as_access(), Copied::patch().age(35).into());
+        assert_eq!(on_race(reads.unwrap()), again, "a copy holds the age");
+    }
+}
