@@ -23,11 +23,11 @@ const TOPICS: [&str; 20] = [
     "wide",
 ];
 
+// Every case fails: with a case that passes, trybuild runs cargo once for each case, and not once for all.
 #[test]
 fn mistakes_are_shown_where_they_are_made() {
     let cases = trybuild::TestCases::new();
     for topic in TOPICS {
         cases.compile_fail(format!("ui/{topic}/*.rs"));
     }
-    cases.pass("ui/pass/*.rs");
 }

@@ -1,4 +1,5 @@
 //! Series and long texts in every place that they may stand.
+#![allow(dead_code)]
 
 use entable::prelude::*;
 
@@ -53,7 +54,8 @@ struct Some3 {
     moods: [Mood; 7],
 }
 
-fn main() {
+/// Changes, filters and reads series.
+pub fn main() {
     let _ = Year::patch()
         .days(3, 4_i64)
         .remove_days(4)

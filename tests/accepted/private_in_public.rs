@@ -1,5 +1,5 @@
-#![deny(missing_docs, warnings)]
 //! A public entity with private fields of private types.
+#![deny(missing_docs, warnings)]
 
 use entable::prelude::*;
 
@@ -17,7 +17,8 @@ enum Kind {
     Full,
 }
 
-fn main() {
+/// Builds and reads the entity.
+pub fn main() {
     let employee = Employee { kind: Kind::Full, id: 1, home: None };
     let _ = (Employee::primary().kind(employee.kind).id(employee.id), employee.home);
 }

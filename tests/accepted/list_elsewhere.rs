@@ -1,4 +1,5 @@
 //! The keys of a list elsewhere need none of the primary's: what is in it leads to the primary.
+
 use entable::prelude::*;
 
 #[derive(TableEntity)]
@@ -15,7 +16,8 @@ struct Person {
     name: String,
 }
 
-fn main() {
+/// Builds the path of each list.
+pub fn main() {
     let _ = Person::by_name().name("Jones");
     let _ = Person::in_blobs().department("Sales").name("Jones");
 }

@@ -1,6 +1,6 @@
+//! Everything that a struct may say.
 #![deny(missing_docs, warnings)]
 #![forbid(unsafe_code)]
-//! Everything that a struct may say.
 
 use entable::prelude::*;
 use time::{Date, OffsetDateTime};
@@ -42,7 +42,7 @@ pub struct Everything {
     cache: Option<u8>,
     /// Its rest.
     #[table(extra)]
-    pub rest: entable::Bag,
+    pub rest: Bag,
 }
 
 /// A state.
@@ -81,5 +81,3 @@ fn check(_: &Everything) -> Result<(), Error> {
 fn no_note() -> String {
     String::new()
 }
-
-fn main() {}

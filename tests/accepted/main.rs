@@ -1,0 +1,15 @@
+//! Compiles what derives must accept and runs it. It is no test harness: in one, the compiler does not look for items
+//! without documentation, which two of the modules deny.
+
+#![allow(clippy::duplicated_attributes)]
+
+pub mod list_elsewhere;
+pub mod one_struct_of_everything;
+pub mod private_in_public;
+pub mod series;
+
+fn main() {
+    list_elsewhere::main();
+    private_in_public::main();
+    series::main();
+}
