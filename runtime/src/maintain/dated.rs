@@ -1,4 +1,4 @@
-//! Making dated tables ahead of use, and dropping old ones.
+//! Creates dated tables ahead of their use, and drops old ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use crate::{
     worker::tables_with_open_work,
 };
 
-/// The number of tables that are made or deleted at a time.
+/// Number of tables that are created or deleted at a time.
 const TABLES_IN_FLIGHT: usize = 8;
 
 /// The tables that [`Table::drop_before`] and [`Table::retain`] dropped, and those that they kept.
@@ -74,6 +74,7 @@ impl<E: TableEntity> Table<E> {
             return Ok(0);
         };
         let store = self.client().store();
+        // Read first: a table below the floor would be dropped again by the next call.
         let floor = read_floor(store, dated).await?;
         let periods = std::iter::successors(Some(first), |period| dated.next(*period));
         let names: Vec<String> = periods
@@ -192,12 +193,14 @@ impl<E: TableEntity> Table<E> {
             return Ok(Dropped::default());
         }
         let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+        // Read after the floor rose: work that was recorded before is found here.
         let open = match client.outbox().guards.holds(Guard::OpenWorkKept) {
             true => tables_with_open_work(client, &own).await?,
             false => BTreeSet::new(),
         };
         let (kept, mut idle): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|(_, name)| open.contains(name));
+        // The copies of a table that stays have to stay too.
         copies.retain(|(period, _)| kept.iter().all(|(other, _)| other != period));
         // The tables of copies are dropped last: a table of entities always has them beside it.
         for tables in [&idle, &copies] {
@@ -221,7 +224,7 @@ impl<E: TableEntity> Table<E> {
         Ok(Dropped { dropped, kept })
     }
 
-    /// Returns the names of the entity's tables.
+    /// Returns the names of the entity's dated tables.
     ///
     /// # Errors
     ///
@@ -240,7 +243,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Returns the text before the period in each name of tables of copies and lists, with its template.
+/// Returns the part before the period of each name of tables of copies and lists, with the name's
+/// template.
 fn prefixes_of_copies(schema: &Schema) -> BTreeMap<&'static str, &'static str> {
     let families: &'static [Family] = schema.families;
     let templates = families.iter().filter_map(|family| family.table);

@@ -1,4 +1,4 @@
-//! Makes workers find rows that expire and that no marker leads to.
+//! Writes the missing markers of rows that expire, so that workers find these rows.
 
 use crate::{
     backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
@@ -51,6 +51,7 @@ impl<E: TableEntity> Table<E> {
     /// Writes the markers for the rows of one table, and counts the rows that expire.
     async fn mark_rows(&self, found: &mut u64) -> Result<()> {
         let (schema, store) = (E::SCHEMA, self.client.store());
+        // The comparison leaves out rows without a time of expiry.
         let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = with_system(Vec::new(), Some(schema));
         let mut from = None;

@@ -1,8 +1,8 @@
-//! Frees the keys that rows of a deleted table hold in the tables of remote indexes.
+//! Frees the unique keys that rows of a deleted table hold in the tables of remote indexes.
 //!
-//! A row whose owner's table does not exist is never taken for free: the name may be the old form of
-//! another one, or the table may come back. So only a program that knows that the table is gone for
-//! good can free its keys.
+//! A row is not free because its owner's table does not exist: the name may be the old form of
+//! another name, or somebody may create the table again. So only a program that knows that the
+//! table is deleted for good can free its keys.
 
 use crate::{
     address::RowAddress,
@@ -80,7 +80,7 @@ impl Client {
     }
 }
 
-/// Frees the key of a row if it names the deleted table. Returns whether it did.
+/// Frees the key of a row if the row names the deleted table. Returns whether it did.
 async fn free_key(
     outbox: &Outbox,
     schemas: &[&'static Schema],
@@ -95,6 +95,7 @@ async fn free_key(
         };
         let kinds = CopyFamily { copy, primary, schema };
         let address = &CopyAddress::for_row(schema.table, copy, &row);
+        // The row as scanned decides only whether to look; each attempt reads it again.
         let named = NamedOwners::of(&row, kinds)?;
         if !named.iter().any(|named| is_of(outbox, named, name)) {
             return Ok(false);
@@ -107,7 +108,7 @@ async fn free_key(
     Ok(false)
 }
 
-/// The primaries that a row names: its owner, and the one that its key was taken over from.
+/// The primaries that a row names: its owner, and the primary that its key was taken over from.
 struct NamedOwners {
     owner: Option<RowAddress>,
     previous: Option<RowAddress>,
@@ -128,7 +129,7 @@ fn is_of(outbox: &Outbox, named: &RowAddress, table: &str) -> bool {
     outbox.store.table_case().is_same_table(&named.table, table)
 }
 
-/// Tries once to free the key of the row at an address.
+/// Makes one attempt to free the key of the row at an address.
 async fn free_once(
     outbox: &Outbox,
     kinds: CopyFamily,
@@ -158,6 +159,7 @@ async fn free_once(
         let mut operation =
             Operation::delete(found.partition_key(), found.row_key(), seen.clone())?;
         let mut kinds = kinds;
+        // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
             match find_key_holder(store, named.at(), kinds.schema, address).await? {
                 KeyHolder::Holds(copy) => {

@@ -1,5 +1,5 @@
-//! Maintenance of whole tables: checks and repairs of copies, rebuilt indexes, new keys, new
-//! versions.
+//! Maintenance of whole tables: check and repair copies, rebuild indexes, encrypt with new keys,
+//! upgrade to new versions.
 
 pub(crate) mod rows;
 pub(crate) mod outbox_writer;

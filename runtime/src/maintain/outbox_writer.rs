@@ -1,5 +1,5 @@
-//! Recording work for the outbox's workers: dirty rows beside primaries name the remote copies and
-//! lists that may be wrong.
+//! Writes dirty rows beside primaries, which name the remote copies and lists that workers have to
+//! examine.
 
 use crate::{
     batch::Operation,
@@ -13,18 +13,19 @@ use crate::{
     },
 };
 
-/// Addresses in the dirty rows of one transaction, some KiB each at most: a request has 4 MiB.
+/// Most addresses in the dirty rows of one transaction. Each takes some KiB at most, and a request
+/// has 4 MiB.
 const ADDRESSES_PER_TRANSACTION: usize = 1_000;
 
 /// A write of one dirty row.
 pub(crate) struct DirtyRowWrite {
     pub(crate) operation: Operation,
-    /// Copies and lists that the dirty row names.
+    /// Number of copies and lists that the dirty row names.
     pub(crate) addresses: usize,
 }
 
-/// Writes dirty rows, which are in the order of their partitions, in transactions of up to 99 and the
-/// fence. Returns how many addresses they name.
+/// Writes dirty rows, sorted by partition, in transactions of up to 99 rows and the fence. Returns
+/// how many addresses they name.
 pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
     rows: impl IntoIterator<Item = DirtyRowWrite>,

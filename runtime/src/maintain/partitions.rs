@@ -1,4 +1,4 @@
-//! How rows and bytes of a table are spread over its partitions.
+//! Reports how the rows and bytes of a table are spread over its partitions.
 
 use std::{
     cmp::Reverse,
@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// Partitions that a report names by default.
-const TOP: usize = 10;
+const DEFAULT_TOP: usize = 10;
 
-/// A scan of a table that finds its largest partitions, which [`Client::partition_report`] makes and
-/// which runs when it is awaited.
+/// A scan of a table that finds its largest partitions, made by [`Client::partition_report`]. It
+/// runs when it is awaited.
 #[must_use = "nothing is read before it is awaited"]
 pub struct PartitionScan {
     client: Client,
@@ -129,7 +129,7 @@ impl Client {
         PartitionScan {
             client: self.clone(),
             table: table.into(),
-            top: TOP,
+            top: DEFAULT_TOP,
             most_requests: u64::MAX,
             on_progress: Listener::none(),
         }
@@ -207,22 +207,22 @@ impl IntoFuture for PartitionScan {
     }
 }
 
-/// Rows, bytes and the PartitionKey, in the order of a report.
+/// Rows, bytes and PartitionKey of a partition, compared in this order.
 type Size = (u64, u64, Reverse<String>);
 
-/// The partitions that were read so far.
+/// The sizes of the partitions that were read so far.
 #[derive(Default)]
 struct Sizes {
     top: usize,
-    /// Partitions whose rows may still come: one, if the rows come in order.
+    /// Partitions that may get more rows; only the current one if the rows come in order.
     open: BTreeMap<String, (u64, u64)>,
-    /// The largest of the other partitions, the least of them first.
+    /// The largest of the finished partitions, with the smallest of them on top.
     largest: BinaryHeap<Reverse<Size>>,
     partitions: u64,
 }
 
 impl Sizes {
-    /// Adds a row to its partition. Returns the row's bytes.
+    /// Adds a row to its partition. Returns the row's size in bytes.
     fn add(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
         let partition_key = row.partition_key();
@@ -232,6 +232,7 @@ impl Sizes {
             return Ok(bytes);
         }
         if is_ordered {
+            // In order, a new PartitionKey means that the one before is complete.
             self.close_all();
         }
         self.partitions += 1;
@@ -239,11 +240,12 @@ impl Sizes {
         Ok(bytes)
     }
 
-    /// Keeps the open partitions that are among the largest.
+    /// Finishes all open partitions and keeps the largest ones.
     fn close_all(&mut self) {
         for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
             self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));
             if self.largest.len() > self.top {
+                // The smallest goes, so that memory holds the reported ones only.
                 self.largest.pop();
             }
         }

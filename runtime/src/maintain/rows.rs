@@ -1,5 +1,5 @@
-//! Rows as maintenance reads them: decrypted where possible, with what a primary entity derives, and
-//! the write that holds a primary to the version that was read.
+//! Reads and writes rows for maintenance: decrypted where possible, with what a primary derives,
+//! and the write that fails if a primary has changed since it was read.
 
 use std::collections::HashMap;
 
@@ -32,6 +32,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
     let opened = table.client.store().sealing.open(at_table, rows, reading, None).await;
     let both = opened.into_iter().zip(stored);
     both.map(|(opened, stored)| match opened {
+        // Handed on as stored: it will differ from what its primary derives, and can be repaired.
         Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
             Ok(stored)
         }
@@ -56,6 +57,7 @@ pub(crate) async fn read_row<E: TableEntity>(
 ) -> Result<Option<Row>> {
     let store = table.client.store();
     let is_own = store.table_case().is_same_table(at.table, &table.name);
+    // The entity's own table must exist; a table of copies exists from its first copy on.
     let row = if is_own { store.row(at).await? } else { store.row_or_no_table(at).await? };
     match row {
         Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),
@@ -63,7 +65,7 @@ pub(crate) async fn read_row<E: TableEntity>(
     }
 }
 
-/// Reads a primary: the joined parts of a wide entity, else one row.
+/// Reads a primary; all parts of a wide entity, joined. Returns `None` if it does not exist.
 pub(crate) async fn read_primary<E: TableEntity>(
     table: &Table<E>,
     at: RowAt<'_>,
@@ -88,7 +90,7 @@ pub(crate) fn derive<E: TableEntity>(primary: &Row, tokens: &Tokens) -> Result<O
         .map_err(|error| at(primary, error))
 }
 
-/// Derives what a primary entity should have in copies and lists; a missing one is `NotOurs`.
+/// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
 pub(crate) fn derive_existing<E: TableEntity>(
     primary: Option<&Row>,
     tokens: &Tokens,

@@ -1,4 +1,4 @@
-//! Upgrading entities: rewriting the rows of older versions as the current one.
+//! Upgrades entities: rewrites the rows of older versions as the current version.
 
 use std::{fmt, future::IntoFuture};
 

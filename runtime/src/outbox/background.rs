@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long no work begins in the background after the service throttled a request.
-const PAUSE: Duration = Duration::from_secs(1);
+const THROTTLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The background tasks of a client.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ impl State {
 
     fn pause(&self) {
         *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Instant::now() + PAUSE);
+            Some(Instant::now() + THROTTLE_PAUSE);
     }
 
     fn is_paused(&self) -> bool {

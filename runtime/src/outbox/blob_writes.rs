@@ -32,7 +32,7 @@ pub(crate) const UPLOAD_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Number of names that are tried for one upload. Names are random, so a name that is taken is that
 /// of an earlier attempt whose answer was lost.
-const NAMES: usize = 3;
+const NAME_ATTEMPTS: usize = 3;
 
 /// The uploads of one commit. Its attempts share them.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ async fn write(
             return written(blob.stored_as(&name), upload.deadline().clone());
         }
     }
-    for _ in 0..NAMES {
+    for _ in 0..NAME_ATTEMPTS {
         // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
         let key = if seals { Some(BlobKey::generate()?) } else { None };
         // A new random name at each attempt: a blob is never overwritten.

@@ -434,7 +434,9 @@ async fn effect(
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
     let row = match outbox.store.read_as(read, Reading::Typed(verb.schema())).await {
-        Err(error) if error.is_corrupt() && verb.ends_torn() && verb.schema().is_wide() => {
+        Err(error)
+            if error.is_corrupt() && verb.may_end_torn_entity() && verb.schema().is_wide() =>
+        {
             // Some parts are missing or differ. A verb that ends the entity takes what is left.
             outbox.store.read_torn(table, verb.keys(), verb.schema()).await?
         }
@@ -560,7 +562,9 @@ impl<'t> FailureCause<'t> {
             }
             Role::DeletedPart(verb) if raced => Self::MissingPart(verb),
             Role::DeletedPart(verb) => Self::Caller(verb),
-            role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxRow(role),
+            role @ (Role::Dirty(_) | Role::MessageOrReceipt | Role::Fence) if raced => {
+                Self::OutboxRow(role)
+            }
             _ if raced => Self::Race,
             _ => Self::Other,
         }

@@ -66,7 +66,7 @@ impl ExpiredRows {
             // The row is gone meanwhile: the insert itself may succeed now.
             Found::Nothing => return Ok(true),
             Found::Alive => return Ok(false),
-            Found::Over(row) => row,
+            Found::Expired(row) => row,
         };
         let tokens = outbox.store.tokens_of(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
@@ -89,7 +89,7 @@ impl ExpiredRows {
         if !self.lock().judged.insert(keys) {
             return Ok(None);
         }
-        let Found::Over(row) =
+        let Found::Expired(row) =
             read_primary(outbox, table, schema, (partition_key, row_key)).await?
         else {
             return Ok(None);
@@ -104,7 +104,7 @@ enum Found {
     Nothing,
     /// A row that has not expired, is no primary of the type, or cannot be read.
     Alive,
-    Over(Row),
+    Expired(Row),
 }
 
 /// Reads a primary as a page, because a page brings the store's date: a client's clock never
@@ -126,5 +126,5 @@ async fn read_primary(
     }
     let opened = outbox.store.sealing.open_one(table, row, Reading::Typed(schema), None).await;
     // A row that does not open is kept: its expiry cannot be trusted.
-    Ok(opened.map_or(Found::Alive, Found::Over))
+    Ok(opened.map_or(Found::Alive, Found::Expired))
 }

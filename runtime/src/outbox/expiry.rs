@@ -26,16 +26,16 @@ use crate::{
 };
 
 /// The least time between the choice of a marker and the end of the marker's hour.
-const LEAD: Duration = Duration::from_secs(60);
+const MIN_LEAD: Duration = Duration::from_secs(60);
 
 /// The time after which a client asks the store for its date again.
 const ASK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Number of markers that are written at a time.
-const AT_ONCE: usize = 32;
+const MARKERS_AT_ONCE: usize = 32;
 
 /// The longest time for which a transaction may rely on markers.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_RELIANCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether an effect may write a row that expires.
 pub(crate) fn can_expire(effect: &Effect) -> bool {
@@ -73,7 +73,7 @@ pub(crate) async fn mark(
     }
     ask_for_time(outbox).await?;
     let now = outbox.store.time.now();
-    let earliest = Hour::of(time_after(now, LEAD));
+    let earliest = Hour::of(time_after(now, MIN_LEAD));
     let mut markers = HashSet::new();
     for (entity_type, partition_key, time) in expiring {
         markers.insert(ExpiryMarker {
@@ -85,10 +85,10 @@ pub(crate) async fn mark(
     }
     let first_end = markers.iter().map(|marker| marker.hour.end()).min().unwrap_or(i64::MAX);
     let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
-    stream::iter(markers).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    stream::iter(markers).buffer_unordered(MARKERS_AT_ONCE).try_collect::<()>().await?;
     let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
     // 100 ns are one tick.
-    let left = Duration::from_nanos(left.saturating_mul(100)).min(LONGEST);
+    let left = Duration::from_nanos(left.saturating_mul(100)).min(MAX_RELIANCE);
     Ok(Some(Deadline::after(left, outbox.clock.clone())))
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Number of markers that a client remembers to have written.
-const KEPT: usize = 65_536;
+const MAX_KNOWN_MARKERS: usize = 65_536;
 
 /// The markers of expiry that a client knows to exist.
 #[derive(Debug, Default)]
@@ -25,6 +25,6 @@ impl ExpiryMarkers {
     /// Returns the slot of a marker, which is `true` once the marker is known to exist. A marker
     /// that was forgotten is inserted once more.
     pub(crate) fn slot(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
-        self.written.slot(marker, KEPT, |_, _| false)
+        self.written.slot(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }
 }

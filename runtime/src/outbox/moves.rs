@@ -48,7 +48,7 @@ pub(crate) enum MoveOutcome {
 
 /// The result of reading a move's source.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum SourceReading {
     /// The entity does not exist, or is not marked with this move's id.
     Gone,
     /// The entity, decrypted and verified, and the deadline of writes that follow from this read.
@@ -75,14 +75,14 @@ pub(crate) struct MoveJob<'a> {
 impl MoveJob<'_> {
     /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
     /// is the result of a read of the source that the caller has made already.
-    pub(crate) async fn run(&self, first: Option<Look>) -> Result<MoveOutcome> {
+    pub(crate) async fn run(&self, first: Option<SourceReading>) -> Result<MoveOutcome> {
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
             let found = first.take();
             async move {
                 match found {
                     Some(found) => self.run_once(found).await,
-                    None => self.run_once(self.look(Guard::HeldAtEachRead).await?).await,
+                    None => self.run_once(self.read_source(Guard::HeldAtEachRead).await?).await,
                 }
             }
         });
@@ -96,17 +96,20 @@ impl MoveJob<'_> {
         }
     }
 
-    async fn run_once(&self, found: Look) -> Result<Attempt<MoveOutcome>> {
+    async fn run_once(&self, found: SourceReading) -> Result<Attempt<MoveOutcome>> {
         let done = |outcome| Ok(Attempt::Done(outcome));
         // One deadline for both writes: it started before the source was read.
         let (deadline, source) = match found {
-            Look::Gone => return done(MoveOutcome::Moved),
-            Look::Found(deadline, source) => (deadline, source),
-            Look::Fault(WorkFault::NotAuthentic) => return done(MoveOutcome::NotAuthentic),
-            Look::TargetKeyMissing(_, error) | Look::Fault(WorkFault::Counts(error)) => {
+            SourceReading::Gone => return done(MoveOutcome::Moved),
+            SourceReading::Found(deadline, source) => (deadline, source),
+            SourceReading::Fault(WorkFault::NotAuthentic) => {
+                return done(MoveOutcome::NotAuthentic);
+            }
+            SourceReading::TargetKeyMissing(_, error)
+            | SourceReading::Fault(WorkFault::Counts(error)) => {
                 return done(MoveOutcome::Counted(error));
             }
-            Look::Fault(WorkFault::Passes(error)) => return Err(error),
+            SourceReading::Fault(WorkFault::Passes(error)) => return Err(error),
         };
         // The target before the source: a process that dies in between leaves the entity in both
         // places, never in none.
@@ -131,18 +134,21 @@ impl MoveJob<'_> {
     /// move that is not authentic.
     pub(crate) async fn give_up(&self) -> Result<()> {
         // Verified here too: the mark that leads here may be forged with the rest of the message.
-        let deadline = match self.look(Guard::VerifiedFirst).await? {
+        let deadline = match self.read_source(Guard::VerifiedFirst).await? {
             // Without the target's keys the entity would stay locked for ever.
-            Look::Found(deadline, _) | Look::TargetKeyMissing(deadline, _) => deadline,
-            Look::Fault(WorkFault::Passes(error)) => return Err(error),
+            SourceReading::Found(deadline, _) | SourceReading::TargetKeyMissing(deadline, _) => {
+                deadline
+            }
+            SourceReading::Fault(WorkFault::Passes(error)) => return Err(error),
             // The source is already unlocked or deleted, or may not be touched.
-            Look::Gone | Look::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
+            SourceReading::Gone
+            | SourceReading::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
                 return Ok(());
             }
         };
         // Unlocked without a tombstone, the entity could still arrive by a carrier that is slow, and
         // then be in both places.
-        if self.bury(deadline).await? {
+        if self.insert_tombstone_at_target(deadline).await? {
             return self.unlock().await;
         }
         // Boxed: the compiler cannot size a future that may run the whole move.
@@ -154,7 +160,7 @@ impl MoveJob<'_> {
 
     /// Inserts a tombstone at the target. Returns `false` if a receipt is there, so that the entity
     /// may have arrived.
-    async fn bury(&self, deadline: WriteDeadline) -> Result<bool> {
+    async fn insert_tombstone_at_target(&self, deadline: WriteDeadline) -> Result<bool> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
@@ -226,37 +232,39 @@ impl MoveJob<'_> {
 
     /// Reads the entity at the source, decrypts it, and verifies that a program with the keys asked
     /// to move it.
-    pub(crate) async fn look(&self, guard: Guard) -> Result<Look> {
+    pub(crate) async fn read_source(&self, guard: Guard) -> Result<SourceReading> {
         // The deadline starts before the read that all later writes follow from.
         let deadline = self.outbox.start_deadline();
-        let Some(stored) = self.source().await? else { return Ok(Look::Gone) };
+        let Some(stored) = self.source().await? else { return Ok(SourceReading::Gone) };
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
-            return Ok(Look::Gone);
+            return Ok(SourceReading::Gone);
         }
         if !self.outbox.codes.has_keys() && has_envelope(&stored.row)? {
             let message = "the entity has encrypted values, and this client has no keys";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
         }
         let source = match self.open(&stored).await {
-            Err(error) if is_key_gone(&error) => return Ok(Look::Fault(WorkFault::Counts(error))),
+            Err(error) if is_key_gone(&error) => {
+                return Ok(SourceReading::Fault(WorkFault::Counts(error)));
+            }
             opened => opened?,
         };
         if self.outbox.guards.holds(guard) {
             let held = held_when_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
-                return Ok(Look::Fault(fault));
+                return Ok(SourceReading::Fault(fault));
             }
             // The second scope has its own key: whoever holds only the source's cannot send
             // entities there.
             match self.verify_consent().await {
                 Ok(()) => {}
                 Err(WorkFault::Counts(error)) => {
-                    return Ok(Look::TargetKeyMissing(deadline, error));
+                    return Ok(SourceReading::TargetKeyMissing(deadline, error));
                 }
-                Err(fault) => return Ok(Look::Fault(fault)),
+                Err(fault) => return Ok(SourceReading::Fault(fault)),
             }
         }
-        Ok(Look::Found(deadline, Box::new(source)))
+        Ok(SourceReading::Found(deadline, Box::new(source)))
     }
 
     /// Signs the move for the values that the entity has now; returns empty codes if it is gone.

@@ -19,7 +19,7 @@ use crate::{
 
 /// Number of times that a worker may close the partition's registration during one commit before
 /// the commit fails.
-const REGISTRATIONS: u32 = 8;
+const MAX_CLOSED_REGISTRATIONS: u32 = 8;
 
 /// Outbox rows that the caller adds to a transaction.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ impl<'n> OutboxPlan<'n> {
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
-            transaction.push_framework_row(Role::Note, operation.clone());
+            transaction.push_framework_row(Role::MessageOrReceipt, operation.clone());
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
@@ -156,7 +156,7 @@ impl<'n> OutboxPlan<'n> {
                 }
                 self.closed_registrations += 1;
                 // A bound, so that a worker that always closes first cannot hold a writer for ever.
-                self.closed_registrations < REGISTRATIONS
+                self.closed_registrations < MAX_CLOSED_REGISTRATIONS
             }
             _ => false,
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Number of registrations that are kept even if they are not in use.
-const KEPT: usize = 4096;
+const MAX_IDLE_REGISTRATIONS: usize = 4096;
 
 /// The registrations of a client, by table and PartitionKey. Tasks that need the registration of one
 /// partition at once wait for the one that makes it.
@@ -78,7 +78,8 @@ impl Registrations {
         let is_in_use = |registration: &Registration, _| {
             registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
         };
-        let slot = self.slots.slot(self.key(table, partition_key), KEPT + 1, is_in_use);
+        let slot =
+            self.slots.slot(self.key(table, partition_key), MAX_IDLE_REGISTRATIONS + 1, is_in_use);
         slot.lock().last_used = Some(now);
         slot
     }

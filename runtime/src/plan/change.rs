@@ -17,14 +17,14 @@ use crate::{
     row::Row,
 };
 
-/// A text as long as the id that marks parts of wide entities, for sizes.
+/// A text of the length of a generation, the id that marks parts of wide entities. For sizes only.
 const ANY_GENERATION: &str = "000000000000000000000000";
 
-/// A verb whose keys are complete: ready to be committed.
+/// A verb with complete keys, ready to be committed.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// A verb whose effect needs no read. It is planned when the change is made, so that a refusal
-    /// reaches the caller at once and a retry plans nothing again.
+    /// A verb whose effect needs no read. It is planned when the change is created, so that a
+    /// refusal reaches the caller at once and a retry plans nothing again.
     Blind(Arc<Effect>),
     /// A verb whose effect depends on the stored primary.
     OnCurrent(Box<VerbOnCurrent>),
@@ -35,26 +35,26 @@ pub(crate) enum Change {
 pub(crate) struct VerbOnCurrent {
     planner: Planner,
     verb: Verb,
-    /// A row with the keys of the primary to be read.
+    /// A row with the keys of the primary to read.
     keys: Row,
     on_race: OnRace,
 }
 
 impl VerbOnCurrent {
-    /// Returns the type of the primary to be read.
+    /// Returns the type of the primary to read.
     pub(crate) fn schema(&self) -> &'static Schema {
         self.planner.schema
     }
 
-    /// Returns PartitionKey and RowKey of the primary to be read.
+    /// Returns PartitionKey and RowKey of the primary to read.
     pub(crate) fn keys(&self) -> (&str, &str) {
         self.keys.keys()
     }
 
-    /// Returns whether the verb puts an end to a torn entity: it deletes the parts that are left, or
-    /// writes all parts, whatever they held.
+    /// Returns whether the verb replaces or deletes whatever is left of a torn entity: a wide
+    /// entity whose parts are missing or do not belong together.
     // Not a write of an entity with copies: those that the torn entity has left are in its way.
-    pub(crate) fn ends_torn(&self) -> bool {
+    pub(crate) fn may_end_torn_entity(&self) -> bool {
         match self.verb {
             Verb::DeleteAt { .. } => true,
             Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) => self.planner.is_single_row(),
@@ -62,20 +62,19 @@ impl VerbOnCurrent {
         }
     }
 
-    /// Returns what makes the blind tokens of the effect's rows.
+    /// Returns the maker of blind tokens for the effect's rows.
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.planner.tokens
     }
 
-    /// Returns the effect on the stored primary, or on its absence.
+    /// Returns the effect on the stored primary; `None` stands for an entity that is not stored.
     pub(crate) fn effect(&self, current: Option<&Row>) -> Result<Effect> {
         self.verb.effect_on(&self.planner, current)
     }
 }
 
 impl Change {
-    /// Creates a change from operations that are already known: those on an untyped row, or those
-    /// of one step of a move.
+    /// Creates a change from known operations: on an untyped row, or of one step of a move.
     pub(crate) fn with_effect(effect: Effect) -> Self {
         Self::Blind(Arc::new(effect))
     }
@@ -98,7 +97,7 @@ impl Change {
         }
     }
 
-    /// Returns whether the change makes an entity that was not there.
+    /// Returns whether the change may insert an entity.
     pub(crate) fn inserts(&self) -> bool {
         match self {
             Self::Blind(effect) => match effect.primary.as_slice() {
@@ -106,6 +105,7 @@ impl Change {
                 [only] => only.verb().inserts(),
                 _ => false,
             },
+            // Only these insert an entity that was not there.
             Self::OnCurrent(verb) => matches!(
                 verb.verb,
                 Verb::Insert(_) | Verb::InsertOrReplace(_) | Verb::InsertOrMerge(_)
@@ -113,8 +113,8 @@ impl Change {
         }
     }
 
-    /// Returns PartitionKey and RowKey of the primary that is written. They are empty for an effect
-    /// that does nothing.
+    /// Returns PartitionKey and RowKey of the primary that is written; empty for an effect without
+    /// operations.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
             Self::Blind(effect) => {
@@ -124,7 +124,7 @@ impl Change {
         }
     }
 
-    /// Returns the minimum number of operations and bytes, by what is known before any read.
+    /// Returns the least number of operations and bytes, as far as they are known before any read.
     pub(crate) fn min_size(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
@@ -134,6 +134,7 @@ impl Change {
                 bytes += size::as_stored(&operation, effect.schema, None)?.request_bytes()?;
             }
         }
+        // The old copies are not known: each new one takes an operation.
         if effect.old.is_none()
             && let Some(new) = &effect.new
         {
@@ -142,8 +143,8 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Estimates the operations and bytes that the change takes in a transaction. A change that
-    /// reads first counts as if all rows of its entity changed.
+    /// Estimates the operations and bytes of the change in a transaction. A change that has to read
+    /// first counts as if all rows of its entity changed.
     // An estimate that is too low costs a second request: a group that proves too large is halved.
     pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
         let effect = match self {
@@ -156,6 +157,7 @@ impl Change {
         };
         let (mut operations, mut bytes) = self.min_size()?;
         if effect.has_remote_rows() {
+            // One dirty row for each primary.
             operations += effect.primary.len();
         }
         for rows in effect.old.iter().chain(&effect.new) {
@@ -172,8 +174,8 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Returns how many rows of the library's own it needs that all changes of one transaction have
-    /// in common: the partition's fence, and a claim if it takes keys of unique remote indexes.
+    /// Returns the number of framework rows that all changes of a transaction share: the
+    /// partition's fence, and a claim if unique remote keys are taken.
     pub(crate) fn shared_rows(&self) -> usize {
         let Self::Blind(effect) = self else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
@@ -212,24 +214,24 @@ impl Change {
 /// A verb whose keys may still lack the blind tokens of secret values.
 #[derive(Debug, Clone)]
 pub(crate) enum Unresolved {
-    /// The keys are complete.
+    /// The keys contain no placeholders.
     Ready(Change),
-    /// The keys hold placeholders for blind tokens.
+    /// The keys contain placeholders for blind tokens.
     NeedsTokens(Box<VerbWithoutTokens>),
 }
 
-/// A verb whose keys hold placeholders for blind tokens.
+/// A verb whose keys contain placeholders for blind tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct VerbWithoutTokens {
     schema: &'static Schema,
     verb: Verb,
-    /// The path that the caller gave instead of an entity.
+    /// The access path that the caller gave; `None` if the caller gave an entity.
     at: Option<Access>,
 }
 
 impl Unresolved {
-    /// Creates a verb on an entity of type `schema`. `at` is the path that the caller gave instead
-    /// of an entity.
+    /// Creates a verb on an entity of type `schema`. `at` is the access path that the caller gave;
+    /// `None` if the caller gave an entity.
     pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
         if schema.has_tokens() {
             let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
@@ -238,7 +240,7 @@ impl Unresolved {
         Change::new(Planner { schema, tokens: Tokens::none() }, verb).map(Self::Ready)
     }
 
-    /// Returns the change with its blind tokens.
+    /// Returns the change after putting the blind tokens into its keys.
     pub(crate) fn resolve(self, tokens: &Tokens) -> Result<Change> {
         match self {
             Self::Ready(change) => Ok(change),

@@ -7,10 +7,10 @@ use crate::{
     row::Row,
 };
 
-/// The result of deriving an entity's rows from a row that may be its primary.
+/// The result of deriving an entity's rows.
 #[derive(Debug)]
 pub(crate) enum Derived {
-    /// The rows of the entity, by the version that wrote its primary.
+    /// The rows of the entity, as the version that wrote its primary declares them.
     Rows(Box<EntityRows>),
     /// The row is no primary of this type.
     NotOurs,
@@ -34,8 +34,8 @@ impl Derived {
 }
 
 impl Schema {
-    /// Derives every row that follows from a decrypted primary, with the blind tokens in their
-    /// keys. Properties that the primary has encrypted are marked as encrypted in all rows.
+    /// Derives every row of an entity from its decrypted primary, with blind tokens in the keys.
+    /// Properties that the primary has encrypted are marked as encrypted in all rows.
     ///
     /// # Errors
     ///

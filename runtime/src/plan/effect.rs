@@ -1,4 +1,4 @@
-//! Effects: what a verb does to the rows of one entity, given the primary as it is stored.
+//! Effects: what a verb does to the rows of one entity, given its stored primary.
 
 use std::borrow::Cow;
 
@@ -18,14 +18,13 @@ pub(crate) struct Effect {
     /// The operations on the primary: one, or two if its RowKey changes, or none if nothing is to be
     /// done.
     pub(crate) primary: Vec<Operation>,
-    /// The copies and list entries that the entity has now; `None` if it has none or they are not
-    /// known.
+    /// The copies and list entries before the verb; `None` if there are none or they are not known.
     pub(crate) old: Option<EntityRows>,
-    /// The rows that the entity shall have; `None` if it is deleted or only its primary changes.
+    /// The rows that the entity will have; `None` if it is deleted or only its primary changes.
     pub(crate) new: Option<EntityRows>,
-    /// The whole primary after the verb, if the verb knows it.
+    /// The whole primary after the verb; `None` if the verb does not know all of it.
     pub(crate) row: Option<Row>,
-    /// The entity's type; `None` for a row without a declared type.
+    /// The entity's type; `None` for an untyped row.
     pub(crate) schema: Option<&'static Schema>,
 }
 
@@ -39,12 +38,12 @@ impl Effect {
         Self { primary: vec![operation], old: None, new: None, row, schema }
     }
 
-    /// Creates the effect of deleting an entity that is not there.
+    /// Creates the effect of deleting an entity that does not exist: no operations.
     const fn of_missing_entity() -> Self {
         Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
     }
 
-    /// Returns whether the effect is known to change remote copies, lists or blobs, so that the partition
+    /// Returns whether the effect changes remote copies, lists or blobs, so that the partition
     /// needs a fence.
     pub(crate) fn has_remote_rows(&self) -> bool {
         if self.old.as_ref().is_some_and(|rows| !rows.blobs.is_empty()) {
@@ -60,40 +59,41 @@ impl Effect {
 pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
     pub(crate) remove: Vec<&'static str>,
-    /// The values of the fields among them that are kept in blobs.
+    /// The values of those fields in `set` that are kept in blobs.
     pub(crate) blobs: Vec<BlobValue>,
 }
 
-/// The primary as a caller read it, which a verb changes under its ETag.
+/// An entity that a caller has read and changes under its ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
     pub(crate) row: Row,
-    /// The index whose copy `row` is; `None` if `row` is the primary itself.
+    /// The index whose copy `row` is; `None` if `row` is the primary.
     pub(crate) copy: Option<&'static Family>,
 }
 
-/// Plans the effects of verbs on entities of one type. It needs no read and no `await`.
+/// Plans the effects of verbs on entities of one type. Reads nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Planner {
     pub(crate) schema: &'static Schema,
-    /// Makes the blind tokens in the keys of rows that follow from a primary.
+    /// Makes the blind tokens in the keys of derived rows.
     pub(crate) tokens: Tokens,
 }
 
 impl Planner {
-    /// Returns whether the entity is stored as its primary alone, in every version.
+    /// Returns whether every version of the entity is stored as its primary alone, without copies
+    /// and lists.
     pub(super) fn is_single_row(&self) -> bool {
         self.schema.is_single_row()
     }
 
-    /// Returns whether a verb can be sent onto whatever is stored: the entity is its primary alone, and
-    /// no older version has put it into other parts.
-    pub(super) fn is_laid_out_alike(&self) -> bool {
+    /// Returns whether a verb can be sent without reading what is stored: the entity is its primary
+    /// alone, and no older version uses other parts.
+    pub(super) fn can_write_unread(&self) -> bool {
         self.is_single_row() && !wide::may_have_other_parts(self.schema)
     }
 
-    /// Returns whether the stored entity is of an older version, which may have put its properties into
-    /// other parts.
+    /// Returns whether the stored entity is of an older version, whose properties may be in other
+    /// parts.
     fn has_other_parts(&self, current: &Row) -> Result<bool> {
         if !wide::may_have_other_parts(self.schema) {
             return Ok(false);
@@ -124,7 +124,7 @@ impl Planner {
         Ok(hidden(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
-    /// Returns whether a patch is one merge of what it sets, without a look at the stored row.
+    /// Returns whether a patch can be sent as one merge, whatever the stored row holds.
     pub(super) fn is_one_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
         // older one, and breaks the seal of a whole row.
@@ -137,10 +137,12 @@ impl Planner {
         can_merge && !changes_copies()
     }
 
-    /// Returns whether a patch is one merge that may be sent onto any stored row. One that sets an
-    /// encrypted value is not: a move that is under way was signed for the value before, and would
-    /// stop for good. Neither is one of several parts of a wide entity: the new generation would make
-    /// an entity look whole that lacks a part. A merge of one part writes no generation.
+    /// Returns whether a patch can be sent as one merge without reading the stored row.
+    ///
+    /// A patch that sets an encrypted value cannot: a move that is under way was signed for the old
+    /// value and would never finish. A patch of several parts of a wide entity cannot: the new
+    /// generation would make an entity look whole that lacks a part. A merge of one part writes no
+    /// generation.
     pub(super) fn is_blind_merge(&self, patch: &PropertyChanges) -> bool {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
@@ -150,7 +152,7 @@ impl Planner {
             && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
     }
 
-    /// Returns the effect of one operation on the primary of an entity without copies and lists.
+    /// Returns the effect of one operation on the primary, for an entity without copies and lists.
     pub(super) fn primary_only(&self, operation: Operation, row: Option<Row>) -> Effect {
         Effect::on_primary(Some(self.schema), operation, row)
     }
@@ -162,7 +164,7 @@ impl Planner {
         Effect { new: Some(new), ..self.primary_only(insert, Some(row)) }
     }
 
-    /// Returns the effect that puts `new` in place of `current`, under the ETag of `current`.
+    /// Returns the effect that replaces `current` by `new` under the ETag of `current`.
     pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         refuse_moving(current)?;
         let guard = Condition::for_etag(current.etag());
@@ -170,6 +172,7 @@ impl Planner {
         let new = new.with_encrypted_names_of(current);
         let row = new.primary.clone();
         let (old_partition, old_row) = current.keys();
+        // Two partitions cannot change in one transaction.
         if row.partition_key() != old_partition {
             let message = format!(
                 "the PartitionKey changed from `{}` to `{}`, and no transaction spans two partitions; use `move_to`",
@@ -181,14 +184,16 @@ impl Planner {
         let primary = if row.row_key() == old_row {
             vec![Operation::replace(row.clone(), guard)]
         } else {
+            // The old key is deleted under its ETag, so that a change in between fails the
+            // transaction.
             let delete = Operation::delete(old_partition, old_row, guard)?;
             vec![delete, Operation::insert(row.clone())]
         };
         Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(self.schema) })
     }
 
-    /// Returns the effect that puts `new` in place of `current`, with the properties of `current` that
-    /// no version of the type declares.
+    /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
+    /// that no version of the type declares.
     pub(super) fn replace_keeping(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
         if unknown.is_empty() {
@@ -201,8 +206,7 @@ impl Planner {
         Ok(effect)
     }
 
-    /// Refuses an effect that would leave an encrypted value behind: one that this program cannot
-    /// decrypt stays in the row that it is in.
+    /// Refuses an effect that would lose an encrypted value which this program cannot decrypt.
     fn refuse_lossy(&self, current: &Row, effect: &Effect, unknown: &Unknown) -> Result<()> {
         let Some(property) = unknown.encrypted() else { return Ok(()) };
         let copies = |rows: &EntityRows| {
@@ -219,10 +223,11 @@ impl Planner {
         Ok(())
     }
 
-    /// Returns the effect that writes what differs between `current` and `new`, under the ETag of
-    /// `current`: a merge of the changed properties if no property goes.
+    /// Returns the effect that writes the difference between `current` and `new` under the ETag of
+    /// `current`: a merge of the changed properties unless one is removed.
     pub(super) fn update(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         let mut effect = self.replace_keeping(current, new)?;
+        // A seal covers the whole row, so a sealed row is written whole.
         if self.schema.sealed || effect.primary.len() != 1 || self.has_other_parts(current)? {
             return Ok(effect);
         }
@@ -243,8 +248,8 @@ impl Planner {
         Ok(Effect { old: self.copies_of(current)?, ..self.primary_only(delete, None) })
     }
 
-    /// Returns the effect that sets the properties of `new` on `current`, which may be of an older
-    /// version.
+    /// Returns the effect that merges the properties of `new` into `current`, which may be of an
+    /// older version.
     pub(super) fn merge(&self, current: &Row, new: &EntityRows) -> Result<Effect> {
         let all = PropertyChanges {
             set: new.primary.to_bag()?,
@@ -256,8 +261,8 @@ impl Planner {
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
 
-    /// Returns the effect of a patch on `current`, under the ETag of `current`: a merge if one is
-    /// enough, else a replacement.
+    /// Returns the effect of a patch on `current` under its ETag: a merge where that suffices,
+    /// otherwise a replacement.
     pub(super) fn patch(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
         if !self.is_one_merge(patch) {
             return self.rewrite(current, patch);
@@ -283,25 +288,27 @@ impl Planner {
         Ok(effect)
     }
 
-    /// Returns the effect of deleting the entity with these keys, which is not stored.
+    /// Returns the effect of deleting an entity that is not stored: nothing, or an error if it must
+    /// exist.
     pub(super) fn delete_missing(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
         if must_exist { Err(self.missing(keys)) } else { Ok(Effect::of_missing_entity()) }
     }
 
     /// Returns the stored primary of an entity that a caller read.
     ///
-    /// A copy carries no ETag of its primary. The primary that was read now must hold the entity
-    /// that the copy held.
+    /// A copy does not hold its primary's ETag. So if the caller read a copy, the primary that was
+    /// read now must have equal contents.
     ///
     /// # Errors
     ///
     /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
-    /// is gone.
+    /// does not exist any more.
     pub(super) fn verified<'r>(
         &self,
         loaded: &'r Loaded,
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
+        // Read through its own keys: the ETag itself will tell.
         let Some(family) = loaded.copy else { return Ok(&loaded.row) };
         let Some(current) = current else { return Err(self.missing(&self.primary_keys(loaded)?)) };
         let expected =
@@ -316,7 +323,8 @@ impl Planner {
         Ok(current)
     }
 
-    /// Returns a row with the keys of the primary of a loaded entity.
+    /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
+    /// copy.
     pub(super) fn primary_keys(&self, loaded: &Loaded) -> Result<Row> {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
@@ -330,8 +338,7 @@ impl Planner {
         at(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
-    /// Reads the entity in a primary row and returns all of its rows. `None` if its type has
-    /// neither copies nor lists.
+    /// Returns all rows of the entity in a primary row.
     fn rows_of(&self, primary: &Row) -> Result<EntityRows> {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
@@ -339,8 +346,8 @@ impl Planner {
             .map_err(|error| at(primary, error))
     }
 
-    /// Returns the rows of the entity in a primary row, or `None` for an entity without copies and
-    /// lists.
+    /// Returns the rows of the entity in a primary row; `None` for a type without copies, lists and
+    /// blobs.
     fn copies_of(&self, primary: &Row) -> Result<Option<EntityRows>> {
         if self.is_single_row() {
             return Ok(None);
@@ -352,7 +359,8 @@ impl Planner {
         }
     }
 
-    /// Returns the primary row as this version writes it: the row itself if this version wrote it.
+    /// Returns the primary in the form of the current version: the row itself if this version wrote
+    /// it.
     fn current_form<'r>(&self, primary: &'r Row) -> Result<Cow<'r, Row>> {
         if self.schema.older.is_none() {
             return Ok(Cow::Borrowed(primary));
@@ -373,16 +381,17 @@ impl Planner {
     }
 }
 
-/// Returns the error with the keys of the row that it is about.
+/// Adds the row's keys to an error.
 pub(super) fn at(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }
 
-/// Returns a row with the properties of `new` that `old` lacks or holds with another value. Returns
-/// `None` if a property of `old` is gone, which no merge can do, or if nothing changed.
+/// Returns a row with the properties of `new` that `old` lacks or that differ. Returns `None` if
+/// nothing changed, or if `old` has a property that `new` lacks, since a merge cannot remove it.
 fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     let (before, after) = (old.to_bag()?, new.to_bag()?);
     if before.iter().any(|(name, _)| after.get(name).is_none()) {
+        // A merge cannot remove a property.
         return Ok(None);
     }
     let mut changed = Bag::new();
@@ -395,7 +404,7 @@ fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     Ok(Some(row_of_bag(new.keys(), &changed)?.with_encrypted_names_of(new)))
 }
 
-/// Returns a row with some properties set and others removed.
+/// Returns a row after a patch: some properties set, others removed.
 fn apply(row: &Row, changes: &PropertyChanges) -> Result<Row> {
     let mut bag = row.to_bag()?;
     for (name, value) in changes.set.iter() {
@@ -407,7 +416,7 @@ fn apply(row: &Row, changes: &PropertyChanges) -> Result<Row> {
     row_of_bag(row.keys(), &bag)
 }
 
-/// Builds a row of a bag's properties.
+/// Builds a row with the properties of a bag.
 pub(super) fn row_of_bag((partition_key, row_key): (&str, &str), bag: &Bag) -> Result<Row> {
     let mut builder = Row::build(partition_key, row_key);
     for (name, value) in bag.iter() {

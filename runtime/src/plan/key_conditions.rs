@@ -1,7 +1,7 @@
-//! Rewrites filters on fields that only the keys hold, as conditions on PartitionKey and RowKey.
+//! Rewrites filters on fields that only the keys contain as conditions on PartitionKey and RowKey.
 //!
 //! Such a field is no property of the row, so the service would silently match nothing. A condition
-//! that no condition on a key says exactly is refused.
+//! that the keys cannot express exactly is refused.
 
 use std::ops::Bound;
 
@@ -14,11 +14,12 @@ use crate::{
     key::{Descending, Family, FixedWidth, Form, KeyPart, Part, Template, successor},
 };
 
-/// Rewrites every condition on a key field as a condition on the keys of the path's rows.
+/// Rewrites every condition on a key field as a condition on PartitionKey or RowKey of the path's
+/// rows.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the keys do not answer a condition, or if the path's copies do not hold a field.
+/// `is_invalid` if the keys cannot answer a condition, or if the path's copies leave out a field.
 pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
     let keys_hold = |property: &String| {
         access.family.filter(|family| family.in_keys.contains(&property.as_str()))
@@ -37,7 +38,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
         },
         Filter::OutOfRange { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
-                let value = Operand::InKeysAlone(*value);
+                let value = Operand::OnlyInKeys(*value);
                 KeyCondition { field: property, comparison: *comparison, value }
                     .rewrite(family, access)
             }
@@ -66,7 +67,7 @@ fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
     filters.iter().map(|filter| key_conditions(filter, access)).collect()
 }
 
-/// A comparison of a value with a field that only the keys hold.
+/// A comparison of a value with a field that only the keys contain.
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
@@ -76,29 +77,29 @@ struct KeyCondition<'a> {
 /// The value that a key is compared with.
 #[derive(Clone, Copy)]
 enum Operand<'a> {
-    /// One that a property could hold too.
+    /// A value that a property could hold too.
     Stored(&'a Value),
-    /// One that only keys can hold.
-    InKeysAlone(BeyondProperty),
+    /// A value that only keys can hold, such as a time before 1601.
+    OnlyInKeys(BeyondProperty),
 }
 
 impl Operand<'_> {
-    /// Appends the value in the form of `part`.
+    /// Appends the value in the form that the key's part has.
     fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
         match self {
             Self::Stored(value) => (part.encode)(part.form, value.as_ref(), out),
-            Self::InKeysAlone(BeyondProperty::Before1601(ticks)) => {
+            Self::OnlyInKeys(BeyondProperty::Before1601(ticks)) => {
                 (part.encode)(part.form, ValueRef::DateTime(ticks), out)
             }
-            Self::InKeysAlone(BeyondProperty::AboveInt64(number)) => {
+            Self::OnlyInKeys(BeyondProperty::AboveInt64(number)) => {
                 encode_above_int64(part, number, out)
             }
         }
     }
 }
 
-/// Appends a number that no Int64 holds, in the form in which `u64` writes it. Fails if the part's
-/// own type writes numbers otherwise.
+/// Appends a number above the largest Int64, in the form in which `u64` writes it. Fails if the
+/// part's own type writes numbers in another form.
 fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), InvalidValue> {
     let as_u64 = |number: u64, out: &mut String| match part.form {
         Form::Plain => number.encode(out),
@@ -106,6 +107,8 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
         Form::Descending => number.encode_descending(out),
         _ => Err(InvalidValue::new(format!("{number} is above the largest Int64"))),
     };
+    // Tried with two known numbers: only a part that writes them as `u64` does can be trusted with
+    // a larger one.
     for known in [0, i64::MAX] {
         let (mut own, mut ours) = (String::new(), String::new());
         let written = (part.encode)(part.form, ValueRef::Int64(known), &mut own);
@@ -153,7 +156,7 @@ impl KeyCondition<'_> {
         ))
     }
 
-    /// Answers the condition where the path fixes the field.
+    /// Answers the condition where the access path fixes the field.
     fn constant(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
         let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
@@ -172,7 +175,7 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// Rewrites the condition where all parts of the key before the field are known.
+    /// Rewrites the condition as one on the key, where all parts before the field are known.
     fn on_key(
         &self,
         family: &Family,
@@ -193,6 +196,7 @@ impl KeyCondition<'_> {
             bounds_of(name, &bounds.lower, &bounds.upper)
         };
         let comparison = match part.form {
+            // A descending part reverses the order of keys.
             Form::Descending => self.comparison.mirrored(),
             _ => self.comparison,
         };
@@ -202,6 +206,7 @@ impl KeyCondition<'_> {
             _ if part.width.is_none() => return Err(self.unordered(family.name)),
             _ => {}
         }
+        // The first key after all keys that begin with `whole`.
         let above = successor(&whole);
         Ok(match (comparison, last) {
             (Comparison::Ge, _) => Filter::ge(name, whole),

@@ -1,9 +1,9 @@
-//! Lists (index entities): one row with the ids of many entities, and spill rows for those that do not
-//! fit.
+//! Lists (index entities): one head row with the ids of many entities, and spill rows for ids that
+//! do not fit.
 //!
-//! The head row holds JSON arrays of ids in `Ids00`, `Ids01`, and so on. More ids go to spill rows
-//! `{head}~s0001`, and so on, which the head counts in `Spills`. Every change writes the head under its
-//! ETag, so that the head's ETag is that of the whole list.
+//! The head row holds JSON arrays of ids in `Ids00`, `Ids01`, and so on. More ids are in spill rows
+//! `{head}~s0001`, and so on, which the head counts in `Spills`. Every change writes the head under
+//! its ETag, so that the head's ETag is the version of the whole list.
 
 use std::collections::HashSet;
 
@@ -16,19 +16,19 @@ use crate::{
     row::Row,
 };
 
-/// The maximum number of properties with ids in one row: 14 of 64 KiB stay below 1 MiB.
-const CHUNKS: usize = 14;
+/// Most properties with ids in one row: 14 of 64 KiB stay below 1 MiB.
+const CHUNKS_PER_ROW: usize = 14;
 
-/// The maximum number of spill rows of a list, whose keys have four digits.
-const MOST_SPILLS: usize = 9999;
+/// Most spill rows of a list: their RowKeys have four digits.
+const MAX_SPILLS: usize = 9999;
 
 /// The form of the ids in a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum IdForm {
-    /// RowKeys of entities in the list's partition: a local list.
+    /// RowKeys of entities in the list's own partition: a local list.
     #[default]
     RowKeys,
-    /// JSON arrays with the keys of entities anywhere: a remote list.
+    /// JSON arrays with the keys of entities in any partition: a remote list.
     KeyArrays,
 }
 
@@ -45,16 +45,16 @@ pub(crate) struct ListDelta {
 pub(crate) struct StoredList {
     head: Row,
     form: IdForm,
-    /// The ids of the head and of each spill row; `None` for a row that does not exist.
+    /// The ids of the head row and of each spill row; `None` for a row that does not exist.
     rows: Vec<Option<Vec<String>>>,
     pub(crate) ids: Vec<String>,
 }
 
 impl StoredList {
-    /// Creates a list from its head row. [`extend`](Self::extend) adds the spill rows.
+    /// Creates a list from its head row alone; [`extend`](Self::extend) adds the spill rows.
     pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
         let spills = match head.get("Spills")? {
-            Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MOST_SPILLS),
+            Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MAX_SPILLS),
             _ => 0,
         };
         let ids = read_ids(&head, form)?;
@@ -65,7 +65,7 @@ impl StoredList {
         Ok(Self { head, form, rows, ids })
     }
 
-    /// Adds a spill row.
+    /// Adds the ids of a spill row.
     pub(crate) fn extend(&mut self, spill: &Row) -> Result<()> {
         let ids = read_ids(spill, self.form)?;
         self.ids.extend(ids.iter().cloned());
@@ -77,7 +77,7 @@ impl StoredList {
         Ok(())
     }
 
-    /// Returns the number of spill rows that the head counts.
+    /// Returns the number of spill rows that the head row counts.
     pub(crate) fn spills(&self) -> usize {
         self.rows.len().saturating_sub(1)
     }
@@ -87,8 +87,8 @@ impl StoredList {
         &self.head
     }
 
-    /// Returns the ids of each row after a change. Ids keep their order, and new ones come last. A row
-    /// that does not change is `None`, so that a change of a long list sends few rows.
+    /// Returns the ids of each row after a change; `None` for a row that does not change, so that a
+    /// change of a long list sends few rows. Ids keep their order, and new ones come last.
     fn rows_after(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
         let removed: HashSet<&String> = delta.remove.iter().collect();
         let mut seen = HashSet::new();
@@ -105,7 +105,8 @@ impl StoredList {
             *is_changed = true;
         }
         let all: Vec<String> = rows.iter().flat_map(|(ids, _)| ids).cloned().collect();
-        if split_into_chunks(&all, self.form).len() <= CHUNKS {
+        // All ids fit into the head row again: the spill rows are deleted.
+        if split_into_chunks(&all, self.form).len() <= CHUNKS_PER_ROW {
             return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
         }
         let last = rows.pop().unwrap_or_default();
@@ -113,10 +114,11 @@ impl StoredList {
             rows.into_iter().map(|(ids, is_changed)| is_changed.then_some(ids)).collect();
         if last.1 {
             let chunks = split_into_chunks(&last.0, self.form);
-            changed.extend(chunks.chunks(CHUNKS).map(|row| Some(row.concat())));
+            changed.extend(chunks.chunks(CHUNKS_PER_ROW).map(|row| Some(row.concat())));
         } else {
             changed.push(None);
         }
+        // Empty spill rows at the end are deleted, and the head counts fewer.
         while changed.last().is_some_and(|row| row.as_ref().is_some_and(Vec::is_empty)) {
             changed.pop();
         }
@@ -137,7 +139,7 @@ impl StoredList {
 /// `is_decode` if a property is no array of ids of this form.
 pub(crate) fn read_ids(row: &Row, form: IdForm) -> Result<Vec<String>> {
     let mut ids = Vec::new();
-    for chunk in 0..CHUNKS {
+    for chunk in 0..CHUNKS_PER_ROW {
         let name = chunk_name(chunk);
         let Some(value) = row.get(&name)? else { break };
         let parsed: Option<Vec<String>> = match value {
@@ -178,12 +180,13 @@ impl ListDelta {
         self.add.is_empty() && self.remove.is_empty()
     }
 
-    /// Returns the operations that change a list. The one on the head row has a condition on the head's
-    /// ETag, which guards the others.
+    /// Returns the operations that change a list. The operation on the head row has a condition on
+    /// its ETag, which protects the spill rows too.
     ///
     /// # Errors
     ///
-    /// `is_too_large` if the list needs more rows than can be numbered, or than one transaction takes.
+    /// `is_too_large` if the list needs more rows than can be numbered, or than one transaction
+    /// takes.
     pub(crate) fn operations(
         &self,
         (partition_key, row_key): (&str, &str),
@@ -192,7 +195,7 @@ impl ListDelta {
         let operations = self.all_operations((partition_key, row_key), current)?;
         let is_numbered = |operation: &Operation| {
             let spill = operation.row().row_key().rsplit_once(SPILL);
-            spill.is_none_or(|(_, number)| number.len() <= MOST_SPILLS.to_string().len())
+            spill.is_none_or(|(_, number)| number.len() <= MAX_SPILLS.to_string().len())
         };
         if operations.len() > limits::BATCH_OPERATIONS || !operations.iter().all(is_numbered) {
             let message = "the ids of the list take more rows than a transaction can write: keep the list in blobs, `list(.., in_blob)`";
@@ -212,7 +215,7 @@ impl ListDelta {
                 return Ok(Vec::new());
             }
             let rows = split_into_chunks(&self.add, self.form);
-            let rows: Vec<_> = rows.chunks(CHUNKS).map(<[_]>::concat).collect();
+            let rows: Vec<_> = rows.chunks(CHUNKS_PER_ROW).map(<[_]>::concat).collect();
             let spills = rows.len().saturating_sub(1);
             let rows = rows.iter().enumerate();
             return rows
@@ -231,6 +234,8 @@ impl ListDelta {
             let row = list_row(partition_key, row_key, at, spills, (ids, self.form))?;
             operations.push(match at {
                 0 => Operation::replace(row, guard.clone()),
+                // Without a condition: every change of a spill row also writes the head under its
+                // ETag.
                 _ => Operation::insert_or_replace(row),
             });
         }
@@ -269,7 +274,7 @@ fn list_row(
 }
 
 impl IdForm {
-    /// Writes an id as an element of the JSON array.
+    /// Returns an id as an element of the JSON array.
     fn to_json(self, id: &str) -> String {
         match self {
             Self::RowKeys => serde_json::Value::String(id.to_owned()).to_string(),
@@ -277,7 +282,7 @@ impl IdForm {
         }
     }
 
-    /// Reads the ids of a JSON array.
+    /// Parses a JSON array of ids; `None` if it has another form.
     fn parse(self, array: &str) -> Option<Vec<String>> {
         match self {
             Self::RowKeys => serde_json::from_str(array).ok(),
@@ -289,10 +294,11 @@ impl IdForm {
     }
 }
 
-/// Splits ids into chunks whose JSON arrays each fit into a property. There is at least one chunk.
+/// Splits ids into chunks whose JSON arrays fit into one property each. Returns at least one chunk.
 fn split_into_chunks(ids: &[String], form: IdForm) -> Vec<Vec<String>> {
     let mut chunks = vec![Vec::new()];
     let mut units = 1;
+    // 1 for the opening bracket; each id adds a comma or the closing bracket.
     for id in ids {
         let added = limits::utf16_units(&form.to_json(id)) + 1;
         if units + added > limits::STRING_UNITS {

@@ -1,8 +1,8 @@
-//! Planning reads and writes: a pure floor, from rows to rows.
+//! Plans reads and writes: from rows to rows, without requests.
 //!
-//! A caller's verb becomes a [`Change`]. With the primary that was read, if any, the change has an
-//! [`Effect`]. The effects of one entity group transaction are folded, row by row, into its
-//! operations.
+//! A caller's verb becomes a [`Change`]. Together with the stored primary, if it is needed, the
+//! change gives an [`Effect`]. The effects of one entity group transaction are joined, row by row,
+//! into its operations.
 
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod tokens;

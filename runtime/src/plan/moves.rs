@@ -16,7 +16,7 @@ use crate::{
     row::Row,
 };
 
-/// The message that lets a worker finish a move. It is stored in the source's partition.
+/// The message by which a worker finishes a move. It is stored in the source's partition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MoveMessage {
     pub(crate) entity_type: String,
@@ -32,12 +32,12 @@ impl Message for MoveMessage {
     const VERSION: u32 = 1;
 }
 
-/// Returns whether a property says that a row takes part in a move.
+/// Returns whether a property marks a row that takes part in a move.
 pub(crate) fn is_move_property(name: &str) -> bool {
     name == MOVING || name == MOVED_BY
 }
 
-/// Returns the id of the move that a row is the source of, or `None`.
+/// Returns the id of the move whose source this row is; `None` if it is no source of a move.
 pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(MOVING)? {
         Some(ValueRef::String(id)) => Some(id),
@@ -45,11 +45,11 @@ pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
     })
 }
 
-/// Checks that a row is not the source of a move.
+/// Refuses a row that is the source of a move.
 ///
 /// # Errors
 ///
-/// `is_moving` if it is.
+/// `is_moving` for such a row.
 pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
     match move_id(current)? {
         None => Ok(()),
@@ -57,12 +57,12 @@ pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
     }
 }
 
-/// Returns the error for a row that takes part in a move.
+/// Returns the error for a row that is the source of a move.
 pub(crate) fn moving_error(row: &Row) -> Error {
     Error::moving(row.partition_key(), row.row_key())
 }
 
-/// The move that inserted a row, and the row's source.
+/// Names the move that inserted a row, and the row's source.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrival {
     pub(crate) id: String,
@@ -70,7 +70,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Reads by which move a row was inserted, or `None`.
+    /// Reads which move inserted a row; `None` if no move did.
     pub(crate) fn from_row(row: &Row) -> Result<Option<Self>> {
         let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
         let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
@@ -88,13 +88,14 @@ impl Arrival {
             .to_string()
     }
 
-    /// Returns whether both are one move from one source, by exact text.
+    /// Returns whether both name one move from one source, compared by exact text.
     fn is_same_move(&self, other: &Self) -> bool {
         self.id == other.id && self.from.at().texts() == other.from.at().texts()
     }
 }
 
-/// Returns the row under these keys, unmarked, or marked with the one property in `own`.
+/// Returns the row under these keys, without the mark of a move, or with the one property in `own`
+/// (name and value).
 fn with_mark(
     row: &Row,
     partition_key: &str,
@@ -163,7 +164,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
             "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
         );
     }
-    let journey = MoveMessage {
+    let message = MoveMessage {
         entity_type: E::SCHEMA.entity_type.to_owned(),
         row_key: row.row_key().to_owned(),
         to_table: to_table.to_owned(),
@@ -171,13 +172,13 @@ pub(crate) fn mark_moving<E: TableEntity>(
         to_row: wanted.row_key().to_owned(),
     };
     let marked = with_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
-    Ok((primary_only(E::SCHEMA, Operation::replace(marked, guard(row))), journey))
+    Ok((primary_only(E::SCHEMA, Operation::replace(marked, guard(row))), message))
 }
 
-/// Returns the row that the source becomes in the target.
-fn target_row(source: &Row, journey: &MoveMessage, arrival: &Arrival) -> Result<Row> {
+/// Returns the row that the source becomes at the target.
+fn target_row(source: &Row, message: &MoveMessage, arrival: &Arrival) -> Result<Row> {
     let own = arrival.to_json(source);
-    with_mark(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
+    with_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))
 }
 
 // Keys with blind tokens are refused by `mark_moving`, so that no step of a move makes any.
@@ -185,11 +186,11 @@ fn derive(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
     schema.derive(row, &Tokens::none())?.into_known_rows(schema)
 }
 
-/// Returns the rows that follow from a primary.
+/// Returns the rows that a primary derives.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` if the row is no primary of this type and a known version.
+/// `is_unrecognized_entity` if the row is no primary of this type in a known version.
 fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
     derive(schema, row)?.ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
@@ -198,30 +199,31 @@ fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
 pub(crate) fn insert_target(
     schema: &'static Schema,
     source: &Row,
-    journey: &MoveMessage,
+    message: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Effect> {
-    let row = target_row(source, journey, arrival)?;
+    let row = target_row(source, message, arrival)?;
     let new = Some(rows_of(schema, &row)?);
     Ok(Effect { new, ..primary_only(schema, Operation::insert(row)) })
 }
 
-/// Plans the step that sets the properties of a source that changed after its target was inserted.
-/// Properties that only the target has stay. Returns `None` if the source did not change, or if
+/// Plans the step that writes a changed source to its target again, after the target was inserted.
+/// Keeps properties that only the target has. Returns `None` if the source has not changed, or if
 /// another move inserted the target.
 pub(crate) fn update_target(
     schema: &'static Schema,
     source: &Row,
     target: &Row,
-    journey: &MoveMessage,
+    message: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Option<Effect>> {
+    // A row of another move, or one that was written anew since, must not be overwritten.
     let is_other = !Arrival::from_row(target)?.is_some_and(|found| found.is_same_move(arrival));
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }
     let mut bag = target.to_bag()?;
-    for (name, value) in target_row(source, journey, arrival)?.to_bag()?.iter() {
+    for (name, value) in target_row(source, message, arrival)?.to_bag()?.iter() {
         bag.set(name, value.clone());
     }
     let mut row = Row::build(target.partition_key(), target.row_key());
@@ -236,11 +238,13 @@ pub(crate) fn update_target(
 
 /// Plans the last step of a move: deletes the source under the ETag that was copied.
 pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    // Under the ETag that was copied: a change since then would be lost.
     let delete = Operation::delete(source.partition_key(), source.row_key(), guard(source))?;
     Ok(Effect { old: derive(schema, source)?, ..primary_only(schema, delete) })
 }
 
-/// Plans the end of a move that the target refuses: unmarks the source, which can be written again.
+/// Plans the end of a move that the target refuses: removes the mark, so that the source can be
+/// written again.
 pub(crate) fn abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
     Ok(primary_only(schema, unmark(source)?))
 }

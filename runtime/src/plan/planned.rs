@@ -10,47 +10,47 @@ pub(crate) struct Planned {
     pub(crate) stored_as: StoredAs,
 }
 
-/// The reason why a transaction holds an operation. It tells whose mistake or lost race a failure
-/// of the operation is.
+/// Why a transaction contains an operation. If the operation fails, this tells whether a caller's
+/// mistake, a taken key or a lost race is the cause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Role {
-    /// Writes the primary of the verb with this index.
+    /// Writes the primary of the verb at this position.
     Primary(usize),
-    /// Deletes a part of a wide entity, of the verb with this index, whatever its ETag. Other parts are
-    /// deleted with it.
+    /// Deletes a part of a wide entity, of the verb at this position, whatever its ETag. Its other
+    /// parts are deleted in the same transaction.
     DeletedPart(usize),
-    /// Inserts a copy under a key that is new to the entity of the verb.
+    /// Inserts a copy under a key that the entity of the verb did not have.
     NewCopy(usize, &'static Family),
-    /// Writes a copy under a key that the entity of the verb, or another entity of the transaction,
-    /// has already.
+    /// Writes a copy under a key that this entity, or another entity of the transaction, has
+    /// already.
     KeptCopy(usize),
-    /// Deletes a copy under a key that its entity leaves.
+    /// Deletes a copy under a key that its entity gives up.
     OldCopy,
     /// Writes a row of a local list.
     List,
     /// Deletes a claim, which makes its reservations valid.
     Claim,
-    /// Writes the dirty row with this index.
+    /// Writes the dirty row at this position.
     Dirty(usize),
     /// Inserts a message or a receipt.
-    Note,
-    /// Touches the fence of the partition.
+    MessageOrReceipt,
+    /// Changes the partition's fence, which fails if a worker has deleted it.
     Fence,
 }
 
 /// The form in which an operation's row is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StoredAs {
-    /// As a primary or copy of this type: its declared properties are encrypted.
+    /// A primary or copy of this type: its declared properties are encrypted.
     Entity(&'static Schema, &'static Family),
-    /// As a row without a declared type: the client chooses which properties are encrypted.
+    /// A row without a declared type: the client chooses which properties are encrypted.
     Untyped,
-    /// Unchanged: a row of the framework, or a write that sets no property of an entity.
+    /// A row of the framework, or a write that sets no property of an entity: stored unchanged.
     Framework,
 }
 
 impl StoredAs {
-    /// Returns the form of a primary of this type. Without a type, the row is untyped.
+    /// Returns the stored form of a primary of this type; `Untyped` without a type.
     pub(crate) fn primary_of(schema: Option<&'static Schema>) -> Result<Self> {
         match schema {
             Some(schema) => Ok(Self::Entity(schema, schema.primary()?)),
@@ -58,7 +58,7 @@ impl StoredAs {
         }
     }
 
-    /// Returns the form of a row of `family`. Rows of lists are the framework's.
+    /// Returns the stored form of a row of `family`. Rows of lists belong to the framework.
     pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
         match schema {
             Some(schema) if family.holds_entity() => Self::Entity(schema, family),
@@ -67,7 +67,7 @@ impl StoredAs {
         }
     }
 
-    /// Returns type and row family of an entity's row.
+    /// Returns type and row family of an entity's row; `None` for other rows.
     pub(crate) fn entity(self) -> Option<(&'static Schema, &'static Family)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),

@@ -1,4 +1,4 @@
-//! Computes the size of an operation with its row encrypted, before any key is fetched.
+//! Computes the size of an operation after encryption, before any key is fetched.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use crate::{edm::ValueRef, limits};
 /// Number of bytes of the seal, the property that authenticates all others.
 const SEAL_BYTES: usize = 43;
 
-/// Returns the operation with a row of the size that is stored. `family` is that of a copy, or `None`
-/// for a primary.
+/// Returns the operation with a row of the size in which it is stored. `family` is that of a copy;
+/// `None` for a primary.
 pub(super) fn as_stored<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
@@ -36,7 +36,7 @@ pub(super) fn as_stored<'o>(
     Ok(Cow::Owned(operation.with_row(row)))
 }
 
-/// Returns a row with zeros in place of encrypted values, of their lengths.
+/// Returns a row with zeros of equal length in place of encrypted values.
 fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
     let Some((schema, family)) = stored_as.entity() else { return Ok(row.clone()) };
     let columns = schema.sealed_columns();
@@ -77,8 +77,8 @@ fn stored_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
     limits::PROPERTY_BYTES
 }
 
-/// Returns the absent columns that are stored as encrypted values, so that nobody sees the absence.
-/// There are none unless the row is written whole.
+/// Returns the absent columns that are stored as encrypted values, so that nobody can tell them
+/// from present ones. Returns none unless the verb writes the whole row.
 pub(crate) fn hidden<'c>(
     columns: &'c [SealedColumn],
     row: &Row,

@@ -17,8 +17,7 @@ use crate::{
     row::Row,
 };
 
-/// Makes the blind tokens of secret values in keys. It has no key where no entity needs blind
-/// tokens.
+/// Makes the blind tokens of secret values in keys. Holds no key if no type needs blind tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens {
     #[cfg(feature = "encrypt")]
@@ -31,14 +30,14 @@ pub(crate) struct Tokens {
 enum TokenKeys {
     #[default]
     None,
-    /// The key of all partitions.
+    /// One index key for all partitions.
     One(Arc<IndexKey>),
-    /// The keys of scopes.
+    /// An index key for each scope.
     ByScope(Arc<ScopedKeys>),
 }
 
-/// The index keys of scopes that are known so far. A scope whose key is missing is noted, for the
-/// caller to fetch the key and to make the blind tokens again.
+/// The index keys of scopes that were fetched so far. A scope whose key is missing is recorded; the
+/// caller then fetches the key and makes the blind tokens again.
 #[cfg(feature = "encrypt")]
 struct ScopedKeys {
     provider: Arc<dyn KeyProvider>,
@@ -46,7 +45,7 @@ struct ScopedKeys {
     missing: Mutex<BTreeSet<KeyScope>>,
 }
 
-/// The scope whose index key makes a blind token; `None` where all partitions share one key.
+/// The scope whose index key makes a blind token; `None` if all partitions share one key.
 #[cfg(feature = "encrypt")]
 pub(crate) type TokenScope = Option<KeyScope>;
 #[cfg(not(feature = "encrypt"))]
@@ -56,20 +55,20 @@ pub(crate) type TokenScope = Option<std::convert::Infallible>;
 #[cfg(feature = "encrypt")]
 pub(crate) const BITS: u32 = 5;
 
-/// The blind tokens of one entity under one index key, by field.
+/// The blind tokens of one entity under one index key, by field name.
 type FieldTokens = Vec<(&'static str, String)>;
 
-/// The blind tokens of one entity, made once for each scope that its rows are in.
+/// Makes the blind tokens of one entity, once for each scope that its rows are in.
 struct EntityTokens<'t> {
     tokens: &'t Tokens,
     schema: &'static Schema,
-    /// A row with the values.
+    /// The row that holds the secret values.
     values: &'t Row,
     made: Vec<(TokenScope, FieldTokens)>,
 }
 
-/// Returns the scope whose index key makes the blind tokens of a row: the default scope for a row
-/// whose PartitionKey holds a blind token, else that of its PartitionKey.
+/// Returns the scope whose index key makes the blind tokens of a row: that of its PartitionKey, or
+/// the default scope if the PartitionKey itself contains a blind token.
 #[cfg(feature = "encrypt")]
 pub(crate) fn token_scope(
     keys: &dyn KeyProvider,
@@ -86,6 +85,7 @@ pub(crate) fn token_scope(
 impl ScopedKeys {
     fn key(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
         if let Some(key) = lock(&self.known).get(scope) {
+            // Recorded, and fetched by the caller: this code cannot wait for a request.
             return key.clone();
         }
         lock(&self.missing).insert(scope.clone());
@@ -107,25 +107,25 @@ impl fmt::Debug for ScopedKeys {
 }
 
 impl Tokens {
-    /// Creates a maker for entities without blind tokens. It fails to make any.
+    /// Creates a maker of tokens for entities without blind tokens. It fails to make any.
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// Creates a maker with one index key for all partitions.
+    /// Creates a maker of tokens with one index key for all partitions.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with(key: Arc<IndexKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 
-    /// Creates a maker with an index key for each scope, none of which is known yet.
+    /// Creates a maker of tokens with one index key for each scope. No key is known yet.
     #[cfg(feature = "encrypt")]
     pub(crate) fn by_scope(provider: Arc<dyn KeyProvider>) -> Self {
         let (known, missing) = (Mutex::default(), Mutex::default());
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
     }
 
-    /// Returns whether scopes have index keys of their own.
+    /// Returns whether each scope has an index key of its own.
     pub(crate) const fn is_by_scope(&self) -> bool {
         #[cfg(feature = "encrypt")]
         let is_by_scope = matches!(self.keys, TokenKeys::ByScope(_));
@@ -134,8 +134,8 @@ impl Tokens {
         is_by_scope
     }
 
-    /// Takes the scopes whose index keys were missing since the last call, with the provider that has
-    /// them.
+    /// Takes the scopes whose index keys were missed since the last call, together with the
+    /// provider of these keys. Returns `None` if no key was missed.
     #[cfg(feature = "encrypt")]
     pub(crate) fn take_missing(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
@@ -143,7 +143,7 @@ impl Tokens {
         (!missing.is_empty()).then(|| (keys.provider.clone(), missing))
     }
 
-    /// Keeps the index key of a scope, or the error of the question for it.
+    /// Stores the index key of a scope, or the error of fetching it.
     #[cfg(feature = "encrypt")]
     pub(crate) fn keep(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
         if let TokenKeys::ByScope(keys) = &self.keys {
@@ -189,11 +189,11 @@ impl Tokens {
         Err(no_index_key(field))
     }
 
-    /// Fails if blind tokens of a scope cannot be made.
+    /// Fails if blind tokens of a scope cannot be made now.
     ///
     /// # Errors
     ///
-    /// The error of the source of keys.
+    /// The error of the provider of keys.
     #[cfg_attr(
         not(feature = "encrypt"),
         allow(clippy::unused_self, reason = "the other form has keys")
@@ -207,8 +207,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Returns the blind token that is stored beside an encrypted property in rows of a scope, `chars`
-    /// characters long.
+    /// Returns the blind token of `chars` characters that is stored beside an encrypted property in
+    /// rows of a scope.
     #[cfg(feature = "encrypt")]
     pub(crate) fn short(
         &self,
@@ -235,7 +235,7 @@ impl Tokens {
         Err(no_index_key(property))
     }
 
-    /// Puts the blind tokens into the keys of an entity's rows, of any version.
+    /// Puts blind tokens into the keys of all rows of an entity, of any version.
     ///
     /// # Errors
     ///
@@ -247,6 +247,7 @@ impl Tokens {
         let values = rows.primary.clone();
         let mut tokens = self.of_entity(schema, &values);
         let mut primary = rows.primary;
+        // An older version may have other fields in its keys.
         for version in schema.versions() {
             primary = tokens.put_into_row(&primary, version.primary()?)?;
         }
@@ -287,8 +288,8 @@ impl Tokens {
         EntityTokens { tokens: self, schema, values, made: Vec::new() }
     }
 
-    /// Puts blind tokens of the values in `copy` into the RowKey of the copy's primary, which is in
-    /// the partition `partition_key`.
+    /// Returns the RowKey of a copy's primary with the blind tokens of the values in `copy`. The
+    /// primary is in the partition `partition_key`.
     pub(crate) fn resolve_row_key(
         &self,
         schema: &'static Schema,
@@ -307,12 +308,12 @@ impl Tokens {
         Ok(row_key)
     }
 
-    /// Puts blind tokens of the values that a path was given into the path.
+    /// Puts blind tokens of the values that the caller gave into an access path.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a path without its PartitionKey, if scopes have index keys of their own: only
-    /// the PartitionKey tells the scope.
+    /// `is_invalid` for a path without PartitionKey if scopes have index keys of their own, since
+    /// only the PartitionKey tells the scope.
     pub(crate) fn resolve_tokens(
         &self,
         schema: &'static Schema,
@@ -325,7 +326,7 @@ impl Tokens {
         access.with_tokens(|field, value| self.token(&scope, schema.table, field, value))
     }
 
-    /// Returns the scope of the rows that a path leads to.
+    /// Returns the scope of the rows that an access path reads.
     ///
     /// # Errors
     ///
@@ -340,12 +341,12 @@ impl Tokens {
         }
     }
 
-    /// Returns the scopes whose short blind tokens a filter compares: that of the path's PartitionKey;
-    /// where the path has none, `named`.
+    /// Returns the scopes whose short blind tokens a filter compares: that of the path's
+    /// PartitionKey, or `named` for a path without one.
     ///
     /// # Errors
     ///
-    /// `is_invalid` if neither tells a scope.
+    /// `is_invalid` if neither gives a scope.
     pub(crate) fn scopes_of_filter(
         &self,
         access: &Access,
@@ -357,11 +358,11 @@ impl Tokens {
         }
     }
 
-    /// Checks that the blind tokens in a row's keys are those of the values in the row.
+    /// Checks that the blind tokens in a row's keys are those of the row's values.
     ///
     /// # Errors
     ///
-    /// `is_decode` if a blind token is that of another value.
+    /// `is_decode` for a blind token of another value.
     pub(crate) fn check(
         &self,
         schema: &'static Schema,
@@ -403,7 +404,7 @@ impl EntityTokens<'_> {
         ])
     }
 
-    /// Returns the blind tokens of the fields that the row holds, made with the key of a scope.
+    /// Returns the blind tokens of the row's fields, made with the key of a scope.
     fn in_scope(&mut self, scope: TokenScope) -> Result<&FieldTokens> {
         let at = match self.made.iter().position(|(known, _)| *known == scope) {
             Some(at) => at,
@@ -426,7 +427,7 @@ impl EntityTokens<'_> {
     }
 }
 
-/// Returns the key with the blind tokens in place of their placeholders.
+/// Returns the key with blind tokens in place of their placeholders.
 fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> String {
     let token = |field: &str| {
         tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
@@ -434,7 +435,7 @@ fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> Stri
     template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 
-/// Checks that no key holds a placeholder any more, because nothing is stored under such a key.
+/// Refuses a row whose key still contains a placeholder: nothing is stored under such a key.
 fn check_complete(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {
@@ -453,8 +454,8 @@ fn no_index_key(field: &str) -> Error {
     Error::seal(fault, message).in_property(field)
 }
 
-/// Returns the error for a blind token whose key was not fetched yet. Callers of `Store::with_index_keys`
-/// never see it.
+/// Returns the error for a blind token whose key has not been fetched. `Store::with_index_keys`
+/// fetches the key and tries again, so its callers never see this error.
 #[cfg(feature = "encrypt")]
 fn unfetched_key(scope: &KeyScope) -> Error {
     let message =

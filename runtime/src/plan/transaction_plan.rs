@@ -1,8 +1,8 @@
-//! Folds the effects of several verbs, row by row, into the operations of one entity group
+//! Joins the effects of several verbs, row by row, into the operations of one entity group
 //! transaction.
 //!
-//! The callers' primaries come first, then copies, then lists, then rows of the outbox. The index of
-//! the failing operation so tells a caller's mistake from a taken key and from a lost race.
+//! The primaries come first, then copies, then lists, then rows of the outbox. So the index of the
+//! failed operation tells a caller's mistake from a taken key and from a lost race.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -28,10 +28,11 @@ pub(crate) struct TransactionPlan {
 }
 
 impl TransactionPlan {
-    /// Plans the transaction of these effects, in the caller's order. `lists` holds every list that
-    /// they change, as it was read. `missing` names old copies that are known not to exist; `found` holds the
-    /// ETags of parts of wide entities, as `wide::split` takes it. `generation` is new in each transaction: it marks the parts of a wide
-    /// entity that are written together.
+    /// Plans the transaction of these effects, in the caller's order. `lists` contains every list
+    /// that they change, as it was read. `missing` names old copies that do not exist. `found`
+    /// holds the ETags of parts of wide entities, as `wide::split` takes them. `generation` is
+    /// another id in each transaction; it marks the parts of a wide entity that are written
+    /// together.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl TransactionPlan {
             let taken = |earlier: Option<usize>, copy: &CopyRow| {
                 let holder =
                     earlier.and_then(|earlier| effects.get(earlier)?.as_ref().new.as_ref());
-                taken_within(copy, verb, holder.map(|rows| &rows.primary))
+                taken_by_two_entities(copy, verb, holder.map(|rows| &rows.primary))
             };
             transaction.add_copies(verb, effect.as_ref(), missing, taken)?;
         }
@@ -78,12 +79,12 @@ impl TransactionPlan {
         Ok(transaction)
     }
 
-    /// Returns the operations, in the order in which they are sent.
+    /// Returns the operations in the order in which they are sent.
     pub(crate) fn planned(&self) -> &[Planned] {
         &self.planned
     }
 
-    /// Adds an operation on a row of the framework. The fence must come last.
+    /// Adds an operation on a row of the framework. The fence must be added last.
     pub(crate) fn push_framework_row(&mut self, role: Role, operation: Operation) {
         self.push(Planned { operation, role, stored_as: StoredAs::Framework });
     }
@@ -128,6 +129,7 @@ impl TransactionPlan {
             if !is_kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
                 let operation =
+                    // Without a condition: the primary's ETag protects its local copies.
                     Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
                 let stored_as = StoredAs::copy_of(effect.schema, copy.family);
                 self.fold(Planned { operation, role: Role::OldCopy, stored_as })
@@ -154,7 +156,8 @@ impl TransactionPlan {
         Ok(())
     }
 
-    /// Returns the verb whose primary or copy the operation at this position writes.
+    /// Returns the verb whose primary or copy the operation at this position writes; `None` for
+    /// rows of the framework.
     pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
         match self.planned.get(position)?.role {
             Role::Primary(verb)
@@ -165,13 +168,13 @@ impl TransactionPlan {
             | Role::List
             | Role::Claim
             | Role::Dirty(_)
-            | Role::Note
+            | Role::MessageOrReceipt
             | Role::Fence => None,
         }
     }
 
-    /// Adds an operation on a copy, or joins it with the transaction's operation on its row: a key
-    /// that one entity leaves and another takes is replaced.
+    /// Adds an operation on a copy. If the transaction has an operation on that row already, joins
+    /// both: a key that one entity gives up and another takes becomes one replacement.
     ///
     /// # Errors
     ///
@@ -201,11 +204,12 @@ impl TransactionPlan {
                 | Role::List
                 | Role::Claim
                 | Role::Dirty(_)
-                | Role::Note
+                | Role::MessageOrReceipt
                 | Role::Fence,
                 _,
             ) => return Err(None),
         };
+        // Whatever the row holds: the deletion and the insertion became one write.
         let operation = Operation::insert_or_replace(row);
         *earlier = Planned { operation, role: Role::KeptCopy(verb), stored_as };
         Ok(())
@@ -216,8 +220,8 @@ impl TransactionPlan {
         self.by_row_key.get(row_key).copied()
     }
 
-    /// Returns the ETag that a write gave the row at that position: for a part of a wide entity that
-    /// of the whole entity.
+    /// Returns the ETag that a write gave the row at that position; for a part of a wide entity the
+    /// ETag of the whole entity.
     pub(crate) fn etag_at(&self, position: usize, written: &[Written]) -> Option<ETag> {
         let planned = self.planned.get(position)?;
         if let (Role::Primary(verb), Some((schema, _))) = (planned.role, planned.stored_as.entity())
@@ -229,8 +233,8 @@ impl TransactionPlan {
         written.get(position)?.etag.clone()
     }
 
-    /// Returns, for each of `verbs` verbs, its result: the store's answer for its primary. Where the verb
-    /// deletes one row and writes another, the answer for the row that is written.
+    /// Returns the result of each verb: the store's answer for its primary. A verb that deletes one
+    /// row and writes another gets the answer for the written row.
     pub(crate) fn answers(&self, verbs: usize, written: &[Written]) -> Vec<Option<Written>> {
         let mut schemas = vec![None; verbs];
         let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
@@ -255,9 +259,9 @@ fn have_same_key(a: &CopyRow, b: &CopyRow) -> bool {
     a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
 }
 
-/// Returns the error for two entities of the transaction with one key of an index. `holder` is the
-/// primary of the other entity.
-fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
+/// Returns the error for two entities of a transaction that take one key of an index. `holder` is
+/// the primary of the other entity.
+fn taken_by_two_entities(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
     let index = copy.family.name;
     let message = match holder {
         Some(holder) => format!(
@@ -275,7 +279,7 @@ fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
     }
 }
 
-/// Returns the changes of local lists that follow from the effects, by the RowKey of the list's head.
+/// Returns the changes of local lists that effects cause, by the RowKey of the list's head.
 pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, ListDelta> {
     let mut deltas: BTreeMap<String, ListDelta> = BTreeMap::new();
     for effect in effects {
@@ -292,6 +296,7 @@ pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, Li
         }
     }
     for delta in deltas.values_mut() {
+        // Removed by one entity and added by another: the id stays.
         delta.remove.retain(|id| !delta.add.contains(id));
     }
     deltas.retain(|_, delta| !delta.is_empty());

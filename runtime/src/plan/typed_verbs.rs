@@ -13,7 +13,8 @@ use crate::{
     row::Row,
 };
 
-/// Returns the entity's rows, after the user's own `validate` accepted the entity.
+/// Returns the entity's rows. Fails with `Rejected` if the user's own `validate` refuses the
+/// entity.
 fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
@@ -30,28 +31,28 @@ fn loaded<S>(stored: &Stored<S>) -> Loaded {
     Loaded { row: stored.row().clone(), copy: stored.copy_family() }
 }
 
-/// Inserts the entity.
+/// Plans the insertion of the entity.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
 }
 
-/// Inserts the entity or replaces the stored one.
+/// Plans to insert the entity or replace the stored one.
 pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
 }
 
-/// Inserts the entity or sets its properties on the stored one.
+/// Plans to insert the entity or merge it into the stored one.
 pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
 }
 
-/// Replaces the entity under the ETag with which it was read.
+/// Plans to replace the entity under the ETag with which it was read.
 pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> {
     replace_with(stored, &**stored)
 }
 
-/// Replaces a row by an entity, under the ETag with which the row was read. The row may have been
-/// read as another type, such as a set.
+/// Plans to replace a row by an entity under the ETag with which the row was read, perhaps as
+/// another type, such as a set.
 pub(crate) fn replace_with<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
@@ -60,7 +61,8 @@ pub(crate) fn replace_with<S, E: TableEntity>(
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
 }
 
-/// Writes what changed since the entity was read, under its ETag. Returns `None` if nothing did.
+/// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
+/// changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
     let rows = validated_rows(&**stored).map_err(|error| at(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
@@ -73,12 +75,12 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unreso
     Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded(stored), rows }, None).map(Some)
 }
 
-/// Replaces the stored entity whatever its ETag.
+/// Plans to replace the stored entity whatever its ETag.
 pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
 }
 
-/// Sets and removes properties under the ETag with which the entity was read.
+/// Plans to set and remove properties under the ETag with which the entity was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
     let (set, remove) = patch.into_changes().map_err(|error| at(stored.row(), error))?;
@@ -86,7 +88,7 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
     Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
 }
 
-/// Sets and removes properties of the entity at a point, whatever its ETag.
+/// Plans to set and remove properties of the entity at a point, whatever its ETag.
 pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
     let keys = access.point()?;
@@ -96,20 +98,21 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
     Unresolved::new(E::SCHEMA, verb, Some(access))
 }
 
-/// Deletes the entity under the ETag with which it was read. It may have been read as another type,
-/// such as a set.
+/// Deletes the entity under the ETag with which it was read, perhaps as another type, such as a
+/// set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::Delete(loaded(stored)), None)
 }
 
-/// Deletes the entity at a point, whatever its ETag. With `must_exist` a missing entity is an error.
+/// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, a missing entity is
+/// an error.
 pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Unresolved> {
     let keys = row_of_bag(access.point()?, &Bag::new())?;
     Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }
 
-/// Returns the effect that puts an entity in place of a stored one of its type, under the ETag of the
-/// stored one. Nothing of the stored one is kept.
+/// Returns the effect that replaces a stored entity of the type under its ETag, and keeps nothing
+/// of it.
 pub(crate) fn replace_entity(
     schema: &'static Schema,
     tokens: Tokens,
@@ -119,7 +122,7 @@ pub(crate) fn replace_entity(
     Planner { schema, tokens }.replace(current, rows)
 }
 
-/// Returns the effect that deletes a stored entity with all of its rows, under its ETag.
+/// Returns the effect that deletes a stored entity with all its rows under its ETag.
 pub(crate) fn delete_entity(
     schema: &'static Schema,
     tokens: Tokens,

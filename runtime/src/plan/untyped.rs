@@ -8,7 +8,7 @@ use crate::{
     row::Row,
 };
 
-/// Replaces an untyped row under the ETag with which it was read.
+/// Plans to replace an untyped row under the ETag with which it was read.
 ///
 /// # Errors
 ///
@@ -20,8 +20,8 @@ pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Resu
     Ok(on_row(replace, Some(row)))
 }
 
-/// Checks that an untyped entity still has the keys with which it was read.
-// Nothing says which other properties or rows follow from its keys, so it cannot be moved.
+/// Refuses an untyped entity whose keys were changed after it was read.
+// Its type is unknown, and so are the rows that its keys derive: such an entity cannot be renamed.
 pub(crate) fn refuse_changed_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
     if (stored.partition_key(), stored.row_key()) == (entity.partition_key(), entity.row_key()) {
         return Ok(());
@@ -34,17 +34,17 @@ pub(crate) fn refuse_changed_keys<S>(stored: &Stored<S>, entity: &DynamicEntity)
     Err(Error::new(ErrorKind::Invalid, message).at_keys(stored.partition_key(), stored.row_key()))
 }
 
-/// Inserts an untyped row.
+/// Plans the insertion of an untyped row.
 pub(crate) fn insert_row(row: Row) -> Unresolved {
     on_row(Operation::insert(row.clone()), Some(row))
 }
 
-/// Inserts an untyped row or replaces the stored one.
+/// Plans to insert an untyped row or replace the stored one.
 pub(crate) fn insert_or_replace_row(row: Row) -> Unresolved {
     on_row(Operation::insert_or_replace(row.clone()), Some(row))
 }
 
-/// Deletes an untyped row under the ETag with which it was read.
+/// Plans the deletion of an untyped row under the ETag with which it was read.
 pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Unresolved> {
     let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
     let guard = Condition::Match(stored.etag());

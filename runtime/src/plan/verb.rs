@@ -9,12 +9,12 @@ use crate::{
     row::Row,
 };
 
-/// A write that a caller asks for, of an entity of a declared type.
+/// A write of one entity of a declared type, as the caller asked for it.
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
     Insert(EntityRows),
     InsertOrReplace(EntityRows),
-    /// Sets the entity's properties on the stored entity, or inserts it.
+    /// Merges the entity's properties into the stored entity, or inserts it.
     InsertOrMerge(EntityRows),
     /// Replaces the stored entity whatever its ETag. The entity must exist.
     ReplaceAny(EntityRows),
@@ -23,7 +23,7 @@ pub(crate) enum Verb {
         loaded: Loaded,
         rows: EntityRows,
     },
-    /// Writes what differs between the entity that was read and `rows`.
+    /// Writes the difference between the entity that was read and `rows`.
     Update {
         loaded: Loaded,
         rows: EntityRows,
@@ -33,38 +33,38 @@ pub(crate) enum Verb {
         loaded: Loaded,
         patch: PropertyChanges,
     },
-    /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row without
-    /// properties.
+    /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row with the
+    /// keys alone.
     PatchAt {
         keys: Row,
         patch: PropertyChanges,
     },
     /// Deletes the entity that was read.
     Delete(Loaded),
-    /// Deletes a stored entity whatever its ETag. `keys` is a row without properties.
+    /// Deletes a stored entity whatever its ETag. `keys` is a row with the keys alone.
     DeleteAt {
         keys: Row,
         must_exist: bool,
     },
 }
 
-/// The reaction to a change of the entity between its read and the commit.
+/// What to do if the entity changes between its read and the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRace {
-    /// Read the entity again and plan anew.
+    /// Read the entity again and plan the write again.
     ReadAgain,
     /// Report the lost race to the caller, whose entity is outdated.
     ReportToCaller,
 }
 
 impl Verb {
-    /// Returns whether the verb has to read the stored primary entity first: `None` if not, else
-    /// how to react if another writer changes the entity after that read.
+    /// Returns whether the verb has to read the stored primary first, and how to react if another
+    /// writer changes the entity after that read. Returns `None` if no read is needed.
     pub(super) fn needs_current(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
             Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
-                planner.is_laid_out_alike()
+                planner.can_write_unread()
             }
             Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
             Self::PatchAt { patch, .. } => planner.is_blind_merge(patch),
@@ -79,7 +79,7 @@ impl Verb {
         Ok((!is_blind).then_some(OnRace::ReadAgain))
     }
 
-    /// Returns a row with the keys of the primary that the verb needs to read.
+    /// Returns a row with the keys of the primary that the verb reads.
     pub(super) fn keys(&self, planner: &Planner) -> Result<Row> {
         match self {
             Self::Insert(rows)
@@ -94,8 +94,7 @@ impl Verb {
         }
     }
 
-    /// Returns the operations that a verb amounts to. The verb must be one that needs no row as it
-    /// is stored.
+    /// Returns the effect of a verb that needs no read.
     pub(super) fn blind_effect(&self, planner: &Planner) -> Result<Effect> {
         Ok(match self {
             Self::Insert(rows) => planner.insert(rows.clone()),
@@ -127,7 +126,8 @@ impl Verb {
         })
     }
 
-    /// Returns the effect of a verb on the stored primary, or on its absence.
+    /// Returns the effect of a verb on the stored primary; `None` stands for an entity that is not
+    /// stored.
     pub(super) fn effect_on(&self, planner: &Planner, current: Option<&Row>) -> Result<Effect> {
         match (self, current) {
             (Self::Insert(rows), _)
@@ -158,8 +158,8 @@ impl Verb {
         }
     }
 
-    /// Returns the verb with the blind tokens in its rows and keys. `at` is the path that the
-    /// caller gave instead of an entity.
+    /// Returns the verb with blind tokens in its rows and keys. `at` is the access path that the
+    /// caller gave; `None` if the caller gave an entity.
     pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
         let apply = |rows| planner.tokens.apply_to(planner.schema, rows);
         let keys = |keys: Row| match at {

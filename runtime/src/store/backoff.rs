@@ -1,5 +1,5 @@
-//! The loop for writes that can lose a race: read, change, write under a condition, and again after
-//! a random wait if another writer was first.
+//! The loop for writes that can lose a race: read, change, write under a condition, and try again
+//! after a random wait if another writer was first.
 
 use std::{future::Future, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     timers,
 };
 
-/// Number of attempts of a read-change-write loop, unless it has its own.
+/// Number of attempts of a read-change-write loop that sets no other number.
 pub(crate) const ATTEMPTS: u32 = 16;
 
 /// The result of one attempt of a [`retry`] loop.
@@ -19,12 +19,12 @@ pub(crate) enum Attempt<T> {
     Done(T),
     /// Another writer was first: the loop tries again.
     Raced,
-    /// Another write is under way: the loop tries again, and fails with this error if no attempt is
-    /// left.
+    /// Another write has to end first: the loop tries again, and fails with this error if the last
+    /// attempt ends so.
     Busy(Error),
 }
 
-/// Runs `attempt` until it is done or fails, at most `attempts` times, and waits after each lost
+/// Runs `attempt` until it is done or fails, at most `attempts` times, with a wait after each lost
 /// race. Returns `None` if every attempt lost its race.
 // An `AsyncFnMut` would be simpler to call, but the compiler cannot prove that its futures are `Send`.
 pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
@@ -49,7 +49,7 @@ pub(crate) fn contended() -> Error {
     contended_after(ATTEMPTS)
 }
 
-/// Returns the error for a loop of that many attempts that all lost their races.
+/// Returns the error for a loop of which that many attempts all lost their races.
 pub(crate) fn contended_after(attempts: u32) -> Error {
     let message = format!("other writers were first {attempts} times in a row");
     Error::new(ErrorKind::Contended, message)

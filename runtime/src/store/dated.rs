@@ -1,6 +1,7 @@
-//! Makes dated tables, and keeps their floors: the first period whose table may still be made.
+//! Creates dated tables, and keeps their floors: the first period whose table may still be created.
 //!
-//! A floor only rises. Whoever drops tables raises it first, so that no writer makes one of them again.
+//! A floor only rises. A program that drops tables raises it first, so that no writer creates one
+//! of them again.
 
 use super::{backoff, rows::Store};
 use crate::{
@@ -29,16 +30,17 @@ const FLOOR: &str = "Floor";
 /// The floor of an entity's dated tables, as it was read.
 #[derive(Debug, Default)]
 pub(crate) struct Floor {
-    /// The digits of the first period whose table may be made; `None` if every one may.
+    /// The digits of the first period whose table may be created; `None` if all may.
     pub(crate) digits: Option<String>,
     etag: Option<ETag>,
     is_table_missing: bool,
-    /// The store's time when it answered.
+    /// The store's date in its answer; `None` if it sends none.
     pub(crate) date: Option<Ticks>,
 }
 
 impl Floor {
-    /// Returns whether the table of a period, given by its digits, must not be made.
+    /// Returns whether the table of a period, given by its digits, is below the floor and must not
+    /// be created.
     // Digits of one date form sort as its periods do.
     pub(crate) fn is_above(&self, digits: &str) -> bool {
         self.digits.as_deref().is_some_and(|floor| digits < floor)
@@ -50,7 +52,7 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
     format!("{}_{}", store.table_case().key_of(dated.prefix), dated.form.replace('%', ""))
 }
 
-/// Reads the floor in one request. A missing table of floors is no floor.
+/// Reads the floor in one request. A missing table of floors means that there is no floor.
 pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let filter = Keys::point(PARTITION, row_key(store, dated)).filter();
     let scan = Scan { table: FLOORS, filter: &filter, select: None, top: None, from: None };
@@ -79,8 +81,8 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
     }
 }
 
-/// Reads the floor, and makes the table of floors if it is missing, so that the answer tells the store's
-/// time.
+/// Reads the floor; creates the table of floors if it is missing, so that the answer has the
+/// store's date.
 pub(crate) async fn read_floor_with_date(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let floor = read_floor(store, dated).await?;
     if !floor.is_table_missing {
@@ -90,7 +92,7 @@ pub(crate) async fn read_floor_with_date(store: &Store, dated: &DatedTables) -> 
     read_floor(store, dated).await
 }
 
-/// Raises the floor to a period; leaves a higher one. `floor` is the floor as it was read.
+/// Raises the floor to a period, or leaves it if it is higher. `floor` is the floor as it was read.
 pub(crate) async fn raise_floor(
     store: &Store,
     dated: &DatedTables,
@@ -128,8 +130,8 @@ pub(crate) async fn raise_floor(
     Err(backoff::contended().in_table(FLOORS))
 }
 
-/// Makes the table of a period with those of its copies and lists, unless it is below the floor. Returns
-/// whether it was made. A simulation reads no floor.
+/// Creates the table of a period with those of its copies and lists, unless it is below the floor.
+/// Returns whether the table did not exist. A simulation reads no floor.
 ///
 /// # Errors
 ///
@@ -152,7 +154,8 @@ pub(crate) async fn make_table(
     make_tables(store, schema, table).await
 }
 
-/// Makes a table of an entity with those of its copies and lists. Returns whether it was made.
+/// Creates a table of an entity with the tables of its copies and lists. Returns whether the table
+/// did not exist.
 pub(crate) async fn make_tables(store: &Store, schema: &Schema, table: &str) -> Result<bool> {
     // The tables of copies are made first: where the table of the entities exists, they exist too, and
     // nobody has to look for them.
@@ -172,7 +175,7 @@ pub(crate) fn tables_of_copies(schema: &Schema, table: &str) -> Vec<String> {
     names
 }
 
-/// Returns the error for a table that must not be made.
+/// Returns the error for a table below the floor, which must not be created.
 fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
     let floor = floor.digits.as_deref().unwrap_or_default();
     let message = format!(
@@ -182,18 +185,18 @@ fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
     Error::service(ServiceCode::TableNotFound, message).in_table(table)
 }
 
-/// Returns the digits of a period, which end the name of its table.
+/// Returns the digits of a period, which end its table's name.
 pub(crate) fn digits_of(dated: &DatedTables, period: Period) -> Result<String> {
     dated.digits_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
 
-/// Returns the name of the table of a period.
+/// Returns the name of a period's table.
 pub(crate) fn name_of(dated: &DatedTables, period: Period) -> Result<String> {
     dated.name_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
 
-/// Returns whether the error says that a dated table is not there: it was never made, is dropped, or is
-/// being dropped.
+/// Returns whether the error says that a dated table does not exist: it was never created, was
+/// dropped, or is being dropped.
 pub(crate) fn is_no_table(error: &Error) -> bool {
     error.is_table_missing() || error.is_table_being_deleted()
 }

@@ -1,5 +1,5 @@
-//! Derives copies and list entries from a stored primary. Also reads the rows that tell which
-//! entity has taken a unique key.
+//! Derives copies and list entries from a stored primary, and reads the rows that tell which entity
+//! has a unique key.
 
 use super::{
     rows::{Store, whole},
@@ -19,8 +19,8 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// Reads a primary for what it derives: as it is stored, or joined and decrypted if entities of
-/// `schema` are wide.
+/// Reads a primary in order to derive from it: as it is stored, or joined and decrypted if `schema`
+/// is wide.
 pub(crate) async fn read_primary(
     store: &Store,
     at: RowAt<'_>,
@@ -36,17 +36,16 @@ pub(crate) async fn read_primary(
     }
 }
 
-/// A primary as it is stored, still sealed.
+/// A primary as it is stored, not decrypted.
 #[derive(Debug)]
 pub(crate) struct SealedPrimary {
-    /// The row. The parts of a wide entity come joined.
+    /// The row; for a wide entity, its joined parts.
     pub(crate) row: Row,
-    /// The parts of a wide entity, each of which is sealed for its own keys. Empty for an entity of one
-    /// row.
+    /// The parts of a wide entity, each encrypted for its own keys. Empty for an entity of one row.
     parts: Vec<(usize, Option<Row>)>,
 }
 
-/// Reads a primary of this type as it is stored. The parts of a wide entity are read in one request.
+/// Reads a primary of this type without decrypting it; of a wide entity, all parts in one request.
 pub(crate) async fn read_sealed(
     store: &Store,
     at: RowAt<'_>,
@@ -77,15 +76,16 @@ pub(crate) async fn open_sealed(
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
-/// Returns the rows that a primary derives, given the row that [`read_primary`] returns: decrypts it,
-/// derives them by the version of the type that wrote it, and fills in the blind tokens of their
-/// keys. `None` if the row is not of the type.
+/// Returns the rows that a stored primary derives, given the row that [`read_primary`] returned:
+/// decrypts it, and derives them by the version that wrote it. Returns `None` if the row is not of
+/// the type.
 pub(crate) async fn derive_stored(
     store: &Store,
     table: &str,
     schema: &'static Schema,
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
+    // A wide primary was decrypted when it was read, since its parts have to be joined.
     let plain = match schema.is_wide() {
         true => primary.clone(),
         false => store.decrypt_typed(table, primary.clone(), schema).await?,
@@ -96,7 +96,7 @@ pub(crate) async fn derive_stored(
     derived.into_known_rows(schema)
 }
 
-/// A copy that a stored primary derives, with that primary and its ETag.
+/// A copy that a stored primary derives, with the primary's address and ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct DerivedCopy {
     pub(crate) primary: RowAddress,
@@ -106,27 +106,28 @@ pub(crate) struct DerivedCopy {
 }
 
 impl DerivedCopy {
-    /// Returns the row to be stored: the copy with its owner and the primary's ETag.
+    /// Returns the row to store: the copy with the properties that name its primary and the
+    /// primary's ETag.
     pub(crate) fn to_row(&self) -> Result<Row> {
         copy_with_owner(&self.copy, self.kinds, self.primary.at(), Some(&self.version))
     }
 }
 
-/// The answer of a primary that a row names as the holder of its key.
+/// The answer to whether a primary that a row names holds the row's key.
 #[derive(Debug)]
 pub(crate) enum KeyHolder {
     /// The primary derives the key.
     Holds(Box<DerivedCopy>),
-    /// The primary is gone, or does not derive the key.
+    /// The primary does not exist or does not derive the key.
     Nobody,
-    /// No answer: the table of the primary does not exist under the name that the row has, and no
-    /// table that this client knows under another case of it has a primary that derives the key.
-    // Never to be taken for nobody: the row may name the table in the old form, in lower case, and the
-    // primary may be in a table that this client has not opened.
+    /// The primary's table does not exist under the name in the row, and no table that this client
+    /// knows under another case of the name has a primary that derives the key.
+    // Must not be taken for `Nobody`: the row may name the table in the old form, in lower case,
+    // and the primary may be in a table that this client has not opened.
     TableMissing,
 }
 
-/// Reads the primary that a row names and returns whether it derives the copy for an address.
+/// Reads the primary that a row names, and returns whether it derives the copy at an address.
 pub(crate) async fn find_key_holder(
     store: &Store,
     named: RowAt<'_>,
@@ -137,6 +138,7 @@ pub(crate) async fn find_key_holder(
         Err(error) if error.is_table_missing() => None,
         row => Some(row?),
     };
+    // The table of exactly that name first: it is what the row says.
     if let Some(Some(row)) = &row
         && let Some(held) = derived_copy(store, named, row, schema, address).await?
     {
@@ -156,7 +158,7 @@ pub(crate) async fn find_key_holder(
     Ok(if row.is_some() { KeyHolder::Nobody } else { KeyHolder::TableMissing })
 }
 
-/// Returns the tables that a stored name may mean beside the table of exactly that name.
+/// Returns the other tables that a stored name in the old form may mean.
 fn meant_tables(store: &Store, stored: &str) -> Vec<String> {
     match store.table_case() {
         TableCase::Sensitive if is_lower_case(stored) => store.known_tables.other_cases_of(stored),
@@ -164,7 +166,7 @@ fn meant_tables(store: &Store, stored: &str) -> Vec<String> {
     }
 }
 
-/// Returns the copy that a primary derives for an address, or `None` if it derives none.
+/// Returns the copy that a primary derives for an address; `None` if it derives none.
 async fn derived_copy(
     store: &Store,
     primary: RowAt<'_>,
@@ -185,7 +187,7 @@ async fn derived_copy(
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// Returns whose copy a remote row is. Where the row names its owner's table in the old form, asks
+/// Returns to which primary a remote row belongs. If the row names the table in the old form, asks
 /// whether a table of exactly that name exists.
 pub(crate) async fn find_copy_owner(
     store: &Store,
@@ -199,27 +201,28 @@ pub(crate) async fn find_copy_owner(
     }
     let table = &*owner.table.to_ascii_lowercase();
     match store.row(RowAt { table, ..owner }).await {
+        // No table of that name: the row is in the old form, and this primary's.
         Err(error) if error.is_table_missing() => Ok(CopyOwner::Ours),
         row => row.map(|_| CopyOwner::Another),
     }
 }
 
-/// The state of the claim that reserves a key.
+/// The state of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimState {
     /// The transaction of the claim may still be committed.
     Alive,
-    /// The transaction can no longer be committed.
+    /// The claim is marked dead: its transaction can no longer be committed.
     Dead,
-    /// There is no such claim: its transaction was committed, or the claim was settled.
+    /// There is no such claim: its transaction was committed, or the claim was resolved.
     Gone,
-    /// The table of the claim does not exist under the name that the row has, and no table that this
-    /// client knows under another case of it has the claim.
-    // Never to be taken for gone, for the reason at `KeyHolder::TableMissing`.
+    /// The claim's table does not exist under the name in the row, and no table that this client
+    /// knows under another case of the name contains the claim.
+    // Must not be taken for `Gone`, for the reason given at `KeyHolder::TableMissing`.
     TableMissing,
 }
 
-/// Reads a claim, given its id and a primary in its partition.
+/// Reads a claim by its id and a primary in its partition.
 pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
     let row_key = claim_row_key(id);
     let at = named.with_row_key(&row_key);
@@ -228,6 +231,7 @@ pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Re
         claim => (claim?, false),
     };
     let mut claim = claim;
+    // The claim may be in a table that the row names in the old form.
     for table in meant_tables(store, named.table) {
         if claim.is_none() {
             claim = store.row_or_no_table(RowAt { table: &table, ..at }).await?;

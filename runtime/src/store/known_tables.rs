@@ -1,7 +1,7 @@
 //! Remembers the tables that a client has opened or written.
 //!
-//! Rows of earlier versions name tables in lower case. Where case counts in names, the table that such
-//! a row means is one of those that the client knows.
+//! Rows of earlier versions name tables in lower case. On a store where case counts in names, such
+//! a row means one of the tables that the client knows.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use std::{
 pub(crate) struct KnownTables(RwLock<BTreeSet<String>>);
 
 impl KnownTables {
-    /// Adds a name.
+    /// Adds a table's name.
     pub(crate) fn add(&self, name: &str) {
         // Most calls add a known name: a read lock is enough for them.
         if name.is_empty() || self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name) {

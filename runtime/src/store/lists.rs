@@ -38,7 +38,8 @@ pub(crate) enum FoundList {
     Blob(Option<BlobList>),
 }
 
-/// The lists that were read, by address. A list that cannot be read is an error at its place.
+/// The lists that were read, by address. A list that could not be read is an error under its
+/// address.
 pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some addresses, each once.
@@ -63,7 +64,7 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
     list.map(FoundList::Rows).map_err(|error| at_list(address, error))
 }
 
-/// Refuses a list in blobs if the client has no blobs, or cannot replace them safely.
+/// Fails for a list in a blob if the client has no store for blobs, or cannot replace blobs safely.
 pub(crate) async fn need_blobs(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
         true => check_blobs(store).await.map_err(|error| at_list(address, error)),
@@ -82,14 +83,14 @@ async fn check_blobs(_: &Store) -> Result<()> {
     Err(without_blobs())
 }
 
-/// Returns the error for a list in blobs of a client that has no blobs.
+/// Returns the error for a list in a blob of a client that has no store for blobs.
 pub(crate) fn without_blobs() -> Error {
     let message =
         "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the name of the blob that holds the list.
+/// Returns the name of the blob that contains the list.
 #[cfg(feature = "blob")]
 pub(crate) fn blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
     list_blob_path(at, case).map(|name| name.to_string())
@@ -120,8 +121,10 @@ async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     match store.row(old).await {
         Err(error) if error.is_table_missing() => {
             let list = BlobList::parse(blob, old, case)?;
+            // Without a version: the next write creates a blob under the present name.
             Ok(FoundList::Blob(Some(BlobList { version: None, ..list })))
         }
+        // The table exists, so the blob belongs to it.
         row => row.map(|_| FoundList::Blob(None)),
     }
 }
@@ -133,7 +136,7 @@ async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
 }
 
 impl FoundList {
-    /// Returns the ids in the list, in their stored order.
+    /// Returns the ids in the list in their stored order.
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
@@ -143,7 +146,8 @@ impl FoundList {
     }
 }
 
-/// Reads a local list: its head, and the spill rows of the same version.
+/// Reads a local list: its head, and the spill rows that belong to the head's ETag. Returns `None`
+/// if it does not exist.
 pub(crate) async fn read_list(
     store: &Store,
     table: &str,
@@ -153,7 +157,8 @@ pub(crate) async fn read_list(
     read_list_with_ids(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
-/// Reads a list whose ids are of the kind `of`: its head, and the spill rows of the same version.
+/// Reads a list with ids of the form `of`: its head, and the spill rows that belong to the head's
+/// ETag.
 pub(crate) async fn read_list_with_ids(
     store: &Store,
     table: &str,

@@ -1,7 +1,7 @@
-//! The store as the library sees it: rows are read and opened, sealed and written.
+//! The store as the library sees it: reads and decrypts rows, encrypts and writes them.
 //!
-//! It knows no outbox and no entity type of the user. A file uses only the files whose
-//! `mod` lines stand above its own.
+//! It knows no outbox and no entity type of the user. A file uses only the files whose `mod` lines
+//! stand above its own.
 
 pub(crate) mod backoff;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]

@@ -1,4 +1,4 @@
-//! Reading and writing rows: every request of the library to its backend goes through here.
+//! Reads and writes rows: every request of the library to its backend is sent here.
 
 use std::sync::{
     Arc,
@@ -33,18 +33,18 @@ use super::{
     sealing::{RowSealer, open::Reading, plan::Placed, shredded::ShreddedScopes},
 };
 
-/// A backend, with what rows are sealed and opened with. Clones share everything.
+/// A backend, with the keys and counters of a client. Clones share all of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) sealing: Arc<RowSealer>,
-    /// The source of ids and of random waits.
+    /// The source of random ids and waits.
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
-    /// The store's time, estimated from the dates of its pages once [`watch_time`](Self::watch_time) asks
-    /// for it.
+    /// The store's time, estimated from the dates of its pages after
+    /// [`watch_time`](Self::watch_time) was called.
     pub(crate) time: Arc<ServerClock>,
-    /// Whether something that this client reads or writes expires.
+    /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
     /// The tables that this client has opened or written.
     pub(crate) known_tables: Arc<KnownTables>,
@@ -62,20 +62,22 @@ impl Store {
         has_blobs
     }
 
-    /// Begins to estimate the store's time, if something of these types expires. Every way to read, write or
-    /// sweep such entities calls it before its first page, so that a wrong clock hides nothing.
+    /// Begins to estimate the store's time if a type can expire. Every verb that reads, writes or
+    /// sweeps such entities calls it before its first page, so that a wrong local clock hides no
+    /// entity.
     pub(crate) fn watch_time(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
         if schemas.into_iter().any(Schema::can_expire) {
             self.is_time_watched.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns what the backend can do.
+    /// Returns the backend's capabilities.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
     }
 
-    /// Refuses what is decided by reads where reads may not show the last writes. `what` is plural.
+    /// Fails on a store whose reads may not show the last writes, for a feature that decides by
+    /// reads. `what` names the feature, in the plural.
     ///
     /// # Errors
     ///
@@ -112,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Sends a request about tables; an error names the table.
+    /// Sends a request about tables. Its error names the table.
     pub(crate) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
             let answer = self.backend.tables(request).await;
@@ -125,23 +127,24 @@ impl Store {
         answer.map_err(|error| error.in_table(name))
     }
 
-    /// Returns the maker of the blind tokens of keys (`{..:hmac}` parts). What it makes runs in
+    /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
     /// [`with_index_keys`](Self::with_index_keys).
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.sealing.tokens().await
     }
 
-    /// Returns the maker of the blind tokens of an entity's keys; one without a key if its keys have no
-    /// blind tokens.
+    /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
+    /// no blind tokens.
     pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
     }
 
-    /// Returns whether a lookup by a blind token failed since all keys of the scope of its rows are gone
-    /// for good, and counts it. `named` is the scope that the caller named, where the path tells none.
+    /// Returns whether a lookup by a blind token failed because all keys of the scope are deleted
+    /// for good, and counts it. `named` is the scope that the caller named if the path does not
+    /// tell it.
     ///
-    /// Such a lookup finds nothing, as one for a value that is not stored. Otherwise whoever looks values
-    /// up would learn which of them a shredded tenant had.
+    /// Such a lookup finds nothing, as does one for a value that is not stored. An error would
+    /// reveal which values a tenant had whose keys were destroyed.
     pub(crate) async fn is_of_shredded_scope(
         &self,
         error: &Error,
@@ -153,16 +156,19 @@ impl Store {
         is_shredded
     }
 
-    /// Returns whether a row that a lookup by a blind token found does not open since all keys of its scope
-    /// are gone for good, and counts it. `scopes` keeps what is known of the other rows of the page.
+    /// Returns whether a row that a lookup by a blind token found cannot be decrypted because all
+    /// keys of its scope are deleted for good, and counts it. `scopes` keeps the results for the
+    /// other rows of the page.
     pub(crate) async fn is_row_shredded(&self, scopes: &mut ShreddedScopes, error: &Error) -> bool {
         let is_shredded = scopes.has_row(&self.sealing, error).await;
         self.usage.count_shredded(is_shredded);
         is_shredded
     }
 
-    /// Leaves out the rows of a page that do not open since all keys of their scopes are gone for good.
+    /// Leaves out the rows of a page that cannot be decrypted because all keys of their scopes are
+    /// deleted for good.
     pub(crate) async fn without_shredded(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+        // Most pages have no row that failed: nothing has to be asked.
         if rows.iter().all(Result::is_ok) {
             return rows;
         }
@@ -176,8 +182,8 @@ impl Store {
         kept
     }
 
-    /// Calls `make`, which makes blind tokens. Where it lacks index keys of scopes, fetches them and calls
-    /// it again. `make` must not have effects before its tokens are made.
+    /// Calls `make`, which makes blind tokens. If it lacks index keys of scopes, fetches them and
+    /// calls it again, so `make` must have no effects before its tokens are made.
     #[cfg(feature = "encrypt")]
     pub(crate) async fn with_index_keys<T>(
         &self,
@@ -197,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Calls `make`, which finds no blind tokens to make in a build without encryption.
+    /// Calls `make`. In a build without encryption it has no blind tokens to make.
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn with_index_keys<T>(
@@ -208,8 +214,8 @@ impl Store {
         make()
     }
 
-    /// Reads a row and decrypts what `reading` says is sealed. A wide entity is read with the parts that
-    /// hold what is selected, which come joined.
+    /// Reads a row and decrypts the properties that `reading` declares as encrypted. Of a wide
+    /// entity, reads the parts that hold the selected properties, and joins them.
     pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
         if let Reading::Typed(schema) = reading
             && schema.is_wide()
@@ -224,8 +230,8 @@ impl Store {
         self.read_row_as(request, reading).await
     }
 
-    /// Reads a row of a set: all parts of a wide member if it is the first of them, `None` if it is
-    /// another.
+    /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
+    /// for another part.
     async fn read_member(
         &self,
         request: Read<'_>,
@@ -241,7 +247,7 @@ impl Store {
         }
     }
 
-    /// Reads one row and decrypts what `reading` says is sealed.
+    /// Reads one row and decrypts the properties that `reading` declares as encrypted.
     pub(crate) async fn read_row_as(
         &self,
         request: Read<'_>,
@@ -253,8 +259,8 @@ impl Store {
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
-    /// Returns whether a row that a typed read found is over by the store's time. The row family
-    /// `expected` is compared first.
+    /// Returns whether a row that a typed read found has expired by the store's time. Compares the
+    /// row family `expected` first.
     pub(crate) fn is_over(
         &self,
         row: &Row,
@@ -269,8 +275,8 @@ impl Store {
         expiry.is_some_and(|expiry| expiry <= self.time.now())
     }
 
-    /// Reads the parts of a wide entity that hold the selected properties, in parallel. Parts that do not
-    /// belong together are read once more, all in one request.
+    /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do
+    /// not belong together, reads all parts once more in one request.
     async fn read_parts(&self, request: Read<'_>, schema: &'static Schema) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
@@ -286,6 +292,7 @@ impl Store {
                 Ok::<_, Error>((*part, row))
             }
         });
+        // In parallel: a writer in between is noticed by the generations of the parts.
         let rows = try_join_all(reads).await?;
         let rows = self.open_parts(table, rows, schema, select.as_deref()).await?;
         match wide::join(schema, (partition_key, row_key), &rows).map_err(located)? {
@@ -298,7 +305,7 @@ impl Store {
         }
     }
 
-    /// Reads a wide entity in one request, which is a snapshot.
+    /// Reads all parts of a wide entity in one request, which is a snapshot.
     ///
     /// # Errors
     ///
@@ -314,7 +321,7 @@ impl Store {
         whole(schema, table, keys, &rows)
     }
 
-    /// Reads what is left of a wide entity, whether or not its parts belong together.
+    /// Reads the parts that exist of a wide entity, whether or not they belong together.
     pub(crate) async fn read_torn(
         &self,
         table: &str,
@@ -330,8 +337,8 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity in one request, as they are stored. Parts that only an older
-    /// version has are among them.
+    /// Reads all parts of a wide entity in one request, without decrypting them. Includes parts
+    /// that only an older version uses.
     pub(super) async fn sealed_parts(
         &self,
         table: &str,
@@ -355,6 +362,7 @@ impl Store {
             for row in page.rows {
                 let row = row?;
                 let part = keys.iter().position(|key| key == row.row_key());
+                // Other rows of that range are not parts of the entity.
                 if let Some((_, slot)) = part.and_then(|part| rows.get_mut(part)) {
                     *slot = Some(row);
                 }
@@ -390,8 +398,8 @@ impl Store {
         Ok(opened)
     }
 
-    /// Joins the rows of a page that are parts of wide entities. An entity whose rows are in two pages is
-    /// read once more, and is an item of the page that has its part 1.
+    /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two
+    /// pages, reads it once more and returns it with the page that has its part 1.
     pub(crate) async fn join_page(
         &self,
         table: &str,
@@ -410,6 +418,7 @@ impl Store {
                 }
             };
             match self.read_snapshot(table, (&partition_key, &row_key), schema).await {
+                // An entity that begins on an earlier page was returned with that page.
                 Ok(Some(row)) if begins_here => joined.push(Ok(row)),
                 Ok(_) => {}
                 Err(error) if error.is_corrupt() => joined.push(Err(error)),
@@ -430,7 +439,7 @@ impl Store {
         opened.map_err(|error| error.in_table(table))
     }
 
-    /// Reads a row as it is stored, still sealed.
+    /// Reads a row as it is stored, without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         refuse_template(request.table)?;
         let answer = self.backend.read(request).await;
@@ -440,13 +449,14 @@ impl Store {
         })
     }
 
-    /// Reads a whole row as it is stored, still sealed.
+    /// Reads a whole row without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let RowAt { table, partition_key, row_key } = at;
         self.read(Read { table, partition_key, row_key, select: None }).await
     }
 
-    /// Reads a whole row as it is stored, still sealed; returns `None` if its table does not exist.
+    /// Reads a whole row without decrypting it. Returns `None` if the row or its table does not
+    /// exist.
     pub(crate) async fn row_or_no_table(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         match self.row(at).await {
             Err(error) if error.is_table_missing() => Ok(None),
@@ -454,7 +464,7 @@ impl Store {
         }
     }
 
-    /// Reads one page of rows as they are stored, still sealed.
+    /// Reads one page of rows without decrypting them.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
         // Two looks at the clock for each page, which only a client with entities that expire needs.
@@ -467,12 +477,13 @@ impl Store {
         answer.map_err(|error| error.in_table(request.table))
     }
 
-    /// Seals the rows of all operations and writes all of them or none.
+    /// Encrypts the rows of all operations and writes all of them or none.
     pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
         self.write_until(table, placed, None).await
     }
 
-    /// Seals the rows of all operations and writes all of them or none; none if a deadline is over.
+    /// Encrypts the rows of all operations and writes all of them or none; writes none after the
+    /// deadline.
     pub(crate) async fn write_until(
         &self,
         table: &str,
@@ -494,7 +505,7 @@ impl Store {
         self.apply(&batch).await
     }
 
-    /// Writes rows of the library's own, which are never sealed.
+    /// Writes rows of the framework, which are never encrypted, in one transaction.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
@@ -521,12 +532,12 @@ impl Store {
         Err(Error::new(ErrorKind::Ambiguous, message).in_table(batch.table()))
     }
 
-    /// Seals the row of one operation and writes it.
+    /// Encrypts the row of one operation and writes it.
     pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
         self.write_one_until(table, placed, None).await
     }
 
-    /// Seals the row of one operation and writes it, if a deadline is not over.
+    /// Encrypts the row of one operation and writes it, unless the deadline has passed.
     pub(crate) async fn write_one_until(
         &self,
         table: &str,
@@ -536,7 +547,7 @@ impl Store {
         one_answer(self.write_until(table, vec![placed], deadline).await?)
     }
 
-    /// Writes one row of the library's own, which is never sealed.
+    /// Writes one row of the framework, which is never encrypted.
     pub(crate) async fn apply_one(&self, table: &str, operation: Operation) -> Result<Written> {
         one_answer(self.apply(&Batch::single(table, operation)?).await?)
     }
@@ -561,7 +572,7 @@ pub(super) fn whole(
     }
 }
 
-/// Returns the error of a missing table, or of its name if no table can have it.
+/// Replaces the error of a missing table by the error of its name if no table can have that name.
 pub(crate) fn name_bad_table(error: Error, table: &str) -> Error {
     if !error.is_table_missing() {
         return error;
@@ -569,8 +580,8 @@ pub(crate) fn name_bad_table(error: Error, table: &str) -> Error {
     limits::check_table_name(table).err().map_or(error, |named| named.in_table(table))
 }
 
-/// Refuses a name that stands for all of an entity's dated tables. Every request passes here, so that
-/// none is sent for a verb that does not choose one of them.
+/// Refuses the name template of an entity's dated tables. Every request passes here, so that no
+/// request is sent for a verb that has not chosen one of the tables.
 fn refuse_template(table: &str) -> Result<()> {
     if table.contains('{') { limits::check_table_name(table) } else { Ok(()) }
         .map_err(|error| error.in_table(table))

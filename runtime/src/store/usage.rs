@@ -88,7 +88,7 @@ impl Usage {
 #[derive(Debug, Default)]
 pub(crate) struct UsageCounters {
     pub(crate) metering: Metering,
-    /// The name of the backend, which spans of verbs tell.
+    /// The backend's name, which spans contain.
     backend: &'static str,
     reads: AtomicU64,
     scans: AtomicU64,
@@ -103,12 +103,13 @@ pub(crate) struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// Creates counters whose figures are reported if `metering` says so. `backend` is the name of the backend.
+    /// Creates counters. `metering` tells whether figures are reported; `backend` is the backend's
+    /// name.
     pub(crate) fn new(metering: Metering, backend: &'static str) -> Self {
         Self { metering, backend, ..Self::default() }
     }
 
-    /// Returns the span of a verb: what was called, on which table. It holds no key and no value.
+    /// Returns the span of a verb, with its name and table. The span contains no key and no value.
     pub(crate) fn verb_span(&self, verb: &'static str, table: &str) -> Span {
         tracing::info_span!(
             "entable.verb",
@@ -136,7 +137,7 @@ impl UsageCounters {
         self.meter("read", table, row, failure);
     }
 
-    /// Counts the answer to a page of a query.
+    /// Counts the answer to one page of a query.
     pub(crate) fn count_scan(&self, table: &str, answer: &Result<Rows>) {
         let rows = answer.as_ref().map_or(&[][..], |page| &page.rows);
         let failure = answer.as_ref().err();
@@ -150,6 +151,7 @@ impl UsageCounters {
         add(&self.operations, batch.len());
         let failure = answer.as_ref().err();
         self.count(kind, 0, failure);
+        // A write that failed wrote no row.
         let operations = if answer.is_ok() { batch.operations() } else { &[] };
         let rows = operations.iter().map(|operation| operation.row());
         self.meter("apply", batch.table(), rows, failure);
@@ -162,7 +164,7 @@ impl UsageCounters {
         self.meter("tables", table, None, failure);
     }
 
-    /// Counts a lookup whose row's scope has no keys any more.
+    /// Counts a lookup or row whose scope has no keys any more; does nothing for `false`.
     pub(crate) fn count_shredded(&self, is_shredded: bool) {
         add(&self.shredded, usize::from(is_shredded));
     }
@@ -179,7 +181,7 @@ impl UsageCounters {
         count_request();
     }
 
-    /// Reports a request to the recorder of figures, if there is one.
+    /// Reports one request to the recorder of figures, if there is one.
     fn meter<'r>(
         &self,
         kind: &'static str,
@@ -202,7 +204,7 @@ impl UsageCounters {
         });
     }
 
-    /// Runs a verb in a span, and reports its duration if figures are wanted.
+    /// Runs a verb in a span of its own, and measures its duration if figures are reported.
     pub(crate) async fn run_verb<T>(
         &self,
         verb: &'static str,
@@ -212,8 +214,8 @@ impl UsageCounters {
         self.run_in(self.verb_span(verb, table), verb, table, work).await
     }
 
-    /// Runs a verb in the span that was made for it: records its requests, retries and failure there, and
-    /// reports its duration. Does nothing else if nobody listens.
+    /// Runs a verb in a given span: records the verb's requests, retries and failure in the span,
+    /// and its duration. Does nothing more than the work if nobody listens.
     pub(crate) async fn run_in<T>(
         &self,
         span: Span,

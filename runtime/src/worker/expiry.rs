@@ -72,7 +72,7 @@ impl Worker {
         if !self.outbox().known_types.any(Schema::can_expire) {
             return round;
         }
-        let before = self.over_by(self.store().time.now());
+        let before = self.first_hour_in_use(self.store().time.now());
         // Nobody writes markers of these hours any more.
         if self.memory().swept_before.is_some_and(|swept| swept >= before) {
             return round;
@@ -106,7 +106,7 @@ impl Worker {
     }
 
     /// Returns the first hour whose markers a writer may still rely on at that time of the store.
-    fn over_by(&self, now: Ticks) -> Hour {
+    fn first_hour_in_use(&self, now: Ticks) -> Hour {
         // A writer sends its row before the hour of its marker is over; a request may take a while.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
         Hour::of(time_before(now, wait))
@@ -123,7 +123,7 @@ impl Worker {
             Err(error) => return Err(error),
         };
         // A store whose pages have no date does not say which hours are over.
-        let before = page.date.map_or(Hour::of(Ticks::MIN), |date| self.over_by(date));
+        let before = page.date.map_or(Hour::of(Ticks::MIN), |date| self.first_hour_in_use(date));
         let mut read = MarkerPage { next: page.next, ..MarkerPage::default() };
         for row in page.rows {
             match row.and_then(StoredExpiryMarker::from_row) {

@@ -158,7 +158,8 @@ impl Handlers {
                 Ok(false) => return counted("another worker has the message"),
                 // Tried again while the lease lasts.
                 Err(_) => {
-                    if let Either::Left((done, _)) = select(&mut handled, pin!(sleep(PAUSE))).await
+                    if let Either::Left((done, _)) =
+                        select(&mut handled, pin!(sleep(RENEWAL_PAUSE))).await
                     {
                         return outcome(done);
                     }
@@ -169,7 +170,7 @@ impl Handlers {
 }
 
 /// Time between two attempts to renew a lease.
-const PAUSE: Duration = Duration::from_secs(1);
+const RENEWAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The context that a handler gets beside its message: the worker's client, and effects that take
 /// place once.

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use super::{
     partition::OutboxRow,
     pass::{CopyOutcome, PassBeforeLists, PassOutcome},
-    state::{ROWS, Worker},
+    state::{ROWS_AT_ONCE, Worker},
 };
 use crate::{
     error::Result,
@@ -33,7 +33,7 @@ impl Worker {
             rows.into_iter().partition(|row| !self.lists_of(table, row).is_empty());
         let passes = stream::iter(without)
             .map(|row| async move { self.pass(table, &row).await })
-            .buffer_unordered(ROWS);
+            .buffer_unordered(ROWS_AT_ONCE);
         let mut outcomes: Vec<PassOutcome> = passes.collect().await;
         for rows in with_lists.chunks(ROWS_TOGETHER) {
             outcomes.extend(self.pass_together(table, rows).await);
@@ -56,7 +56,7 @@ impl Worker {
         let lists = async { Ok(find_lists(self.store(), addresses).await) };
         let passes: Vec<_> =
             rows.iter().map(|row| self.pass_copies(table, row, &deadline)).collect();
-        let passes = async { Ok(stream::iter(passes).buffered(ROWS).collect().await) };
+        let passes = async { Ok(stream::iter(passes).buffered(ROWS_AT_ONCE).collect().await) };
         let guards = self.outbox().guards;
         let read = guards.in_order(Guard::DestinationFirst, lists, passes).await;
         let (lists, passes): (Lists, Vec<Result<PassBeforeLists>>) = match read {

@@ -16,7 +16,7 @@ use super::{
     lease::{OutboxLease, StoreTime},
     outcome::{MessageOutcome, Remedy},
     partition::{Chunk, OutboxRow},
-    state::{DueWork, ROWS, RoundResult, Worker},
+    state::{DueWork, ROWS_AT_ONCE, RoundResult, Worker},
     visit::PartitionVisit,
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     error::{Error, ErrorKind, Result, Retry},
     outbox::{
         guard::Guard,
-        moves::{Look, MoveJob, MoveOutcome},
+        moves::{MoveJob, MoveOutcome, SourceReading},
     },
     plan::{
         moves::MoveMessage,
@@ -72,7 +72,7 @@ impl Worker {
                     false => self.handle_message(table, &message, time).await,
                 }
             })
-            .buffer_unordered(ROWS);
+            .buffer_unordered(ROWS_AT_ONCE);
         let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
         for outcome in outcomes {
             self.count_message(outcome, round, visit);
@@ -299,11 +299,11 @@ impl Worker {
     ) -> Result<Option<Result<(), WorkFault>>> {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
         let job = self.move_job(table, message, &move_message, schema);
-        Ok(match job.look(Guard::VerifiedFirst).await? {
-            Look::Found(..) => Some(Ok(())),
-            Look::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
-            Look::Fault(fault) => Some(Err(fault)),
-            Look::Gone => None,
+        Ok(match job.read_source(Guard::VerifiedFirst).await? {
+            SourceReading::Found(..) => Some(Ok(())),
+            SourceReading::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
+            SourceReading::Fault(fault) => Some(Err(fault)),
+            SourceReading::Gone => None,
         })
     }
 
@@ -358,13 +358,16 @@ impl Worker {
         let now = time.now(&*self.outbox().clock);
         let job = self.move_job(table, message, &move_message, schema);
         let etag = message.row.etag();
-        let found = match job.look(Guard::VerifiedFirst).await {
+        let found = match job.read_source(Guard::VerifiedFirst).await {
             // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
-            Ok(Look::Fault(WorkFault::NotAuthentic)) => {
+            Ok(SourceReading::Fault(WorkFault::NotAuthentic)) => {
                 return self.refuse_move(table, message, etag).await;
             }
-            Ok(Look::Fault(WorkFault::Passes(error))) => return Err(error),
-            Ok(Look::TargetKeyMissing(_, error) | Look::Fault(WorkFault::Counts(error))) => {
+            Ok(SourceReading::Fault(WorkFault::Passes(error))) => return Err(error),
+            Ok(
+                SourceReading::TargetKeyMissing(_, error)
+                | SourceReading::Fault(WorkFault::Counts(error)),
+            ) => {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }
             Ok(found) => found,

@@ -22,12 +22,12 @@ use crate::{
 };
 
 /// The table of work that failed too often.
-const TABLE: &str = "EntablePoison";
+const POISON_TABLE: &str = "EntablePoison";
 /// The only PartitionKey of the poison table: the version of its format.
-const PARTITION: &str = "1";
+const POISON_PARTITION: &str = "1";
 /// The properties that are added to a row in the poison table: where the row was, and its last
 /// error.
-const ADDED: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
+const POISON_PROPERTIES: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
 /// The properties that a row loses when it is put back, so that its attempts are counted anew.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
@@ -130,14 +130,17 @@ impl Worker {
         let seen = version.map(ETag::to_string).unwrap_or_default();
         // The key names the version: whoever repeats this finds the row in the poison table already.
         let key = hash128(&[table, partition_key, row_key, &seen]);
-        let mut poisoned = Row::build(PARTITION, &key);
+        let mut poisoned = Row::build(POISON_PARTITION, &key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
             poisoned.put(&String::from_utf8_lossy(name), value);
         }
-        for (name, value) in
-            ADDED.into_iter().zip([table, partition_key, row_key, truncate_error(error)])
-        {
+        for (name, value) in POISON_PROPERTIES.into_iter().zip([
+            table,
+            partition_key,
+            row_key,
+            truncate_error(error),
+        ]) {
             poisoned.put(name, ValueRef::String(value));
         }
         // Inserted before it is deleted at its place: work is never in neither table.
@@ -147,11 +150,11 @@ impl Worker {
     /// Inserts a row into the poison table, which is created if it is missing. An existing row
     /// stays as it is.
     async fn write_poison_row(&self, operation: Operation) -> Result<()> {
-        match self.store().apply_one(TABLE, operation.clone()).await {
+        match self.store().apply_one(POISON_TABLE, operation.clone()).await {
             // Made by the first work that is put aside: most stores never need the table.
             Err(error) if error.is_table_missing() => {
-                self.client.create_table_if_not_exists(TABLE).await?;
-                self.store().apply_one(TABLE, operation).await.map(drop)
+                self.client.create_table_if_not_exists(POISON_TABLE).await?;
+                self.store().apply_one(POISON_TABLE, operation).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
@@ -184,11 +187,11 @@ impl Worker {
 
     /// Returns the work in the poison table, without a check of its codes.
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
-        let filter = Filter::eq("PartitionKey", PARTITION);
+        let filter = Filter::eq("PartitionKey", POISON_PARTITION);
         let (mut all, mut from) = (Vec::new(), None);
         loop {
             let scan = Scan {
-                table: TABLE,
+                table: POISON_TABLE,
                 filter: &filter,
                 select: None,
                 top: None,
@@ -200,7 +203,7 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             for row in page.rows {
-                all.push(Poisoned::from_row(row.map_err(|error| error.in_table(TABLE))?)?);
+                all.push(Poisoned::from_row(row.map_err(|error| error.in_table(POISON_TABLE))?)?);
             }
             match page.next {
                 Some(next) => from = Some(next),
@@ -353,9 +356,9 @@ impl Worker {
     /// else the backend's errors. Work that is gone is deleted.
     pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
         let seen = Condition::for_etag(poisoned.poison_row.etag());
-        let delete = Operation::delete(PARTITION, poisoned.poison_row.row_key(), seen)?;
+        let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
         // Gone already: put back or discarded by somebody else.
-        match self.store().apply_one(TABLE, delete).await {
+        match self.store().apply_one(POISON_TABLE, delete).await {
             Err(error) if !error.is_row_missing() => Err(error),
             _ => Ok(()),
         }
@@ -376,8 +379,8 @@ impl Worker {
         // Recorded before it is deleted here, so that the work is never in neither place.
         self.record_again(&poisoned.table, operation).await?;
         let seen = Condition::for_etag(poisoned.poison_row.etag());
-        let delete = Operation::delete(PARTITION, poisoned.poison_row.row_key(), seen)?;
-        ignore_newer(self.store().apply_one(TABLE, delete).await)
+        let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
+        ignore_newer(self.store().apply_one(POISON_TABLE, delete).await)
     }
 }
 
@@ -400,7 +403,7 @@ impl Poisoned {
         let (partition_key, row_key) = self.poison_row.keys();
         let message =
             "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
-        let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
+        let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
         error.at_keys(partition_key, row_key)
     }
 
@@ -409,7 +412,7 @@ impl Poisoned {
     fn from_row(row: Row) -> Result<Self> {
         let mut texts: [String; 4] = Default::default();
         let mut lacks = None;
-        for (name, slot) in ADDED.into_iter().zip(&mut texts) {
+        for (name, slot) in POISON_PROPERTIES.into_iter().zip(&mut texts) {
             match row.get(name)? {
                 Some(ValueRef::String(text)) => text.clone_into(slot),
                 _ => lacks = Some(name),
@@ -422,7 +425,7 @@ impl Poisoned {
         let mut outbox_row = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let is_added = ADDED.iter().any(|added| added.as_bytes() == name);
+            let is_added = POISON_PROPERTIES.iter().any(|added| added.as_bytes() == name);
             if !is_added && !RETRY_STATE.iter().any(|state| state.as_bytes() == name) {
                 outbox_row.put(&String::from_utf8_lossy(name), value);
             }

@@ -15,7 +15,7 @@ use super::{
     lease::QueueLease,
     messages::{EXPIRED, NOT_AUTHENTIC},
     outcome::MessageOutcome,
-    state::{DueWork, RoundResult, SKIP, Worker},
+    state::{DueWork, RoundResult, UNKNOWN_MESSAGE_WAIT, Worker},
     visit::PartitionVisit,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The shortest time for which a queue can hide a received message.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_HIDDEN_TIME: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Receives the visible messages of all queues and hands them to handlers, until none is
@@ -110,7 +110,7 @@ impl Worker {
         let most = most.min(queue.port().capabilities().receive);
         // The lease may be shorter than the shortest time, or longer than the longest, for which
         // queues hide a message.
-        let hidden = self.lease.clamp(SHORTEST, LONGEST);
+        let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let received = queue.port().receive(most, hidden).await?;
         let memory = &mut *self.memory();
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
@@ -198,7 +198,7 @@ impl Worker {
         let context = Context::for_queue(&self.client, identity, count, until, receipts);
         let (name, body) = (&envelope.name, envelope.body());
         let time = self.time_of_handlers();
-        let length = self.lease.clamp(SHORTEST, LONGEST);
+        let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let until = until.min(Instant::now() + self.lease);
         let mut lease = QueueLease { port, message, length, until };
         let stopping = &self.stopping;
@@ -315,7 +315,7 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let texts: Vec<String> =
             envelope.iter().map(|envelope| envelope.text()).collect::<Result<_>>()?;
-        hide(port, message, SKIP, &texts).await?;
+        hide(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
         Ok(MessageOutcome::Unknown)
     }
 }

@@ -70,7 +70,7 @@ impl Worker {
             due == DueWork::All || looks.contains(partition) || self.is_visit_due(partition)
         });
         let mut markers: Vec<_> = markers.into_iter().collect();
-        self.begin_anywhere(&mut markers);
+        self.rotate_randomly(&mut markers);
         let partitions =
             stream::iter(markers).map(|((table, partition_key), markers)| async move {
                 match self.stopping.has_begun() {
@@ -98,7 +98,7 @@ impl Worker {
 
     /// Rotates a long list of partitions by a random number, so that several workers do not all
     /// begin with the same partition.
-    fn begin_anywhere<T>(&self, partitions: &mut [T]) {
+    fn rotate_randomly<T>(&self, partitions: &mut [T]) {
         if partitions.len() > self.concurrency {
             let random = usize::try_from(self.store().random.number()).unwrap_or_default();
             partitions.rotate_left(random % partitions.len());

@@ -11,7 +11,7 @@ use super::{
 use crate::{error::Result, store::backoff};
 
 /// The time within which a worker that stops gives its leases back.
-const GIVING_BACK: Duration = Duration::from_secs(5);
+const GIVE_BACK_TIME: Duration = Duration::from_secs(5);
 
 impl Worker {
     /// Does all work that can be done now, however young, and returns.
@@ -103,7 +103,7 @@ impl Worker {
         if let Some(time) = self.stop_time {
             worker.stopping.begin(time);
             // What has not ended by then is dropped.
-            let _ = tokio::time::timeout(time.saturating_add(GIVING_BACK), work).await;
+            let _ = tokio::time::timeout(time.saturating_add(GIVE_BACK_TIME), work).await;
         }
     }
 }

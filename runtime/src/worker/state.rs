@@ -32,7 +32,7 @@ use crate::{
 const CONCURRENCY: usize = 16;
 
 /// Number of outbox rows of one partition that are worked on at a time.
-pub(super) const ROWS: usize = 8;
+pub(super) const ROWS_AT_ONCE: usize = 8;
 
 /// Default time that a handler may take for a message.
 const LEASE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The time for which a queue message of an unknown type is left to other programs.
-pub(super) const SKIP: Duration = Duration::from_secs(60);
+pub(super) const UNKNOWN_MESSAGE_WAIT: Duration = Duration::from_secs(60);
 
 /// Does the work in other partitions that writers left: copies, lists, messages, moves.
 ///
@@ -163,8 +163,8 @@ impl Memory {
     /// Counts the unknown messages of queues; first forgets those that were not received for three
     /// minutes.
     pub(super) fn count_unknown_messages(&mut self) -> u64 {
-        // Each is hidden for `SKIP`: one that did not come back for longer was taken by others.
-        self.unknown_messages.retain(|_, received| received.elapsed() < SKIP * 3);
+        // Each is hidden for `UNKNOWN_MESSAGE_WAIT`: one that did not come back for longer was taken by others.
+        self.unknown_messages.retain(|_, received| received.elapsed() < UNKNOWN_MESSAGE_WAIT * 3);
         u64::try_from(self.unknown_messages.len()).unwrap_or(u64::MAX)
     }
 }

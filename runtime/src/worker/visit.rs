@@ -15,10 +15,10 @@ use crate::row::ETag;
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
 
 /// Number of visits of an unchanged partition after which looks at it become rarer.
-const STEADY_LOOKS: u32 = 5;
+const VISITS_BEFORE_DOUBLING: u32 = 5;
 
 /// Most doublings of the wait between two looks at an unchanged partition.
-const MOST_DOUBLINGS: u32 = 4;
+const MAX_DOUBLINGS: u32 = 4;
 
 /// Table and PartitionKey.
 pub(super) type PartitionTexts = (String, String);
@@ -96,7 +96,7 @@ impl PartitionVisit {
             return;
         }
         // After five visits without a change the wait doubles, up to 16 leases.
-        let doublings = self.unchanged.saturating_sub(STEADY_LOOKS).min(MOST_DOUBLINGS);
+        let doublings = self.unchanged.saturating_sub(VISITS_BEFORE_DOUBLING).min(MAX_DOUBLINGS);
         let wait = lease.saturating_mul(1 << doublings);
         self.look = Some(Instant::now() + wait);
     }

@@ -1,4 +1,4 @@
-//! Confirming local suspects: copies and list entries that had no counterpart in their partition are
+//! Confirms local suspects. Copies and list entries without a counterpart in their partition are
 //! read again together with their primary, and reported only if two readings are equal.
 
 use std::collections::{BTreeMap, HashSet};
@@ -20,18 +20,19 @@ use crate::{
     table::Table,
 };
 
-/// Pairs of readings of one suspect, before it is left to the next check because others write it.
-const READINGS: usize = 4;
+/// Number of times that one suspect is read before the next check decides, because writers keep
+/// changing it.
+const MAX_READINGS: usize = 4;
 
-/// A copy or list entry that has no counterpart in its partition.
+/// A copy or list entry without a counterpart in its partition.
 struct Suspect {
     family: &'static Family,
     row_key: String,
-    /// The primary's RowKey, for a list entry.
+    /// The RowKey of the entry's primary; `None` for a copy.
     entry_id: Option<String>,
-    /// The RowKeys of the primaries that should have it.
+    /// The RowKeys of the primaries that derive it.
     derived_by: Vec<String>,
-    /// The ETag under which it exists.
+    /// The ETag of the row that was found; `None` if no row was found.
     found: Option<ETag>,
 }
 
@@ -46,14 +47,14 @@ impl Suspect {
         Finding::local(self.family, table, (partition_key, &self.row_key), kind, primary)
     }
 
-    /// Returns this copy, found under another ETag, as one that no primary is known to derive.
+    /// Returns the suspect as a copy found under that ETag which no primary is known to derive.
     fn without_owner(&self, found: Option<ETag>) -> Self {
         let (family, row_key) = (self.family, self.row_key.clone());
         Self { family, row_key, entry_id: None, derived_by: Vec::new(), found }
     }
 }
 
-/// Returns what is certainly wrong among the unmatched facts of a partition.
+/// Returns the confirmed findings among the unmatched facts of a partition.
 pub(crate) async fn confirm_partition<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
@@ -90,11 +91,12 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
         }
     }
     findings.extend(confirm_orphans(reader, partition_key, &unmatched.scope, unowned).await?);
+    // Findings of one key stand together, in the same order at each check.
     findings.sort_by(|a, b| (&a.row_key, &a.primary).cmp(&(&b.row_key, &b.primary)));
     Ok(findings)
 }
 
-/// Scans a partition again for the keys of its unmatched facts, and once more for every fact with
+/// Scans a partition again for the keys of its unmatched facts, then once more for every fact with
 /// one of these keys.
 async fn find_suspects<E: TableEntity>(
     reader: FactReader<'_, E>,
@@ -145,8 +147,8 @@ async fn find_suspects<E: TableEntity>(
     Ok(suspects.into_values().collect())
 }
 
-/// Reads a suspect and its primary until two readings in a row show equal ETags, and reports what
-/// they show.
+/// Reads a suspect and its primary until two readings in a row have equal ETags. Returns the
+/// mismatch that they show; `None` if there is none, or if writers kept changing the rows.
 async fn confirm_one<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
@@ -155,7 +157,8 @@ async fn confirm_one<E: TableEntity>(
 ) -> Result<Option<Finding>> {
     let is_entry = suspect.entry_id.is_some();
     let at = RowAt::new(&table.name, partition_key, &suspect.row_key);
-    for _ in 0..READINGS {
+    for _ in 0..MAX_READINGS {
+        // Two readings: a writer between the reads of copy and primary shows as another ETag.
         let before = LocalReading::read(table, at, is_entry, Some(primary)).await?;
         let after = LocalReading::read(table, at, is_entry, Some(primary)).await?;
         if before.etags() != after.etags() {
@@ -170,20 +173,20 @@ async fn confirm_one<E: TableEntity>(
     Ok(None)
 }
 
-/// A copy or list and its primary, read one after the other.
+/// A copy or list that was read, and then its primary.
 pub(crate) struct LocalReading {
-    /// How the copy or the list entry differs from what the primary says.
+    /// How the copy or entry differs from what the primary derives; `None` if it does not.
     pub(crate) kind: Option<FindingKind>,
-    /// The copy, or the list's head row.
+    /// The copy, or the list's head row, that was found.
     pub(crate) found: Option<Row>,
     pub(crate) list: Option<StoredList>,
     pub(crate) primary: Option<Row>,
-    /// The copy that the primary should have.
+    /// The copy that the primary derives.
     pub(crate) wanted: Option<CopyRow>,
 }
 
 impl LocalReading {
-    /// Reads the copy or list at `at`, then the primary with RowKey `primary`.
+    /// Reads the copy or list at `at`, then the primary with RowKey `primary`, and compares them.
     pub(crate) async fn read<E: TableEntity>(
         table: &Table<E>,
         at: RowAt<'_>,
@@ -232,8 +235,8 @@ impl LocalReading {
     }
 }
 
-/// Confirms a copy that several primaries should have: a finding for each but the one whose copy is
-/// stored, which no repair can resolve. Leaves it to the next check if a primary changes meanwhile.
+/// Confirms a copy that several primaries derive. Returns a finding for each of them but the one
+/// whose copy is stored. Returns none if a primary changes meanwhile: the next check decides.
 async fn confirm_contested<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
@@ -242,6 +245,7 @@ async fn confirm_contested<E: TableEntity>(
 ) -> Result<Vec<Finding>> {
     let before = read_all(table, partition_key, primaries).await?;
     let copy = read_row(table, RowAt::new(&table.name, partition_key, &suspect.row_key)).await?;
+    // The primaries are read around the copy, so that all of them existed with it at one time.
     let after = read_all(table, partition_key, primaries).await?;
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
@@ -259,10 +263,12 @@ async fn confirm_contested<E: TableEntity>(
             rows.local_copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
         if let Some(wanted) = wanted {
+            // `false` sorts before `true`: the primary whose copy is stored comes first.
             let is_stored = copy.as_ref().is_some_and(|copy| copy.has_same_content(&wanted.row));
             deriving.push((!is_stored, primary.row_key()));
         }
     }
+    // Only one of them still derives the copy: this is an ordinary mismatch.
     if let [(_, primary)] = deriving.as_slice() {
         return Ok(confirm_one(table, partition_key, suspect, primary)
             .await?
@@ -290,8 +296,9 @@ async fn read_all<E: TableEntity>(
     Ok(rows)
 }
 
-/// Confirms copies that no primary should have: one more scan finds no owner, and their ETags did not
-/// change since the scan before it. A writer that made a primary derive one would have written it.
+/// Confirms copies that no primary derives: one more scan finds no owner, and their ETags have not
+/// changed since the scan before. If a writer had made a primary derive one of them, it would have
+/// written the copy and changed its ETag.
 async fn confirm_orphans<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
@@ -320,6 +327,7 @@ async fn confirm_orphans<E: TableEntity>(
         let at = RowAt::new(&reader.table.name, partition_key, &suspect.row_key);
         let row = read_row(reader.table, at).await?;
         let etag = row.and_then(|row| row.etag());
+        // Changed since the scan: some writer is at work on it.
         if etag.is_some() && etag == suspect.found {
             let table = &reader.table.name;
             findings.push(Finding {

@@ -1,6 +1,6 @@
-//! Confirming remote suspects: each is read in the order copy, claim, dirty row, primary, and read
-//! again when no writer can still act on what it read before the first reading. A mismatch is reported
-//! if both readings show equal ETags.
+//! Confirms remote suspects. Each is read in the order copy, claim, dirty row, primary, and read
+//! again after one write deadline, when no writer can act on older readings any more. A mismatch is
+//! reported if both readings show equal ETags.
 
 use std::{pin::pin, time::Duration};
 
@@ -35,37 +35,37 @@ use crate::{
     timers,
 };
 
-/// Suspects, some hundred bytes each, that wait for their second reading together.
+/// Most suspects that wait for their second reading together; each takes some hundred bytes.
 const SUSPECTS_PER_WAIT: usize = 10_000;
 
 /// Suspects that are read at a time.
 const READERS: usize = 16;
 
-/// A remote copy or list entry that has no counterpart.
+/// A remote copy or list entry without a counterpart.
 #[derive(Debug)]
 struct Suspect {
     family: &'static Family,
     address: CopyAddress,
-    /// PartitionKey and RowKey of the primary, where one is known.
+    /// PartitionKey and RowKey of the primary; `None` if the copy names none.
     primary: Option<(String, String)>,
-    /// Whether it exists; otherwise a primary should have it.
+    /// Whether the copy or entry exists; `false` if a primary derives it and it was not found.
     is_found: bool,
 }
 
-/// The result of one reading of a suspect. Two equal readings confirm a mismatch.
+/// A mismatch as one reading shows it. Two equal readings confirm it.
 #[derive(Debug, PartialEq)]
 struct Mismatch {
     kind: FindingKind,
-    /// `None` for a list, whose ETag changes with every entry and says nothing about one.
+    /// The copy's ETag; `None` for a list, whose ETag changes with every entry.
     copy_etag: Option<ETag>,
     primary_etag: Option<ETag>,
 }
 
 /// The result of reading a suspect.
 enum Outcome {
-    /// Nothing is wrong, or the suspect of the other side tells it.
+    /// Nothing is wrong, or the suspect on the other side of the mismatch reports it.
     Right,
-    /// The outbox has open work for the suspect.
+    /// Open work of the outbox may still correct the suspect.
     Pending,
     Wrong(Mismatch),
 }
@@ -75,19 +75,18 @@ pub(crate) struct RemoteConfirmer<'t, E> {
     reader: FactReader<'t, E>,
     unmatched: Unmatched,
     pager: TablePager,
-    /// Whether suspects are read a second time.
+    /// Whether suspects are read a second time, one write deadline later.
     waits: bool,
 }
 
 impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
-    /// Creates a confirmer. Without `waits` it counts suspects and reports none.
+    /// Creates a confirmer. Without `waits` it counts suspects and returns no findings.
     pub(crate) fn new(reader: FactReader<'t, E>, unmatched: Unmatched, waits: bool) -> Self {
         let pager = TablePager::new(&reader.table.name, &unmatched.scope);
         Self { reader, unmatched, pager, waits }
     }
 
-    /// Returns what is certainly wrong among the next suspects. Returns `None` when there are no
-    /// more.
+    /// Returns the confirmed findings among the next suspects; `None` after the last.
     pub(crate) async fn next_findings(
         &mut self,
         progress: &mut ProgressMeter,
@@ -117,7 +116,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         self.read_again(wrong, progress).await.map(Some)
     }
 
-    /// Reads one page of all tables and returns its suspects. Returns `None` at the end.
+    /// Reads one page of the tables and returns its suspects; `None` at the end.
     async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
         let table = self.reader.table;
         let Some(page) = self.pager.next_page(table).await? else { return Ok(None) };
@@ -141,8 +140,8 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         Ok(Some(suspects))
     }
 
-    /// Waits until no write is in flight that began before the first reading, and reads the suspects
-    /// again.
+    /// Waits until every write that began before the first reading has ended, then reads the
+    /// suspects again. Returns those whose two readings are equal.
     async fn read_again(
         &self,
         wrong: Vec<(Suspect, Mismatch)>,
@@ -159,6 +158,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         progress.notify();
         // One second more, so that the wait does not end in the instant in which a write may begin.
         let deadline = outbox.options.flight + Duration::from_secs(1);
+        // No request is sent meanwhile. The program's own writers may go on.
         timers::sleep(deadline).await;
         let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
         let readings = stream::iter(suspects)
@@ -168,6 +168,8 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         let mut findings = Vec::new();
         while let Some((reading, before)) = readings.next().await {
             match reading? {
+                // Equal ETags of copy and primary: nobody has written either since the first
+                // reading.
                 (suspect, Outcome::Wrong(now)) if now == before => {
                     findings.push(finding(suspect, now, own));
                 }
@@ -197,7 +199,7 @@ fn finding(suspect: Suspect, mismatch: Mismatch, primary_table: &str) -> Finding
     }
 }
 
-/// Reads a suspect and hands it back with the outcome.
+/// Reads a suspect and returns it together with the outcome.
 async fn read_suspect<E: TableEntity>(
     table: &Table<E>,
     suspect: Suspect,
@@ -206,8 +208,9 @@ async fn read_suspect<E: TableEntity>(
     Ok((suspect, outcome))
 }
 
-/// Reads copy, claim, dirty row and primary, in this order: a writer records its work before it
-/// changes the primary, so a primary read last is never newer than the open work that was seen.
+/// Reads copy, claim, dirty row and primary, in this order. A writer records its work before it
+/// changes the primary, so if the dirty row was not there, the primary read last shows no
+/// unfinished change.
 async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
     let kinds = copy_family::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
@@ -215,6 +218,8 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         _ => (read_row(table, suspect.address.at()).await?, 0),
     };
     let looks_for_work = table.client.outbox().guards.holds(Guard::CheckOpenWork);
+    // The claim before the primary: a claim that is gone was resolved, and the primary shows the
+    // result.
     if looks_for_work && is_claimed(table, kinds, copy.as_ref()).await? {
         return Ok(Outcome::Pending);
     }
@@ -236,6 +241,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         return Ok(Outcome::Pending);
     }
     let primary = read_primary(table, owner).await?;
+    // The entity moves: its target may own the copy already.
     if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Outcome::Pending);
     }
@@ -279,7 +285,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     })
 }
 
-/// Returns how a remote copy differs from the one that its primary should have.
+/// Returns how a remote copy differs from the one that its primary derives; `None` if it does not.
 fn copy_mismatch(
     address: &CopyAddress,
     kinds: CopyFamily,
@@ -295,7 +301,7 @@ fn copy_mismatch(
     mismatch(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
 }
 
-/// Returns whose copy a row is that was found.
+/// Returns to which primary a found copy belongs.
 async fn copy_ownership<E: TableEntity>(
     table: &Table<E>,
     kinds: CopyFamily,
@@ -308,7 +314,7 @@ async fn copy_ownership<E: TableEntity>(
     })
 }
 
-/// Returns how often a remote list holds the entry of a primary.
+/// Returns how often a remote list contains the entry of a primary.
 async fn times_in_list<E: TableEntity>(
     table: &Table<E>,
     address: &CopyAddress,
@@ -324,8 +330,8 @@ async fn times_in_list<E: TableEntity>(
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }
 
-/// Returns whether a claim that still exists reserves the copy: its transaction may come, or a worker
-/// has to clean up after it.
+/// Returns whether a claim reserves the copy. Then its transaction may still commit, or a worker
+/// resolves the claim.
 async fn is_claimed<E: TableEntity>(
     table: &Table<E>,
     kinds: Option<CopyFamily>,

@@ -1,8 +1,8 @@
 //! Defines facts. A fact is one copy or list entry: one that is stored, or one that a primary
-//! entity should have.
+//! derives.
 //!
-//! The copy that a primary should have and the copy that is stored make two facts with one hash. A
-//! check keeps the hashes of facts without such a counterpart.
+//! A copy that a primary derives and an equal copy that is stored are two facts with one hash. A
+//! check keeps the hashes of facts whose counterpart it has not read.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use crate::{
     plan::{
         IdForm, Tokens,
         outbox::{
-            CopyAddress, ListMembership, TABLE, copy_with_owner, is_current_table,
+            CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, is_current_table,
             is_version_property, list_entry_keys, may_be_from_table, owner_of_copy,
         },
         read_ids, read_row_keys,
@@ -28,7 +28,7 @@ use crate::{
     table::Table,
 };
 
-/// The keys of a row, borrowed as texts or with the row, which decodes them only when asked.
+/// The keys of a row, borrowed as texts or with the row. A row decodes them only when asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeysRef<'r> {
     OfRow(&'r Row),
@@ -46,25 +46,25 @@ impl<'r> KeysRef<'r> {
     }
 }
 
-/// A copy or list entry that exists, or that a primary entity should have.
+/// One copy or list entry that is stored, or that a primary derives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fact<'r> {
-    /// The index or list.
+    /// The index or list that the fact belongs to.
     pub(crate) family: &'static Family,
     /// The keys of the copy, or of the list's head row.
     pub(crate) keys: KeysRef<'r>,
-    /// The keys of the primary, where the fact tells them. A stored local copy does not.
+    /// The keys of the primary; `None` if the row does not contain them, as a stored local copy.
     pub(crate) primary: Option<KeysRef<'r>>,
-    /// Whether the copy or entry exists; otherwise a primary should have it.
+    /// Whether the copy or entry is stored; `false` if a primary derives it.
     pub(crate) is_found: bool,
     /// The row that was read: the copy, a row of the list, or the primary.
     pub(crate) row: &'r Row,
-    /// The hash that a copy or entry has in common with the primary that should have it.
+    /// The hash that a stored copy or entry shares with the one that its primary derives.
     pub(crate) hash: u64,
 }
 
 impl<'r> Fact<'r> {
-    /// Creates the fact that `primary` should have a copy or list entry.
+    /// Creates the fact that `primary` derives a copy or list entry.
     fn from_primary(
         primary: &'r Row,
         family: &'static Family,
@@ -93,20 +93,20 @@ impl<'r> Fact<'r> {
     }
 }
 
-/// Returns the row families of a remote copy and its primary. `None` if no version declares the
+/// Returns the row families of a remote copy and of its primary; `None` if no version declares the
 /// copy.
 pub(crate) fn copy_family<E: TableEntity>(copy: &'static Family) -> Option<CopyFamily> {
     Some(CopyFamily { copy, primary: E::SCHEMA.primary_of_copy(copy)?, schema: E::SCHEMA })
 }
 
-/// Returns the remote copies and lists of one version of an entity. Lists in blobs are left out: no
-/// request lists the blobs that exist.
+/// Returns the remote copies and lists of one version of an entity. Leaves out lists in blobs,
+/// since no request lists the existing blobs.
 fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
     let families: &'static [Family] = schema.families;
     families.iter().filter(|family| family.is_remote && !family.in_blob)
 }
 
-/// Returns whether an entity, in any version, has remote copies or lists that a check compares.
+/// Returns whether any version of the entity has remote copies or lists that a check compares.
 pub(crate) fn has_remote_families(schema: &'static Schema) -> bool {
     schema.versions().any(|schema| remote_families(schema).next().is_some())
 }
@@ -141,13 +141,13 @@ impl<E> Clone for FactReader<'_, E> {
 impl<E> Copy for FactReader<'_, E> {}
 
 impl<'t, E: TableEntity> FactReader<'t, E> {
-    /// Creates a reader whose hashes differ from those of every other reader.
+    /// Creates a reader. Its hashes differ from those of every other reader.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
         Self { table, hashing: Hashing::new(table.client.store().table_case()) }
     }
 
-    /// Calls `each` for every fact in a row of `at_table`. A primary of an older version should have
-    /// what that version writes. Returns whether the row is a primary.
+    /// Calls `each` for every fact in a row of `at_table`. A primary of an older version derives
+    /// what that version declares. Returns whether the row is a primary.
     pub(crate) fn read(
         &self,
         at_table: &str,
@@ -198,7 +198,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(false)
     }
 
-    /// Returns whether rows of a row family are kept in a table, and compared by a check.
+    /// Returns whether the rows of a family are kept in a table and compared by a check.
     fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
         let case = self.hashing.table_case;
         match family.table {
@@ -209,7 +209,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         }
     }
 
-    /// Reads every copy and list entry that a primary should have.
+    /// Calls `each` for every copy and list entry that a primary derives.
     fn read_primary(
         &self,
         primary: &Row,
@@ -245,7 +245,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(())
     }
 
-    /// Reads a stored remote copy, unless it names a primary of another table.
+    /// Calls `each` for a stored remote copy, unless it names a primary of another table.
     fn read_remote_copy(
         &self,
         at_table: &str,
@@ -269,7 +269,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(())
     }
 
-    /// Reads the entries in one row of a list that is in its primaries' partition.
+    /// Calls `each` for the entries in one row of a local list.
     fn read_local_entries(
         &self,
         row: &Row,
@@ -294,7 +294,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(())
     }
 
-    /// Reads the entries in one row of a remote list that lead to primaries of this table.
+    /// Calls `each` for the entries in one row of a remote list that belong to primaries of this
+    /// table.
     fn read_remote_entries(
         &self,
         row: &Row,
@@ -323,10 +324,10 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 }
 
-/// Hashes of facts that have met no counterpart.
+/// Hashes of facts whose counterpart was not read.
 pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
 
-/// A hasher that returns a hash as it is.
+/// A hasher that returns the hash that it is given.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct IdentityHasher(u64);
 
@@ -346,15 +347,15 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Keeps the hashes of remote copies and of remote entries apart.
+/// Keeps the hashes of remote copies apart from those of remote entries.
 const REMOTE_COPY: u64 = 3;
 const REMOTE_ENTRY: u64 = 4;
 
-/// The bit from which a hash counts how often a list row held the entry before.
-const REPEATS: u32 = 32;
+/// The bit of a hash from which it counts repetitions of an entry in its list.
+const REPEATS_BIT: u32 = 32;
 
-/// Hashes facts with a seed of its own. Rows with equal properties, in whatever order, have equal
-/// hashes. The low 16 bits of a hash follow from the keys of the copy or list alone.
+/// Hashes facts with a random seed. Rows with equal properties have equal hashes, whatever the
+/// order of the properties. The low 16 bits of a hash depend on the keys of the copy or list alone.
 #[derive(Debug, Clone, Copy)]
 struct Hashing {
     seed: u64,
@@ -363,17 +364,19 @@ struct Hashing {
 
 impl Hashing {
     fn new(table_case: TableCase) -> Self {
+        // A seed of its own for each check: nobody can choose values whose hashes collide.
         Self { seed: RandomState::new().hash_one(0), table_case }
     }
 
-    /// Hashes a copy in its primary's partition.
+    /// Returns the hash of a copy in its primary's partition.
     fn hash_local_copy(self, copy: &Row) -> Result<u64> {
         let (_, row_key) = copy.key_bytes().unwrap_or_default();
         self.hash_copy(self.hash_bytes(row_key, 0), copy, |_| true)
     }
 
-    /// Hashes a remote copy of a primary of `owner_table`, whichever version of its primary it was
-    /// derived from. All names of the primary's table are one name, apart from the old form.
+    /// Returns the hash of a remote copy of a primary in `owner_table`, whatever ETag of the
+    /// primary it was derived from. Names that mean one table have one hash, except for the old
+    /// form.
     fn hash_remote_copy(
         self,
         at_table: &str,
@@ -386,16 +389,18 @@ impl Hashing {
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
-            !is_version_property(name) && (!is_current || name != TABLE.as_bytes())
+            // The copy's `Src` changes with each write of the primary, whatever the copy holds.
+            !is_version_property(name) && (!is_current || name != OWNER_TABLE.as_bytes())
         })
     }
 
-    /// Hashes the properties that `is_compared` picks, after the keys.
+    /// Returns the hash of the keys and of those properties for which `is_compared` returns `true`.
     fn hash_copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let mut all = keys;
         let mut properties = copy.properties();
         while let Some((name, edm, value)) = properties.next_raw()? {
             if is_compared(name) {
+                // The type counts too: an Int32 and an Int64 of equal value differ.
                 let name = Mixer(self.seed ^ u64::from(edm as u8)).fold_bytes(name);
                 // A sum does not depend on the order in which the service returns properties.
                 all = all.wrapping_add(name.fold_bytes(value).finish());
@@ -404,12 +409,12 @@ impl Hashing {
         Ok(combine(keys, all))
     }
 
-    /// Hashes an entry of a list in its primaries' partition.
+    /// Returns the hash of an entry in a local list.
     fn hash_local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
         self.hash_entry(self.hash_text(head, 1), id, repeats)
     }
 
-    /// Hashes an entry of a remote list.
+    /// Returns the hash of an entry in a remote list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
         let table = self.hash_text(&self.table_case.key_of(&list.row.table), REMOTE_ENTRY);
         self.hash_entry(
@@ -421,7 +426,7 @@ impl Hashing {
 
     fn hash_entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
         // A repeated entry has a hash of its own, and so no counterpart.
-        combine(list, self.hash_text(entry, list)) ^ (repeats << REPEATS)
+        combine(list, self.hash_text(entry, list)) ^ (repeats << REPEATS_BIT)
     }
 
     fn hash_text(self, text: &str, salt: u64) -> u64 {
@@ -433,12 +438,12 @@ impl Hashing {
     }
 }
 
-/// Takes the low 16 bits from the hash of the keys and the others from the hash of the rest.
+/// Takes the low 16 bits from the hash of the keys and the other bits from the hash of the rest.
 const fn combine(keys: u64, rest: u64) -> u64 {
     keys & 0xffff | rest << 16
 }
 
-/// Folds words by multiplication, as fast hashes of tables do.
+/// Mixes words by multiplication, as fast hash tables do.
 #[derive(Clone, Copy)]
 struct Mixer(u64);
 

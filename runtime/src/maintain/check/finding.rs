@@ -1,5 +1,5 @@
-//! Findings: copies and list entries that differ from what their primary entity says, and the one
-//! rule that tells in which way they differ.
+//! Findings: copies and list entries that differ from what their primary derives, and the one rule
+//! that tells how they differ.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// How a copy or a list entry differs from what its primary entity says.
+/// How a copy or a list entry differs from what its primary entity derives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// The primary should have it, and it does not exist.
+    /// A primary derives it, and it does not exist.
     Missing,
-    /// It holds something else than the primary says. For a list entry: the list holds it more than
+    /// It differs from what its primary derives. For a list entry: the list contains it more than
     /// once.
     Stale,
-    /// It exists, and no primary should have it.
+    /// It exists, and no primary derives it.
     Orphan,
-    /// Several primaries should have it, and it is the copy of another one: a program that does not
-    /// know the index wrote one of them. Repair leaves it; give one of the entities another value.
+    /// Several primaries derive it, and it is the copy of another one: a program that does not know
+    /// the index wrote one of them. Repair leaves it; give one of the entities another value.
     Contested,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for FindingKind {
     }
 }
 
-/// A copy or a list entry that differs from what its primary entity says.
+/// A copy or a list entry that differs from what its primary entity derives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -58,11 +58,11 @@ pub struct Finding {
     pub primary: Option<String>,
     /// The table of the primary.
     pub(in crate::maintain) primary_table: String,
-    /// Whether this is about a list entry.
+    /// Whether this is a list entry; `false` for a copy.
     pub(in crate::maintain) is_entry: bool,
-    /// The ETag of the copy that was found.
+    /// The ETag of the copy that was found; `None` if none was found.
     pub(in crate::maintain) copy_etag: Option<ETag>,
-    /// The address of a remote copy or list, as a dirty row names it.
+    /// The address of a remote copy or list, as a dirty row names it; `None` for a local one.
     pub(in crate::maintain) remote_address: Option<Box<CopyAddress>>,
 }
 
@@ -90,8 +90,7 @@ impl Finding {
         }
     }
 
-    /// Creates a finding about a copy in its primary's partition that holds something else than the
-    /// primary says.
+    /// Creates a finding about a local copy that differs from what its primary derives.
     pub(in crate::maintain) fn stale_local_copy(
         family: &'static Family,
         table: &str,
@@ -129,15 +128,15 @@ impl fmt::Display for Finding {
 /// The owner of a copy that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// A copy in its primary's partition, which does not name its primary.
+    /// A local copy. Its properties do not name its primary.
     Local,
     /// A remote copy that names the primary in question.
     OfPrimary,
-    /// A remote copy that names another primary or none.
+    /// A remote copy that names another primary, or none.
     OfAnother,
 }
 
-/// Returns how a found copy differs from the one that the primary should have.
+/// Returns how a found copy differs from the one that its primary derives; `None` if it does not.
 pub(crate) fn mismatch(
     wanted: Option<&Row>,
     found: Option<&Row>,
@@ -155,12 +154,14 @@ pub(crate) fn mismatch(
             };
             (!is_equal).then_some(FindingKind::Stale)
         }
+        // A copy of another primary under a key that nobody here wants is no finding.
         (None, Some(_)) if ownership != Ownership::OfAnother => Some(FindingKind::Orphan),
         (None, _) => None,
     })
 }
 
-/// Returns what is wrong with a list that holds the entry of a primary `times` times.
+/// Returns how a list that contains the entry of a primary `times` times differs from what it
+/// should contain; `None` if it does not.
 pub(crate) const fn entry_mismatch(is_wanted: bool, times: usize) -> Option<FindingKind> {
     match (is_wanted, times) {
         (true, 0) => Some(FindingKind::Missing),

@@ -1,8 +1,8 @@
-//! Comparing copies and lists with their primaries, and repairing what does not match, beside live
-//! writers.
+//! Compares copies and lists with their primaries, and repairs what does not match, while others
+//! write.
 //!
-//! A scan removes copies from a set of hashes as it meets the primaries that should have them, so it
-//! needs memory for the unmatched ones only. These are read again before they are reported.
+//! A scan keeps the hash of a copy until it reads the primary that derives it, so memory holds the
+//! unmatched ones only. These are read again before they are reported.
 
 pub(crate) mod finding;
 pub(crate) mod fact;

@@ -1,5 +1,5 @@
-//! Repairing local findings, under the ETags of a fresh reading: a copy is replaced or deleted under
-//! its own ETag, or inserted in one transaction that holds the primary to its ETag.
+//! Repairs local findings under the ETags of a fresh reading. A copy is replaced or deleted under
+//! its own ETag, or inserted in one transaction that fails if the primary has changed.
 
 use super::{
     confirm_local::LocalReading,
@@ -16,7 +16,8 @@ use crate::{
     table::Table,
 };
 
-/// Repairs a finding. Returns whether something was written; `false` if another writer was first.
+/// Repairs a finding. Returns whether something was written; `false` if another writer was first or
+/// nothing is wrong any more.
 pub(crate) async fn repair_local<E: TableEntity>(
     table: &Table<E>,
     finding: &Finding,
@@ -27,6 +28,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
     let primary = finding.primary.as_deref();
     let at = RowAt::new(&table.name, keys.0, keys.1);
+    // Read anew: the finding may be minutes old.
     let reading = LocalReading::read(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {
         entry_operations(table, keys, finding, reading)?
@@ -38,12 +40,14 @@ pub(crate) async fn repair_local<E: TableEntity>(
     }
     match table.client.store().write(&table.name, operations).await {
         Ok(_) => Ok(true),
+        // A writer was first: the next check shows what is left.
         Err(error) if error.lost_race_or_table() => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Returns the operations that make a copy what its primary says; none if nothing is wrong now.
+/// Returns the operations that make a copy equal to what its primary derives; none if nothing is
+/// wrong now.
 fn copy_operations<E: TableEntity>(
     table: &Table<E>,
     finding: &Finding,
@@ -52,6 +56,7 @@ fn copy_operations<E: TableEntity>(
     let LocalReading { kind, found, primary, wanted, .. } = reading;
     Ok(match (kind, wanted, found, primary) {
         (Some(FindingKind::Missing), Some(copy), _, Some(primary)) => {
+            // Inserted together with a touch of the primary, so that a rename in between wins.
             let insert = Operation::insert(copy.row);
             let home = StoredAs::Entity(E::SCHEMA, copy.family);
             let mut operations = touch_primary(table, &primary)?;
@@ -77,8 +82,8 @@ fn copy_operations<E: TableEntity>(
     })
 }
 
-/// Returns the operations that make a list hold a primary's entry as often as it should; none if
-/// nothing is wrong now.
+/// Returns the operations after which a list contains a primary's entry as often as it should; none
+/// if nothing is wrong now.
 fn entry_operations<E: TableEntity>(
     table: &Table<E>,
     keys: (&str, &str),
@@ -90,6 +95,7 @@ fn entry_operations<E: TableEntity>(
     let mut operations = Vec::new();
     match (kind, &reading.primary) {
         (FindingKind::Missing, Some(primary)) => {
+            // The touch holds the primary to the version that derives the entry.
             operations.extend(touch_primary(table, primary)?);
             delta.add.push(id.clone());
         }

@@ -1,5 +1,5 @@
-//! Repairing remote findings: dirty rows beside the primaries record what may be wrong, as every
-//! writer does, and workers make it what the primaries say. Repair itself writes no remote row.
+//! Repairs remote findings: writes dirty rows beside the primaries, as every writer does, and
+//! workers then make the copies right. Repair itself writes no remote row.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::{
     table::Table,
 };
 
-/// Addresses that one dirty row takes from a repair; it has room for some 250. The next check finds
-/// the rest.
+/// Most addresses that a repair adds to one dirty row, which has room for some 250. The next check
+/// finds the rest.
 const ADDRESSES_PER_ROW: usize = 100;
 
-/// Records the remote ones of some findings. Returns how many were recorded.
+/// Writes dirty rows for the remote findings. Returns how many findings they name.
 pub(crate) async fn repair_remote<E: TableEntity>(
     table: &Table<E>,
     findings: &[Finding],
@@ -33,6 +33,7 @@ pub(crate) async fn repair_remote<E: TableEntity>(
     let mut rows = Vec::new();
     for ((partition_key, primary), mut addresses) in by_primary {
         addresses.truncate(ADDRESSES_PER_ROW);
+        // Merged into a dirty row that exists: its names stay.
         let operation = merge_dirty_row(partition_key, primary, &addresses)?;
         rows.push(DirtyRowWrite { operation, addresses: addresses.len() });
     }

@@ -87,7 +87,7 @@ impl<E> fmt::Display for CheckReport<E> {
     }
 }
 
-/// Repairs findings, table by table of their primaries.
+/// Repairs findings, table by table of their primaries. Returns how many were repaired or recorded.
 async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
     let mut repaired = 0;
     for findings in findings.chunk_by(|a, b| a.primary_table == b.primary_table) {
@@ -102,8 +102,9 @@ async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> R
     Ok(repaired)
 }
 
-/// Repairs findings of primaries in one table.
+/// Repairs findings whose primaries are in one table.
 async fn repair_table<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
+    // The remote ones first: workers can begin while the local ones are repaired.
     let mut repaired = repair_remote(table, findings).await?;
     for finding in findings.iter().filter(|finding| !finding.is_remote()) {
         repaired += u64::from(repair_local(table, finding).await?);
@@ -196,7 +197,7 @@ impl<E: TableEntity> Check<E> {
         Ok(repaired)
     }
 
-    /// Returns the steps of the check of one table, which count on from those before.
+    /// Returns the steps of the check of one table, which add to the counts of the tables before.
     fn steps<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
         let reader = FactReader::new(table);
         let mut scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
@@ -205,18 +206,18 @@ impl<E: TableEntity> Check<E> {
     }
 }
 
-/// A running check: partition by partition, then all remote copies.
+/// A running check: first the local facts partition by partition, then all remote facts.
 struct CheckSteps<'t, E> {
     reader: FactReader<'t, E>,
     scan: UnmatchedScan<'t, E>,
-    /// The window of remote facts that is being confirmed.
+    /// Confirms the present window of remote facts; `None` between windows.
     remote: Option<RemoteConfirmer<'t, E>>,
     waits: bool,
 }
 
 impl<E: TableEntity> CheckSteps<'_, E> {
-    /// Returns the findings of the next step. Returns `None` when everything is checked, and for a dated
-    /// table that was dropped meanwhile.
+    /// Returns the findings of the next step. Returns `None` when everything is checked, or if a
+    /// dated table was dropped meanwhile.
     async fn next(&mut self) -> Result<Option<Vec<Finding>>> {
         match self.next_findings().await {
             Err(error) if self.reader.table.is_dropped(&error) => Ok(None),

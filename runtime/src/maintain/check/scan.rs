@@ -1,8 +1,8 @@
-//! Scanning tables for facts without a counterpart: one scan of each table where everything matches.
+//! Scans tables for facts without a counterpart, with one scan of each table if everything matches.
 //!
-//! Local facts are compared partition by partition, remote facts over all tables. Hashes are removed
-//! as their counterparts come. A scope with too many hashes is compared in several windows: a scan
-//! for each part of the hashes, so that memory stays bounded.
+//! Local facts are compared partition by partition, remote facts over all tables. A hash is removed
+//! when its counterpart is read. A scope with too many hashes is scanned once for each window, a
+//! part of the hashes, so that memory stays bounded.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use crate::{
     table::{Table, job::Listener},
 };
 
-/// Hashes without a counterpart that a scope keeps in memory, some 16 bytes each.
+/// Most hashes without a counterpart that a scope keeps in memory; each takes some 16 bytes.
 pub(crate) const MAX_UNMATCHED: usize = 1_000_000;
 
-/// The most windows: hashes of equal keys agree in 16 bits.
+/// Most windows of a scope: the hashes of equal keys agree in 16 bits only.
 const MAX_WINDOWS: u64 = 1 << 16;
 
 /// The counts of a check so far.
@@ -43,7 +43,7 @@ pub struct CheckProgress {
     pub suspects: u64,
 }
 
-/// Counts what a check has read, and tells the user.
+/// Counts what a check has read, and calls the user's callback.
 pub(crate) struct ProgressMeter {
     pub(crate) counts: CheckProgress,
     pub(crate) listener: Listener<CheckProgress>,
@@ -55,13 +55,13 @@ impl ProgressMeter {
         self.notify();
     }
 
-    /// Calls the user's callback.
+    /// Calls the user's callback with the counts so far.
     pub(crate) fn notify(&self) {
         self.listener.notify(|| self.counts);
     }
 }
 
-/// The rows that facts are compared over.
+/// The rows within which facts are compared.
 #[derive(Debug, Clone)]
 pub(crate) enum Scope {
     /// The local facts of one partition of the entity's table.
@@ -70,8 +70,8 @@ pub(crate) enum Scope {
     Tables(Vec<String>),
 }
 
-/// The part of a scope's hashes with one remainder. A copy and the primary that should have it fall
-/// into one window, because their hashes agree in the bits that the modulus takes.
+/// The hashes of a scope that have one remainder. A copy and its primary fall into one window,
+/// since their hashes agree in the bits that the modulus takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     modulus: u64,
@@ -96,22 +96,23 @@ impl Unmatched {
         Self { scope, window, hashes: Hashes::default(), limit }
     }
 
-    /// Returns whether facts of this kind are compared in this scope.
+    /// Returns whether this scope compares facts of that kind.
     pub(crate) fn covers(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
-    /// Returns whether a fact has no counterpart.
+    /// Returns whether a fact is among those without a counterpart.
     pub(crate) fn contains(&self, fact: &Fact<'_>) -> bool {
         self.covers(fact) && self.hashes.contains(&fact.hash)
     }
 
-    /// Removes the counterpart of a fact, or keeps the fact until its counterpart comes.
+    /// Removes the counterpart of a fact; keeps the fact if its counterpart was not read yet.
     fn match_fact(&mut self, fact: &Fact<'_>) {
         let hash = fact.hash;
         if !self.covers(fact) || hash % self.window.modulus != self.window.remainder {
             return;
         }
+        // The two facts of a pair have one hash: the second takes out what the first put in.
         if !self.hashes.remove(&hash) {
             self.hashes.insert(hash);
         }
@@ -120,36 +121,37 @@ impl Unmatched {
         if self.hashes.len() > self.limit && is_first && self.window.modulus < MAX_WINDOWS {
             self.window.modulus *= 2;
             let modulus = self.window.modulus;
+            // Twice as many windows keep half of the hashes in memory.
             self.hashes.retain(|hash| hash % modulus == 0);
         }
     }
 
-    /// Returns the other windows of the scope.
+    /// Returns the scope with each window but the first.
     fn other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
         let Window { modulus, .. } = self.window;
         (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))
     }
 }
 
-/// A page of a table.
+/// One page of a table.
 pub(crate) struct TablePage {
     pub(crate) table: String,
-    /// The rows, with the parts of wide entities joined.
+    /// The rows of the page, with the parts of wide entities joined.
     pub(crate) rows: Vec<Row>,
-    /// Number of rows that were read.
+    /// Number of rows that were read, each part of a wide entity included.
     pub(crate) rows_read: usize,
 }
 
-/// Reads the rows of a partition, or of several tables, a page at a time.
+/// Reads the rows of a partition, or of several tables, page by page.
 pub(crate) struct TablePager {
-    /// The tables that are not finished, the current one last.
+    /// The tables that are not read to their end; the current one is last.
     tables: Vec<String>,
     filter: Filter,
     from: Option<Continuation>,
 }
 
 impl TablePager {
-    /// Creates a pager for the rows of a scope of the entity's table.
+    /// Creates a pager for the rows of a scope.
     pub(crate) fn new(own_table: &str, scope: &Scope) -> Self {
         match scope {
             Scope::Partition(partition_key) => Self {
@@ -165,7 +167,7 @@ impl TablePager {
         }
     }
 
-    /// Reads the next page; `None` at the end. The parts of a wide entity come joined.
+    /// Reads the next page, with the parts of wide entities joined. Returns `None` at the end.
     pub(crate) async fn next_page<E: TableEntity>(
         &mut self,
         table: &Table<E>,
@@ -179,6 +181,8 @@ impl TablePager {
                     if page.next.is_none() {
                         self.tables.pop();
                     }
+                    // The continuation of a finished table is `None`, with which the next table
+                    // begins.
                     self.from.clone_from(&page.next);
                     // Nobody can tell what a row that does not decode derives.
                     let rows = page.into_rows().map_err(|error| error.in_table(&name))?;
@@ -203,7 +207,7 @@ impl TablePager {
 }
 
 /// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of
-/// rows of every page.
+/// rows of each page.
 pub(crate) async fn scan<E: TableEntity>(
     reader: FactReader<'_, E>,
     scope: &Scope,
@@ -225,22 +229,22 @@ pub(crate) async fn scan<E: TableEntity>(
 /// Scans the tables of an entity, scope by scope, for facts without a counterpart.
 pub(crate) struct UnmatchedScan<'t, E> {
     reader: FactReader<'t, E>,
-    /// Hashes that a scope may keep in memory.
+    /// Most hashes that a scope may keep in memory.
     limit: usize,
-    /// Pages of the first scan of the entity's table.
+    /// Reads the entity's table for the first time, page by page.
     own_rows: TablePager,
-    /// Rows of the last page that are not read for facts yet.
+    /// Rows of the last page whose facts are not read yet.
     buffered: VecDeque<Row>,
-    /// Parts of finished scopes that are still to be compared.
+    /// The scopes and windows that are still to be compared.
     windows: Vec<(Scope, Window)>,
-    /// The remote facts of the rows so far; `None` if the entity has no remote copies, or when they
-    /// are compared.
+    /// The remote facts read so far; `None` if the entity has no remote copies, or after they were
+    /// compared.
     remote: Option<Unmatched>,
     pub(crate) progress: ProgressMeter,
 }
 
 impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
-    /// Creates a scan that keeps up to `limit` hashes of a scope in memory.
+    /// Creates a scan that keeps at most `limit` hashes of a scope in memory.
     pub(crate) fn new(
         reader: FactReader<'t, E>,
         limit: usize,
@@ -260,9 +264,9 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         }
     }
 
-    /// Returns the next facts that have no counterpart: copies that no primary entity derives, and
-    /// derived copies that were not found. They are of one scope (a partition, or a set of tables)
-    /// and one window of hashes. Returns `None` when all is compared.
+    /// Returns the next facts without a counterpart: copies that no primary derives, and derived
+    /// copies that do not exist. They belong to one scope and one window. Returns `None` when
+    /// everything is compared.
     pub(crate) async fn next_unmatched(&mut self) -> Result<Option<Unmatched>> {
         loop {
             let unmatched = if let Some((scope, window)) = self.windows.pop() {
@@ -280,17 +284,19 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         }
     }
 
-    /// Reads the next partition of the entity's table: its local facts, and its part of the remote
-    /// ones.
+    /// Reads the next partition of the entity's table, and returns its unmatched local facts; adds
+    /// its remote facts to `remote`.
     async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
         let tokens = self.reader.table.key_tokens().await?;
         let scope = Scope::Partition(first.partition_key().to_owned());
+        // Compared as bytes: decoding the key of each row would cost a text for each.
         let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
         let mut unmatched = Unmatched::new(scope, Window::WHOLE, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
             if current.key_bytes().map(|(partition, _)| partition) != partition.as_deref() {
+                // The first row of the next partition: kept for the next call.
                 self.buffered.push_front(current);
                 break;
             }
@@ -329,6 +335,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     async fn scan_window(&mut self, scope: Scope, window: Window) -> Result<Unmatched> {
         let mut unmatched = Unmatched::new(scope.clone(), window, self.limit);
         let progress = &mut self.progress;
+        // The rows of a partition were counted at its first scan.
         let counts_rows = matches!(scope, Scope::Tables(_));
         let on_page = |rows| {
             if counts_rows {

@@ -1,5 +1,5 @@
-//! Rebuilding an index or list in the primaries' partition: transactions that hold each primary to
-//! the ETag that was read and write its copy or list entry.
+//! Rebuilds a local index or list, with transactions that write the copies and fail if a primary
+//! has changed since it was read.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use crate::{
 /// Rows that are read at a time.
 const READERS: usize = 32;
 
-/// The row or the list entries that a primary entity should have in the index.
+/// The copy or list entry that a primary derives for the index.
 #[derive(Debug, Clone)]
 enum IndexRow {
     Copy(Row),
@@ -37,7 +37,7 @@ enum IndexRow {
     ListEntry(String),
 }
 
-/// A primary, and what it should have in the index.
+/// A primary, with the row or entry that it derives for the index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexedPrimary {
     primary: Row,
@@ -45,7 +45,7 @@ pub(crate) struct IndexedPrimary {
 }
 
 impl IndexedPrimary {
-    /// Returns what a primary should have in the index; `None` if nothing.
+    /// Returns what a primary derives for the index; `None` if nothing.
     pub(crate) fn derive<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
@@ -66,7 +66,7 @@ impl IndexedPrimary {
         Ok(Some(Self { primary: primary.clone(), index_row }))
     }
 
-    /// Reads the primary again. Returns `None` if it should have nothing in the index now.
+    /// Reads the primary again. Returns `None` if it derives nothing for the index now.
     async fn read_again<E: TableEntity>(
         &self,
         table: &Table<E>,
@@ -82,7 +82,7 @@ impl IndexedPrimary {
         }
     }
 
-    /// Reads what is stored under the key of the copy.
+    /// Reads the row under the key of the copy; `None` for a list entry or a free key.
     async fn read_copy<E: TableEntity>(&self, table: &Table<E>) -> Result<Option<Row>> {
         match &self.index_row {
             IndexRow::Copy(copy) => read_row(table, row_at(table, copy)).await,
@@ -104,7 +104,8 @@ impl IndexedPrimary {
         }
     }
 
-    /// Returns the RowKey that is written beside the primary.
+    /// Returns the RowKey of the row that is written beside the primary: its copy, or the list's
+    /// head row.
     fn index_row_key(&self) -> &str {
         match &self.index_row {
             IndexRow::Copy(copy) => copy.row_key(),
@@ -113,13 +114,13 @@ impl IndexedPrimary {
     }
 }
 
-/// Returns the address of a row of the entity's table.
+/// Returns the address of a row in the entity's table.
 fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
     RowAt::new(&table.name, row.partition_key(), row.row_key())
 }
 
-/// Gathers primaries into groups of one partition. Two primaries with one copy go to two groups, so
-/// that the second finds the copy of the first.
+/// Gathers primaries into groups, each of one partition. Two primaries that derive one copy go to
+/// two groups, so that the second group finds the copy of the first.
 pub(crate) fn group_primaries(
     primaries: Vec<IndexedPrimary>,
     rows_of_primary: usize,
@@ -135,10 +136,10 @@ pub(crate) fn group_primaries(
     })
 }
 
-/// Lists by the RowKey of their head row; `None` if the list does not exist.
+/// Lists by the RowKey of their head row; `None` for a list that does not exist.
 type Lists = BTreeMap<String, Option<StoredList>>;
 
-/// The target of one operation of a transaction.
+/// What one operation of a transaction writes.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Primary,
@@ -157,6 +158,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
     type Group = Vec<IndexedPrimary>;
 
     async fn attempt(&mut self, mut group: Self::Group) -> Result<Attempt<Self::Group>> {
+        // The lists are read before the write, under whose ETags they are then changed.
         let lists = self.read_lists(&group).await?;
         group.retain(|primary| !primary.is_listed_in(&lists));
         if group.is_empty() {
@@ -208,6 +210,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
     ) -> Result<(Vec<Placed>, Vec<Role>)> {
         let (mut operations, mut roles) = (Vec::new(), Vec::new());
         for IndexedPrimary { primary, .. } in group {
+            // The touch goes first: a primary that changed makes the whole transaction fail.
             for touch in touch_primary(self.table, primary)? {
                 operations.push(touch);
                 roles.push(Role::Primary);
@@ -237,8 +240,8 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         Ok((operations, roles))
     }
 
-    /// Returns what is left to write after another writer was first. Fails if the error is of another
-    /// kind.
+    /// Returns the primaries that are still to be written after another writer was first. Fails if
+    /// the error is no lost race.
     async fn resolve_race(
         &mut self,
         error: Error,
@@ -249,6 +252,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         let is_race = is_race && !error.is_table_missing();
         match role {
             Some(Role::Primary) if is_race => self.read_primaries_again(group).await,
+            // A copy exists already: perhaps a writer was first, perhaps it is stale.
             Some(Role::Copy) if error.is_conflict() => self.drop_existing_copies(group).await,
             // The next attempt reads the list again.
             Some(Role::List) if is_race => Ok(group),
@@ -269,8 +273,8 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         Ok(primaries.into_iter().flatten().collect())
     }
 
-    /// Leaves out the primaries whose copy exists. A copy that holds something else, although its
-    /// primary did not change, becomes a finding.
+    /// Drops the primaries whose copy exists. A copy that differs from what its primary derives,
+    /// although the primary has not changed, becomes a finding.
     async fn drop_existing_copies(
         &mut self,
         group: Vec<IndexedPrimary>,
@@ -294,6 +298,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
                 continue;
             }
             match before.read_again(table, self.family).await? {
+                // The primary has not changed, so the copy is not just being written.
                 Some(now) if now.primary.etag() == before.primary.etag() => {
                     let primary = before.primary.row_key();
                     let finding =

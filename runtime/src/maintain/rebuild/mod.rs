@@ -1,4 +1,4 @@
-//! Rebuilding an index or a list for entities that exist already.
+//! Rebuilds an index or a list for entities that exist already.
 
 pub(crate) mod report;
 pub(crate) mod local;

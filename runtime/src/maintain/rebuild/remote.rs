@@ -1,5 +1,5 @@
-//! Rebuilding a remote index or list: dirty rows beside the primaries name its copies, and workers
-//! write them.
+//! Rebuilds a remote index or list: writes dirty rows beside the primaries, and workers write the
+//! copies.
 
 use crate::{
     entity::{CopyRow, EntityRows, TableEntity},
@@ -14,8 +14,8 @@ use crate::{
     table::Table,
 };
 
-/// Records the copies or list entries that some primaries should have in an index. Returns how many
-/// there are.
+/// Writes dirty rows for the copies or list entries that some primaries derive for an index.
+/// Returns how many entries they name.
 pub(crate) async fn record_primaries<E: TableEntity>(
     table: &Table<E>,
     family: &'static Family,
@@ -32,13 +32,15 @@ pub(crate) async fn record_primaries<E: TableEntity>(
             sealing.check_copy(E::SCHEMA, copy.family, owner, &copy.row)?;
         }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
+            // `true`: merged, since earlier work of the primary may be open.
             rows.push(DirtyRowWrite { operation: dirty.insert(true)?, addresses: 1 });
         }
     }
     record_dirty_rows(table, rows).await
 }
 
-/// Returns the dirty row that names what a primary should have in an index or list, if anything.
+/// Returns the dirty row that names what a primary derives for an index or list; `None` if it
+/// derives nothing.
 fn dirty_row<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,

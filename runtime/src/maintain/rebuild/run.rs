@@ -87,6 +87,7 @@ impl<E: TableEntity> Rebuild<E> {
                 Err(error) if table.is_dropped(&error) => {}
                 written => written?,
             }
+            // The cursor moves on only after its page is committed.
             cursor = page.next;
             self.on_progress.notify(|| RebuildProgress {
                 primaries: report.primaries,
@@ -99,7 +100,8 @@ impl<E: TableEntity> Rebuild<E> {
         }
     }
 
-    /// Writes what the primaries of a page should have in the index, or records it for workers.
+    /// Writes the copies or entries that the primaries of a page derive for the index, or records
+    /// them for workers.
     async fn write_page(
         &self,
         table: &Table<E>,
@@ -124,7 +126,7 @@ impl<E: TableEntity> Rebuild<E> {
         written.map_err(|error| error.in_table(&table.name))
     }
 
-    /// Returns whether a primary is of an older version that does not have the index.
+    /// Returns whether a primary is of a version that does not declare the index.
     fn lacks_index(&self, primary: &Row) -> bool {
         let schema = E::SCHEMA;
         let kind = schema.primary().and_then(|family| schema.kind_of(primary, Some(family)));
@@ -149,7 +151,8 @@ impl<E: TableEntity> Rebuild<E> {
         })
     }
 
-    /// Converts a cursor of the scan into one of this rebuild, and back.
+    /// Converts a cursor of the scan into one of this rebuild, and back: both directions are one
+    /// XOR.
     // The rebuilds of all indexes run one query, so the index goes into the fingerprint: continuing
     // with the cursor of another index would leave entities out.
     fn convert_cursor(&self, cursor: Cursor) -> Cursor {

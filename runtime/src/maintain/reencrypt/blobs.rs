@@ -1,5 +1,5 @@
-//! Encrypting the blobs of a field that became encrypted. A row cannot do so alone: the bytes are written
-//! anew, and the row names the new blob and its key.
+//! Encrypts the blobs of a field that became encrypted: writes the bytes anew, then a row that
+//! names the new blob and its key.
 
 use super::{
     report::{ReencryptReport, Unsealed},
@@ -13,7 +13,7 @@ use crate::{
     table::Table,
 };
 
-/// Returns whether a row is a primary of the entity that names a plain blob in a field that any version
+/// Returns whether a row is a primary that points to a plain blob in a field that any version
 /// encrypts.
 pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<bool> {
     if !schema.versions().any(|version| version.blobs.iter().any(|names| names.key.is_some())) {
@@ -33,8 +33,8 @@ pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<boo
 
 /// Encrypts the plain blobs of one entity and counts it in the report.
 ///
-/// The entity is replaced as `Table::replace` does it: new blobs first, then the row and its copies, and
-/// the plain blobs are deleted after all of them. A dry run reads the entity and writes nothing.
+/// Replaces the entity as `Table::replace` does: uploads the new blobs, then writes the row and its
+/// copies, then deletes the plain blobs. A dry run reads the entity and writes nothing.
 pub(super) async fn encrypt_blobs<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -59,7 +59,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
     }
 }
 
-/// Returns whether the entity had plain blobs.
+/// Replaces an entity until none of its blobs is plain. Returns whether it had plain blobs.
 async fn replace_until_encrypted<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -79,6 +79,7 @@ async fn replace_until_encrypted<E: TableEntity>(
         if is_dry_run {
             return Ok(Attempt::Done(true));
         }
+        // Kept, to tell a blob that was replaced from one that is missing.
         let etag = stored.etag();
         match table.replace(&stored).await {
             Ok(_) => Ok(Attempt::Done(true)),
@@ -88,6 +89,7 @@ async fn replace_until_encrypted<E: TableEntity>(
             // Another writer replaced the blob while it was read, or the blob is missing.
             Err(error) if error.is_stale() => {
                 let now = table.read_primary(partition_key, row_key).await?;
+                // The row has not changed, so its blob is missing: trying again would not help.
                 if now.is_some_and(|now| now.etag() == etag) {
                     Err(error)
                 } else {
@@ -101,7 +103,7 @@ async fn replace_until_encrypted<E: TableEntity>(
     replaced.await?.ok_or_else(contended)
 }
 
-/// Refuses a row of an older version: to replace it would upgrade it.
+/// Fails for a row of an older version, since a replacement would upgrade the row.
 fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
     match schema.kind_of(row, Some(schema.primary()?))? {
         RowKind::Primary(RowVersion::Known(found)) if found.version != schema.version => {
@@ -113,7 +115,7 @@ fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
     }
 }
 
-/// Returns whether an error concerns one entity only, so that the others can go on.
+/// Returns whether an error concerns one entity only, so that the others can be written.
 fn concerns_one_entity(error: &Error) -> bool {
     concerns_one_row(error)
         || error.is_corrupt()

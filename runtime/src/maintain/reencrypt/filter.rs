@@ -1,4 +1,4 @@
-//! Filters that let the store find the rows to be encrypted again.
+//! Filters by which the store finds the rows to encrypt again.
 
 use crate::{
     edm::Value,
@@ -7,8 +7,8 @@ use crate::{
     seal::{KeyId, envelope_range},
 };
 
-/// Returns a filter for primaries and copies of the entity in all versions. `None` if their type is
-/// not a property.
+/// Returns a filter for primaries and copies of the entity in all versions; `None` if the entity's
+/// type is not a property.
 pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let markers = schema.versions().flat_map(|version| {

@@ -1,4 +1,4 @@
-//! Converting rows that an earlier storage client library encrypted ("client-side encryption",
+//! Converts rows that an earlier storage client library encrypted ("client-side encryption",
 //! protocol 1.0) into the format of this crate.
 //!
 //! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag
@@ -24,12 +24,13 @@ pub(super) fn legacy_rows() -> Filter {
     Filter::ne(METADATA, "any")
 }
 
-/// Returns the write that stores a row in this crate's format. `None` if the row is not in the old format.
+/// Returns the write that stores a row in this crate's format; `None` if the row is not in the old
+/// format.
 ///
 /// # Errors
 ///
-/// Fails with `is_unrecognized_entity` for a row in the old format that is not of the entity: it is left as
-/// it is, and nobody may take the migration for complete.
+/// Fails with `is_unrecognized_entity` for a row in the old format that is no primary of the
+/// entity. The row stays as it is, and the error keeps the migration from counting as complete.
 pub(super) async fn convert_row<E: TableEntity>(
     table: &Table<E>,
     keys: &LegacyKeys,
@@ -62,13 +63,14 @@ pub(super) async fn convert_row<E: TableEntity>(
     let converted = out.finish()?.with_encrypted_names(names);
     // A row that cannot be read as the entity must not be written as one.
     E::from_row(&converted).map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
+    // Under the ETag that was read: a writer in between wins, and the row is read again.
     let guard = Condition::for_etag(row.etag());
     let replace = Operation::replace(converted, guard);
     Ok(Some(Placed::new(replace, StoredAs::Entity(E::SCHEMA, family))))
 }
 
-/// Splits a row into the row as the old library wrote it, and the decrypted values that were merged
-/// onto it since in this crate's format.
+/// Splits a row into the row as the old library wrote it and the decrypted values that were merged
+/// into it since in this crate's format.
 async fn split_formats<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -96,7 +98,7 @@ fn finish_with_etag(out: RowBuilder, like: &Row) -> Result<Row> {
 }
 
 /// Copies the decrypted row into `out`. Returns the names of the properties that were encrypted:
-/// they held bytes in `old` and hold text in `plain`.
+/// those that are bytes in `old` and text in `plain`.
 fn copy_plain(old: &Row, plain: &Row, out: &mut RowBuilder) -> Result<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut properties = plain.properties();

@@ -1,4 +1,4 @@
-//! Encrypting rows again: after a change of keys, of what is encrypted, or of the format.
+//! Encrypts rows again after a change of keys, of the encrypted fields, or of the format.
 
 pub(crate) mod report;
 pub(crate) mod filter;

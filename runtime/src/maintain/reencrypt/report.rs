@@ -23,7 +23,7 @@ pub struct Unsealed {
     pub partition_key: String,
     /// The RowKey of the row.
     pub row_key: String,
-    /// Why it was not encrypted again.
+    /// Why the row was not encrypted again.
     pub error: Error,
 }
 
@@ -35,7 +35,7 @@ impl Unsealed {
         Self { partition_key, row_key, error }
     }
 
-    /// Creates the report of a row that stays as it is because of `error`.
+    /// Creates the report of a row that was not encrypted because of `error`.
     pub(super) fn new(row: &Row, error: Error) -> Self {
         let (partition_key, row_key) = row.keys();
         Self { partition_key: partition_key.to_owned(), row_key: row_key.to_owned(), error }

@@ -192,6 +192,7 @@ impl<E: TableEntity> Reencrypt<E> {
                     return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
                 }
             };
+            // The tables before the cursor's are finished.
             tables.drain(..first);
         }
         let mut report = ReencryptReport::default();
@@ -214,11 +215,12 @@ impl<E: TableEntity> Reencrypt<E> {
                 }
             }
         }
+        // Failed rows still have the old form.
         report.remaining += u64::try_from(report.failed.len()).unwrap_or(u64::MAX);
         Ok(report)
     }
 
-    /// Returns the entity's own tables, each with those of its remote copies.
+    /// Returns the entity's own tables, each followed by the tables of its remote copies.
     async fn tables(&self) -> Result<Vec<ScannedTable<E>>> {
         let case = self.table.client.store().table_case();
         let mut tables: Vec<ScannedTable<E>> = Vec::new();
@@ -234,12 +236,13 @@ impl<E: TableEntity> Reencrypt<E> {
         Ok(tables)
     }
 
-    /// Returns the first of the dated tables after that of a cursor; their number after the last one.
-    /// Returns `None` for a cursor in no dated table.
+    /// Returns the position of the first dated table after that of a cursor; the number of tables
+    /// if there is none after it. Returns `None` for a cursor in no dated table.
     fn first_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.stands_for()?;
         let period = self.table.sibling(cursor.table.as_deref()?).period()?;
         let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);
+        // After the last table nothing is left, which is no error.
         Some(tables.iter().position(is_later).unwrap_or(tables.len()))
     }
 
@@ -252,7 +255,8 @@ impl<E: TableEntity> Reencrypt<E> {
         Filter::all(partition.into_iter().chain(rows).chain(retired))
     }
 
-    /// Reads one page of a table and encrypts its rows. Returns where the next page begins.
+    /// Reads one page of a table and encrypts its rows. Returns where the next page begins; `None`
+    /// at the table's end.
     async fn write_page(
         &self,
         scanned: &ScannedTable<E>,
@@ -293,6 +297,7 @@ impl<E: TableEntity> Reencrypt<E> {
             Err(error) if table.is_dropped(&error) => return Ok(None),
             written => written.map_err(|error| error.in_table(at_table))?,
         }
+        // After the rows: an entity with a plain blob is replaced as a whole, one by one.
         for row in &plain {
             encrypt_blobs(table, row, is_dry_run, report).await?;
         }
@@ -300,14 +305,14 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 }
 
-/// A table that is scanned: one of the entity's own, or that of copies of its entities.
+/// A table to scan: one of the entity's own, or one with copies of its entities.
 struct ScannedTable<E> {
     name: String,
     own: Table<E>,
 }
 
 impl<E: TableEntity> ScannedTable<E> {
-    /// Returns a cursor in this table.
+    /// Returns a cursor at a position in this table.
     // One of several tables is named: it may be dropped before the cursor is used.
     fn cursor_at(&self, fingerprint: u64, at: Continuation) -> Cursor {
         let table = self.own.period().map(|_| self.own.name.clone());
@@ -315,7 +320,7 @@ impl<E: TableEntity> ScannedTable<E> {
     }
 }
 
-/// Returns the continuation that means the start of a table; a service never returns it.
+/// Returns the continuation that stands for the start of a table. A service never returns it.
 fn start_of_table() -> Continuation {
     Continuation { partition_key: String::new(), row_key: None }
 }

@@ -1,4 +1,4 @@
-//! Writing rows again: what is done to each row, and the transactions of one partition each.
+//! Writes encrypted rows: what is done to each row, and transactions of one partition each.
 
 #[cfg(feature = "legacy-encryption")]
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use crate::{
     },
 };
 
-/// The treatment of each row.
+/// What is done to each row.
 #[derive(Clone)]
 pub(super) enum Conversion {
     /// Encrypts values that are not encrypted with the keys in use.
     CurrentKeys,
-    /// Decrypts the format of an earlier library and encrypts in this crate's.
+    /// Decrypts the format of an earlier library and encrypts in this crate's format.
     #[cfg(feature = "legacy-encryption")]
     FromLegacy(Arc<LegacyKeys>),
 }
 
 impl Conversion {
-    /// Returns a filter for the rows that may have to be written.
+    /// Returns a filter for the rows that may have to be written; `None` for all rows.
     pub(super) fn filter<E: TableEntity>(&self) -> Option<Filter> {
         match self {
             Self::CurrentKeys => rows_of_type(E::SCHEMA),
@@ -46,7 +46,7 @@ impl Conversion {
         }
     }
 
-    /// Returns the write that a row of the table named `at_table` needs; `None` if it needs none.
+    /// Returns the write that a row needs; `None` if it needs none.
     async fn rewrite<E: TableEntity>(&self, table: &Table<E>, row: &Row) -> Result<Option<Placed>> {
         match self {
             Self::CurrentKeys => {
@@ -59,7 +59,7 @@ impl Conversion {
     }
 }
 
-/// Gathers rows into groups of one partition, as many rows as a transaction takes.
+/// Splits rows into groups, each of one partition and of at most 100 rows, as a transaction takes.
 pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     gather(rows, |group: &[Row], row| {
         group.first().map(Row::partition_key) == Some(row.partition_key())
@@ -67,13 +67,14 @@ pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     })
 }
 
-/// Writes groups of rows of one table, each under the ETag that was read, and counts them in a report.
+/// Writes groups of rows of one table, each row under the ETag that was read, and counts them in a
+/// report.
 pub(super) struct ReencryptWriter<'r, E> {
     pub(super) table: &'r Table<E>,
     pub(super) conversion: &'r Conversion,
-    /// Whether the rows to be written are only counted.
+    /// Whether the rows are only counted, and not written.
     pub(super) is_dry_run: bool,
-    /// The table of the rows, which for copies may be another one than the entity's.
+    /// The table of the rows; for copies, another one than the entity's.
     pub(super) at_table: &'r str,
     pub(super) report: &'r mut ReencryptReport,
 }
@@ -98,6 +99,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                 Err(error) => return Err(error.in_table(self.at_table)),
             }
         }
+        // Decrypted and encrypted as in a real run, so that its failures are reported too.
         if self.is_dry_run {
             self.report.remaining += u64::try_from(rows.len()).unwrap_or(u64::MAX);
             return Ok(Attempt::Done);
@@ -122,6 +124,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         if !is_race || position >= rows.len() {
             return Err(error);
         }
+        // Only the row that changed is read again; the others go into the next attempt as they are.
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
         rows.extend(store.row(RowAt::new(self.at_table, partition_key, row_key)).await?);
@@ -129,7 +132,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
     }
 }
 
-/// Returns whether an error concerns one row only, so that the others can go on.
+/// Returns whether an error concerns one row only, so that the other rows can be written.
 pub(super) fn concerns_one_row(error: &Error) -> bool {
     error.is_decrypt()
         || error.is_key_unavailable()

@@ -1,14 +1,15 @@
-//! Claims and reservations: how a transaction takes keys of unique indexes in other partitions.
+//! Claims and reservations, by which a transaction takes keys of unique indexes in other
+//! partitions.
 //!
-//! A claim is a row beside the entities. It names the keys that a transaction is about to take.
-//! Reservations are copies under these keys that name the claim. The transaction deletes the claim
-//! and so makes its reservations valid. A claim that is marked dead can no longer be deleted by its
-//! transaction, whose condition on the claim's ETag then fails.
+//! A claim is a row beside the entities; it names the keys that a transaction will take.
+//! Reservations are copies under these keys that name the claim. The transaction deletes the claim,
+//! which makes the reservations valid. A claim that is marked dead has another ETag, so that its
+//! transaction fails.
 
 use super::{
     copy_address::CopyAddress,
     hash::hash128,
-    remote_copy::{CLAIM_PROPERTY, FROM, TABLE, VERSION, owner_keys},
+    remote_copy::{CLAIM_PROPERTY, DERIVED_FROM, OWNER_TABLE, PREVIOUS_OWNER, owner_keys},
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
@@ -21,15 +22,15 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The prefix of the properties of a claim that hold its keys.
+/// The prefix of a claim's properties that name its keys.
 const KEY_PROPERTY: &str = "C_";
 /// The property that marks a claim as dead.
 const DEAD: &str = "Dead";
 
-/// The maximum number of keys in one claim: the row also holds its type, format and `Dead`.
+/// Most keys in one claim: the row also holds its type, format and `Dead`.
 pub(crate) const MAX_CLAIMED_KEYS: usize = PROPERTIES - 3;
 
-/// A key of a unique index that a claim names, and the primary that takes it.
+/// A key of a unique index that a claim names, and the primary that wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClaimedKey {
     pub(crate) address: CopyAddress,
@@ -55,7 +56,7 @@ pub(crate) fn claim_row_key(id: &str) -> String {
     [CLAIM, id].concat()
 }
 
-/// Returns the operation that inserts claim `id`, naming the claimed keys.
+/// Returns the operation that inserts claim `id`, which names the claimed keys.
 pub(crate) fn insert_claim(
     partition_key: &str,
     id: &str,
@@ -78,7 +79,7 @@ pub(crate) fn kill_claim(partition_key: &str, id: &str, seen: Condition) -> Resu
     Ok(Operation::merge(row.finish()?, seen))
 }
 
-/// Returns whether the transaction of a claim can still be committed.
+/// Returns whether a claim's transaction can still be committed.
 pub(crate) fn is_claim_alive(claim: &Row) -> Result<bool> {
     Ok(claim.get(DEAD)? != Some(ValueRef::Boolean(true)))
 }
@@ -92,11 +93,11 @@ pub(crate) struct StoredClaim {
 }
 
 impl StoredClaim {
-    /// Reads a claim: the row that names the unique keys which a transaction is about to take.
+    /// Reads a claim.
     ///
     /// # Errors
     ///
-    /// `is_decode` if a property of the row does not hold the two keys that its name announces.
+    /// `is_decode` if a property that should name a key does not.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(CLAIM).unwrap_or_default().to_owned();
         let mut keys = Vec::new();
@@ -120,7 +121,7 @@ impl StoredClaim {
     }
 }
 
-/// Returns the id of the claim that reserves a remote row, or `None` if the row is not reserved.
+/// Returns the id of the claim that reserves a remote row; `None` if the row is not reserved.
 pub(crate) fn reserving_claim(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(CLAIM_PROPERTY)? {
         Some(ValueRef::String(id)) => Some(id),
@@ -128,21 +129,21 @@ pub(crate) fn reserving_claim(row: &Row) -> Result<Option<&str>> {
     })
 }
 
-/// Returns the primary that a reserved row was taken over from, or `None` if it was inserted.
+/// Returns the primary that a reserved row was taken over from; `None` if the row was inserted.
 pub(crate) fn previous_owner(row: &Row) -> Result<Option<RowAddress>> {
-    let Some(ValueRef::String(text)) = row.get(FROM)? else { return Ok(None) };
+    let Some(ValueRef::String(text)) = row.get(PREVIOUS_OWNER)? else { return Ok(None) };
     let parsed: Option<[String; 3]> = serde_json::from_str(text).ok();
     Ok(parsed.map(|[table, partition_key, row_key]| RowAddress { table, partition_key, row_key }))
 }
 
-/// Returns the primary that a remote copy belongs to, or `None` if the copy does not say.
-/// `primary_table` is the table of the primaries if the index has no table of its own.
+/// Returns the primary that a remote copy belongs to; `None` if the copy does not tell it.
+/// `primary_table` is the primary's table if the index has no table of its own.
 pub(crate) fn owner_of_copy(
     row: &Row,
     kinds: CopyFamily,
     primary_table: &str,
 ) -> Result<Option<RowAddress>> {
-    let table = match (kinds.copy.table, row.get(TABLE)?) {
+    let table = match (kinds.copy.table, row.get(OWNER_TABLE)?) {
         (None, _) => primary_table,
         (Some(_), Some(ValueRef::String(table))) => table,
         (Some(_), _) => return Ok(None),
@@ -151,15 +152,16 @@ pub(crate) fn owner_of_copy(
     Ok(keys.map(|(partition_key, row_key)| RowAt::new(table, &partition_key, &row_key).to_owned()))
 }
 
-/// Returns the copy as a reservation of claim `id`, without the ETag of a primary. `from` is the
+/// Returns the copy as a reservation of claim `id`, without the primary's ETag. `from` is the
 /// primary that the key is taken over from.
 pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -> Result<Row> {
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != VERSION.as_bytes()
+        // A reservation is derived from no stored version of its primary.
+        if name != DERIVED_FROM.as_bytes()
             && name != CLAIM_PROPERTY.as_bytes()
-            && name != FROM.as_bytes()
+            && name != PREVIOUS_OWNER.as_bytes()
         {
             row.put(&String::from_utf8_lossy(name), value);
         }
@@ -167,12 +169,12 @@ pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -
     row.put(CLAIM_PROPERTY, ValueRef::String(id));
     if let Some(from) = from {
         let from_json = serde_json::Value::from(from.at().texts().to_vec()).to_string();
-        row.put(FROM, ValueRef::String(&from_json));
+        row.put(PREVIOUS_OWNER, ValueRef::String(&from_json));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))
 }
 
-/// Returns the operation that lets claim `id` reserve a row that was found, and changes nothing
+/// Returns the operation that marks an existing row as reserved by claim `id` and changes nothing
 /// else.
 pub(crate) fn reserve_existing(found: &Row, id: &str) -> Result<Operation> {
     let mut row = Row::build(found.partition_key(), found.row_key());
@@ -180,7 +182,7 @@ pub(crate) fn reserve_existing(found: &Row, id: &str) -> Result<Operation> {
     Ok(Operation::merge(row.finish()?, Condition::for_etag(found.etag())))
 }
 
-/// Returns the row with the ETag that a write gave it, if the answer told one.
+/// Returns the row with the ETag that a write gave it; unchanged if the store returned none.
 pub(crate) fn with_new_etag(row: &Row, etag: Option<ETag>) -> Row {
     match etag {
         Some(etag) => row.clone().with_etag(etag),

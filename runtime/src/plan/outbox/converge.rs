@@ -1,4 +1,4 @@
-//! Decides what makes one remote row equal to what its primary says.
+//! Decides which write makes one remote row equal to what its primary derives.
 
 use super::remote_copy::{CopyOwner, copy_with_owner};
 use crate::{
@@ -9,28 +9,30 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The step that makes a remote row hold what its primary says.
+/// The step that makes a remote row equal to what its primary derives.
 #[derive(Debug, Clone)]
 pub(crate) enum CopyStep {
-    /// Send this write under its condition. Afterwards the copy is there.
+    /// Send this write under its condition. Afterwards the copy exists.
     Write(Operation),
-    /// Write nothing, because the row holds what this version of the primary says.
+    /// Write nothing: the row already holds what this version of the primary derives.
     // That proves nothing about writes that are still under way.
     Keep,
-    /// Send this deletion under its condition. Afterwards the copy is gone.
+    /// Send this deletion under its condition. Afterwards the copy does not exist.
     Delete(Operation),
-    /// Do nothing: no copy is wanted, and the row is missing or is another primary's copy.
+    /// Do nothing: no copy is wanted here, and the row is missing or belongs to another primary.
     NotOurs,
-    /// Wait: the row is claimed, and only who settles the claim writes it.
+    /// Leave the row: a claim reserves it, and only the writer or worker that resolves the claim
+    /// writes it.
     Claimed,
-    /// Leave the row to whoever can tell whose it is, since it names its owner in the old form.
+    /// Leave the row: it names its owner in the old form, which may mean another table.
     Unclear,
-    /// Report that another primary's copy has the key.
+    /// Report that another primary's copy occupies the key.
     Occupied,
 }
 
-/// Returns the step for a remote row. `found` is the row as it was read before the primary, with
-/// whose copy it is; `wanted` is the copy that the primary should have and the primary's ETag.
+/// Returns the step for a remote row. `found` is the row as read before the primary, with its
+/// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` tells
+/// whether a found copy needs no write.
 pub(crate) fn plan_step(
     kinds: CopyFamily,
     owner: RowAt<'_>,

@@ -1,5 +1,4 @@
-//! The addresses of remote copies and lists, and how a dirty row stores them. A dirty row names the
-//! remote rows that may be wrong.
+//! The addresses of remote copies and lists, and how dirty rows store them.
 
 use std::{
     cmp::Ordering,
@@ -17,20 +16,20 @@ use crate::{
 /// The prefix of the properties of a dirty row that hold the address of a copy or a list.
 pub(super) const ADDRESS_PROPERTY: &str = "D_";
 
-/// The end of `CopyAddress::index` for a list that is kept in rows. No index has such a name, so a
-/// program that knows no remote lists leaves the address alone.
-const IN_ROWS: &str = "#list";
-/// The end of `CopyAddress::index` for a list that is kept in a blob.
-const IN_BLOB: &str = "#blob";
-/// The end of `CopyAddress::index` for a blob that a field pointed to. The row key of the address is the
-/// blob's name.
-const CONTENT: &str = "#content";
+/// The end of `CopyAddress::index` for a list in rows. No index has such a name, so a program that
+/// knows no remote lists leaves the address alone.
+const LIST_SUFFIX: &str = "#list";
+/// The end of `CopyAddress::index` for a list in a blob.
+const BLOB_LIST_SUFFIX: &str = "#blob";
+/// The end of `CopyAddress::index` for a blob of a field. The RowKey of the address is the blob's
+/// name.
+const BLOB_SUFFIX: &str = "#content";
 
 /// The address of a remote copy or remote list: entity type and index, table and keys.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyAddress {
-    /// Entity type and index of a copy, such as `Employee#ByEmail`. A list has `#list` or `#blob`
-    /// after that. A blob that a field pointed to has entity type, field and `#content`.
+    /// Entity type and index of a copy, such as `Employee#ByEmail`; `#list` or `#blob` follows for
+    /// a list. For a blob of a field: entity type, field and `#content`.
     pub(crate) index: String,
     pub(crate) row: RowAddress,
 }
@@ -39,12 +38,12 @@ pub(crate) struct CopyAddress {
 #[derive(Debug, Clone)]
 pub(crate) struct ListAddress {
     pub(crate) in_blob: bool,
-    /// The list's first row, or where it would be for a blob.
+    /// The address of the list's head row; a list in a blob has such an address too.
     pub(crate) row: RowAddress,
 }
 
-/// Compares addresses by their exact texts, as dirty rows hold them. A table that is named in two cases
-/// makes two addresses, which costs at most a lost race under the ETag of the row.
+/// Compares addresses by their exact texts, as dirty rows store them. A table named in two cases
+/// makes two addresses; the second write then loses a race at the row's ETag.
 macro_rules! compare_by_texts {
     ($($address:ty),*) => {$(
         impl PartialEq for $address {
@@ -78,7 +77,7 @@ macro_rules! compare_by_texts {
 compare_by_texts!(CopyAddress, ListAddress);
 
 impl ListAddress {
-    /// Returns table and keys of the list's first row, which its blob has too.
+    /// Returns table and keys of the list's head row.
     pub(crate) fn at(&self) -> RowAt<'_> {
         self.row.at()
     }
@@ -104,13 +103,13 @@ impl CopyAddress {
         Self::for_row(primary_table, copy.family, &copy.row)
     }
 
-    /// Returns the address of a list that contains a primary of `primary_table`.
+    /// Returns the address of a remote list, for primaries in `primary_table`.
     pub(super) fn for_list(schema: &Schema, primary_table: &str, list: &RemoteList) -> Self {
         let keys = (list.partition_key.as_str(), list.row_key.as_str());
         Self::for_list_at(schema, primary_table, list.family, keys)
     }
 
-    /// Returns the address of the list of `family` with these keys, for primaries in
+    /// Returns the address of the list of `family` under these keys, for primaries in
     /// `primary_table`.
     pub(crate) fn for_list_at(
         schema: &Schema,
@@ -118,7 +117,7 @@ impl CopyAddress {
         family: &Family,
         (partition_key, row_key): (&str, &str),
     ) -> Self {
-        let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
+        let kind = if family.in_blob { BLOB_LIST_SUFFIX } else { LIST_SUFFIX };
         let table = &family.table_beside(primary_table);
         Self {
             index: [schema.entity_type, "#", family.name, kind].concat(),
@@ -129,41 +128,42 @@ impl CopyAddress {
     /// Returns the address of a blob that a field of `owner` pointed to.
     pub(super) fn for_blob(schema: &Schema, owner: RowAt<'_>, field: &str, name: &str) -> Self {
         Self {
-            index: [schema.entity_type, "#", field, CONTENT].concat(),
+            index: [schema.entity_type, "#", field, BLOB_SUFFIX].concat(),
             row: owner.with_row_key(name).to_owned(),
         }
     }
 
-    /// Returns the name of the blob that this address names, if it names one of the row at `owner`.
+    /// Returns the name of the blob that this address names; `None` if it is no blob of the row at
+    /// `owner`.
     // A name of another row's blob is never removed: only that row can tell whether it points to it.
     pub(crate) fn blob_of(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
         let name = &*self.row.row_key;
-        (self.index.ends_with(CONTENT) && is_blob_of(name, owner, case)).then_some(name)
+        (self.index.ends_with(BLOB_SUFFIX) && is_blob_of(name, owner, case)).then_some(name)
     }
 
-    /// Splits the index into entity type and index name.
+    /// Splits the index into entity type and index name; `None` if it has another form.
     pub(crate) fn split_index(&self) -> Option<(&str, &str)> {
         self.index.split_once('#')
     }
 
-    /// Splits the index of a list into entity type and list name, and returns whether the list is
-    /// in a blob. Returns `None` for the address of a copy.
+    /// Splits the index of a list into entity type, list name and whether the list is in a blob.
+    /// Returns `None` for the address of a copy.
     pub(crate) fn split_list(&self) -> Option<(&str, &str, bool)> {
-        let in_rows = self.index.strip_suffix(IN_ROWS).map(|index| (index, false));
-        let (index, in_blob) =
-            in_rows.or_else(|| self.index.strip_suffix(IN_BLOB).map(|index| (index, true)))?;
+        let in_rows = self.index.strip_suffix(LIST_SUFFIX).map(|index| (index, false));
+        let (index, in_blob) = in_rows
+            .or_else(|| self.index.strip_suffix(BLOB_LIST_SUFFIX).map(|index| (index, true)))?;
         let (entity_type, list) = index.split_once('#')?;
         Some((entity_type, list, in_blob))
     }
 
-    /// Returns the address of the row: table and keys.
+    /// Returns table, PartitionKey and RowKey.
     pub(crate) fn at(&self) -> RowAt<'_> {
         self.row.at()
     }
 
-    /// Returns the address of the list that this address names.
+    /// Returns the address of the list that this names.
     pub(crate) fn list_address(&self) -> ListAddress {
-        ListAddress { in_blob: self.index.ends_with(IN_BLOB), row: self.row.clone() }
+        ListAddress { in_blob: self.index.ends_with(BLOB_LIST_SUFFIX), row: self.row.clone() }
     }
 
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
@@ -185,7 +185,7 @@ impl CopyAddress {
         }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
     }
 
-    /// Returns the texts that dirty rows and claims hold.
+    /// Returns the four texts that dirty rows and claims store.
     pub(super) fn exact(&self) -> [&str; 4] {
         let [table, partition_key, row_key] = self.at().texts();
         [&self.index, table, partition_key, row_key]
@@ -201,18 +201,18 @@ impl CopyAddress {
         [ADDRESS_PROPERTY, &hash128(&self.exact())].concat()
     }
 
-    /// Writes the address as a JSON array of its four texts.
+    /// Returns the address as a JSON array of its four texts.
     pub(super) fn to_json(&self) -> String {
         serde_json::Value::from(self.exact().to_vec()).to_string()
     }
 
-    /// Reads an address that [`to_json`](Self::to_json) wrote.
+    /// Parses an address that [`to_json`](Self::to_json) wrote; `None` for any other text.
     pub(super) fn from_json(value: &str) -> Option<Self> {
         serde_json::from_str(value).ok().map(Self::from_exact)
     }
 }
 
-/// Returns the entity type of a row family's rows, without the version.
+/// Returns the entity type in a family's type marker, without the version.
 fn entity_type_of(family: &Family) -> &str {
     let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
     match marker.rsplit_once(".v") {

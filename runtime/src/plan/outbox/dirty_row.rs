@@ -18,34 +18,34 @@ use crate::{
     row::Row,
 };
 
-/// The property with the primary's RowKey, present if the dirty row's key holds a hash of it.
-const ROW: &str = "Row";
-/// The letter before a hash in the key of a dirty row.
-const HASHED: char = 'h';
+/// The property with the primary's RowKey; present if the dirty row's key contains a hash of it.
+const PRIMARY_ROW_KEY: &str = "Row";
+/// The letter before a hash in the RowKey of a dirty row.
+const HASH_LETTER: char = 'h';
 /// Number of hex digits of a hash.
-const DIGITS: usize = 32;
+const HASH_DIGITS: usize = 32;
 
-/// The change of one remote copy that follows from a change of its primary.
+/// The change of one remote copy that a change of its primary requires.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyChange {
     pub(crate) address: CopyAddress,
     pub(crate) kinds: CopyFamily,
-    /// The content that the copy shall have; `None` if the copy shall be deleted.
+    /// The content that the copy will have; `None` if the copy is deleted.
     pub(crate) wanted: Option<Row>,
     /// Whether the primary had this copy before the change.
     pub(crate) was_there: bool,
 }
 
 impl CopyChange {
-    /// Returns whether the copy's key has to be claimed before the commit: the index is unique, and
-    /// the key is new to the primary.
+    /// Returns whether the copy's key has to be claimed before the commit: its index is unique and
+    /// the primary did not have the key.
     pub(crate) fn needs_claim(&self) -> bool {
         self.kinds.copy.unique && self.wanted.is_some() && !self.was_there
     }
 }
 
-/// A dirty row to be written: the remote copies and memberships of one primary that change, and the blobs
-/// that it no longer points to.
+/// A dirty row to write: the remote copies and list memberships of one primary that change, and the
+/// blobs that the primary no longer points to.
 #[derive(Debug, Clone)]
 pub(crate) struct DirtyRow {
     pub(crate) partition_key: String,
@@ -57,8 +57,8 @@ pub(crate) struct DirtyRow {
     pub(crate) old_blobs: Vec<CopyAddress>,
 }
 
-/// Returns the dirty rows that effects in one table need. A primary whose remote copies and
-/// memberships stay as they are needs none.
+/// Returns the dirty rows that effects in one table need: one for each primary whose remote copies,
+/// memberships or blobs change.
 // Earlier work on a copy that stays is recorded in the primary's dirty row already.
 pub(crate) fn dirty_rows_of(
     effects: &[impl AsRef<Effect>],
@@ -80,6 +80,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
         let (old, new) = match operation.verb() {
             batch::Verb::Delete => (old, None),
             _ if keeps_key => (old, new),
+            // The new primary of a rename had no copies before.
             _ => (None, new),
         };
         let copy_changes = changed_copies(schema, table, remote_copies(old), remote_copies(new));
@@ -97,7 +98,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
     dirty.collect()
 }
 
-/// Returns the blobs of `owner` that it points to in `old` and not in `new`.
+/// Returns the blobs of `owner` that `old` points to and `new` does not.
 fn old_blobs(
     schema: &'static Schema,
     owner: RowAt<'_>,
@@ -119,7 +120,7 @@ fn remote_copies(rows: Option<&EntityRows>) -> &[CopyRow] {
     rows.map(|rows| rows.remote_copies.as_slice()).unwrap_or_default()
 }
 
-/// Returns the copies that change from `old` to `new`: deleted ones first.
+/// Returns the copies that differ between `old` and `new`, deleted ones first.
 fn changed_copies(
     schema: &'static Schema,
     table: &str,
@@ -151,7 +152,8 @@ fn have_same_address(a: &CopyRow, b: &CopyRow) -> bool {
 }
 
 impl DirtyRow {
-    /// Creates the dirty row that says that one copy of a primary may be wrong.
+    /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not
+    /// declare it.
     pub(crate) fn for_copy(
         schema: &'static Schema,
         table: &str,
@@ -175,7 +177,7 @@ impl DirtyRow {
         })
     }
 
-    /// Creates the dirty row that says that a remote list may lack a primary's entry.
+    /// Creates a dirty row for one remote list, which may lack a primary's entry.
     pub(crate) fn for_list(
         schema: &'static Schema,
         table: &str,
@@ -199,8 +201,8 @@ impl DirtyRow {
         dirty_row_key(&self.primary)
     }
 
-    /// Returns the operation that inserts the dirty row. With `merge_existing` it also succeeds if
-    /// the primary has a dirty row already, and adds to that one.
+    /// Returns the operation that inserts the dirty row. With `merge_existing` it adds to a dirty
+    /// row of the primary that exists already; without, it fails in that case.
     pub(crate) fn insert(&self, merge_existing: bool) -> Result<Operation> {
         let copies = self.copy_changes.iter().map(|change| &change.address);
         let lists = self.memberships.iter().map(|membership| &membership.address);
@@ -210,20 +212,21 @@ impl DirtyRow {
     }
 }
 
-/// Returns the RowKey of a primary's dirty row. It holds the primary's RowKey, or a hash of it if
-/// that RowKey is too long or looks like a hash itself.
+/// Returns the RowKey of a primary's dirty row. It contains the primary's RowKey, or a hash of it
+/// if that RowKey is too long or looks like such a hash.
 pub(crate) fn dirty_row_key(primary: &str) -> String {
-    let is_like_hash = primary.strip_prefix(HASHED).is_some_and(|rest| {
-        rest.len() == DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let is_like_hash = primary.strip_prefix(HASH_LETTER).is_some_and(|rest| {
+        rest.len() == HASH_DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
     });
     if is_like_hash || limits::utf16_units(primary) + DIRTY.len() > limits::KEY_UNITS {
-        format!("{DIRTY}{HASHED}{}", hash128(&[primary]))
+        format!("{DIRTY}{HASH_LETTER}{}", hash128(&[primary]))
     } else {
         [DIRTY, primary].concat()
     }
 }
 
-/// Returns the operation that adds addresses to a primary's dirty row, or inserts that row.
+/// Returns the operation that inserts a primary's dirty row with these addresses, or adds them to
+/// it.
 pub(crate) fn merge_dirty_row(
     partition_key: &str,
     primary: &str,
@@ -242,7 +245,7 @@ fn build_row<'n>(
     row.put(TYPE_NAME, ValueRef::String("entable.dirty"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     if row_key.strip_prefix(DIRTY) != Some(primary) {
-        row.put(ROW, ValueRef::String(primary));
+        row.put(PRIMARY_ROW_KEY, ValueRef::String(primary));
     }
     for address in addresses {
         row.put(&address.property(), ValueRef::String(&address.to_json()));
@@ -250,14 +253,14 @@ fn build_row<'n>(
     row.finish()
 }
 
-/// A dirty row (the outbox row that names remote copies which may be wrong) with the keys and the
-/// ETag that it had when it was read.
+/// A dirty row as it was read: it names remote copies and lists that may be wrong.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredDirtyRow {
     pub(crate) row: Row,
     /// The primary's RowKey.
     pub(crate) primary: String,
-    /// The remote copies and lists that may be wrong, and blobs that may have to go, in order.
+    /// The remote copies and lists that may be wrong, and the blobs that may have to be deleted, in
+    /// order.
     pub(crate) addresses: Vec<CopyAddress>,
 }
 
@@ -266,11 +269,11 @@ impl StoredDirtyRow {
     ///
     /// # Errors
     ///
-    /// `is_decode` if a property is not the address that it should be.
+    /// `is_decode` if a property that should hold an address does not.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let key = row.row_key().strip_prefix(DIRTY).unwrap_or_default();
-        let primary = match row.get(ROW)? {
-            Some(_) => required_text(&row, ROW)?.to_owned(),
+        let primary = match row.get(PRIMARY_ROW_KEY)? {
+            Some(_) => required_text(&row, PRIMARY_ROW_KEY)?.to_owned(),
             None => key.to_owned(),
         };
         let mut addresses = Vec::new();
@@ -290,11 +293,12 @@ impl StoredDirtyRow {
                     .at_keys(row.partition_key(), row.row_key())
             })?);
         }
+        // Sorted, so that each pass requests them in one order.
         addresses.sort();
         Ok(Self { primary, addresses, row })
     }
 
-    /// Returns the operation that writes the dirty row again after it was deleted.
+    /// Returns the operation that writes the dirty row again after its deletion.
     pub(crate) fn restore(&self) -> Result<Operation> {
         merge_dirty_row(self.row.partition_key(), &self.primary, &self.addresses)
     }

@@ -1,5 +1,5 @@
-//! Markers of expiry: which partitions have rows that are over after an hour, as rows of a table of
-//! their own.
+//! Markers of expiry: rows of a table of their own, which name partitions whose rows expire within
+//! an hour.
 
 use super::{
     fence::{SHARDS, required_text, shard_number},
@@ -23,12 +23,12 @@ const MARKER: &str = "entable.expiry";
 /// Number of ticks of an hour.
 const HOUR: i64 = 3600 * Ticks::PER_SECOND;
 
-/// An hour of the store's time, counted from the first of all.
+/// An hour of the store's time, counted from the year 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Hour(i64);
 
 impl Hour {
-    /// Returns the hour that a time is in.
+    /// Returns the hour that contains a time.
     pub(crate) const fn of(time: Ticks) -> Self {
         Self(time.get().div_euclid(HOUR))
     }
@@ -39,7 +39,7 @@ impl Hour {
     }
 }
 
-/// A marker: a partition of a table has rows of a type that are over after an hour.
+/// A marker: rows of a type in this partition expire within this hour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ExpiryMarker {
     pub(crate) hour: Hour,
@@ -74,7 +74,7 @@ impl ExpiryMarker {
     }
 }
 
-/// A marker as it is stored.
+/// A marker as it was read, with its ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredExpiryMarker {
     pub(crate) marker: ExpiryMarker,
@@ -86,8 +86,8 @@ impl StoredExpiryMarker {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property of a marker, is of another format, or has other keys
-    /// than a marker of its hour, type and partition.
+    /// `is_decode` if the row lacks a property that a marker must have, is of another format, or
+    /// has other keys than a marker of its hour, type and partition.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let damaged = || {
             let error =
@@ -119,20 +119,20 @@ impl StoredExpiryMarker {
         self.row.keys()
     }
 
-    /// Returns the operation that deletes the marker as it was read.
+    /// Returns the operation that deletes the marker under the ETag with which it was read.
     pub(crate) fn delete(&self) -> Result<Operation> {
         let (partition_key, row_key) = self.keys();
         Operation::delete(partition_key, row_key, Condition::for_etag(self.row.etag()))
     }
 }
 
-/// Returns what the PartitionKeys of an hour's markers begin with.
+/// Returns the beginning of the PartitionKeys of an hour's markers.
 fn hour_key(Hour(hour): Hour) -> String {
     // Eight digits reach to the year 9999.
     format!("{FORMAT}_{hour:08}")
 }
 
-/// Returns the filter for the markers of the hours before one.
+/// Returns the filter for the markers of all hours before `hour`.
 pub(crate) fn expiry_markers_before(hour: Hour) -> Filter {
     let first = format!("{FORMAT}_");
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", hour_key(hour))

@@ -1,8 +1,8 @@
-//! Fences and directory markers: how a worker finds the partitions with open work.
+//! Fences and directory markers, by which a worker finds the partitions with open work.
 //!
-//! A fence is a row in such a partition, its marker a row of the directory table. Every transaction
-//! that leaves open work writes its partition's fence. The marker is inserted before the fence and
-//! deleted after it.
+//! A fence is a row in such a partition; its marker is a row of the directory. Every transaction
+//! that leaves open work writes its partition's fence. The fence is inserted before its marker and
+//! deleted before it.
 
 use super::{
     hash::hash128,
@@ -22,11 +22,11 @@ pub(crate) const DIRECTORY: &str = "EntableDirectory";
 /// The number of partitions that the directory is spread over.
 pub(crate) const SHARDS: u32 = 16;
 
-/// The registration of one partition by one process, as a row in that partition.
+/// A fence row: the registration of one partition by one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub(crate) partition_key: String,
-    /// The id of the registration, which is never used twice.
+    /// The id of the registration. It is never used twice.
     pub(crate) id: String,
     /// The PartitionKey of the directory marker.
     pub(crate) shard: String,
@@ -35,7 +35,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Creates a fence for a registration that begins `now`.
+    /// Creates a fence for a registration that begins at `now`.
     pub(crate) fn new(table: &str, partition_key: &str, id: String, now: Ticks) -> Self {
         let hash = partition_hash(table, partition_key);
         Self {
@@ -56,7 +56,7 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property of a fence.
+    /// `is_decode` if the row lacks a property that a fence must have.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(FENCE).unwrap_or_default().to_owned();
         Ok(Self {
@@ -82,7 +82,8 @@ impl Fence {
         row.finish().map(Operation::insert)
     }
 
-    /// Returns the operation that gives the fence a new ETag. It fails if a worker deleted the fence.
+    /// Returns the operation that changes the fence's ETag. It fails if a worker has deleted the
+    /// fence.
     pub(crate) fn touch(&self, beat: i64) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put("Beat", ValueRef::Int64(beat));
@@ -94,8 +95,8 @@ impl Fence {
         Operation::delete(&self.partition_key, &self.row_key(), seen)
     }
 
-    /// Returns the operation that inserts the partition's marker into the directory, the table in
-    /// which workers find partitions with open work.
+    /// Returns the operation that inserts the fence's directory marker, by which workers find the
+    /// partition.
     pub(crate) fn insert_marker(&self, table: &str) -> Result<Operation> {
         let mut row = Row::build(&self.shard, &self.marker);
         row.put(TYPE_NAME, ValueRef::String("entable.marker"));
@@ -107,7 +108,7 @@ impl Fence {
     }
 }
 
-/// A row of the directory: a partition that may have open work.
+/// A directory marker: it names a partition that may have open work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DirectoryMarker {
     pub(crate) table: String,
@@ -118,11 +119,11 @@ pub(crate) struct DirectoryMarker {
 }
 
 impl DirectoryMarker {
-    /// Reads a row of the directory.
+    /// Reads a directory marker.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property of a marker.
+    /// `is_decode` if the row lacks a property that a marker must have.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             table: required_text(row, "Table")?.to_owned(),
@@ -133,32 +134,31 @@ impl DirectoryMarker {
         })
     }
 
-    /// Returns whether the marker's keys are those of the partition and the registration that it
-    /// names.
+    /// Returns whether the marker's keys are those that its partition and registration must have.
     pub(crate) fn has_own_keys(&self) -> bool {
         is_marker_of([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
     }
 }
 
-/// Returns the hash by which the directory names a partition.
+/// Returns the hash by which directory markers name a partition.
 fn partition_hash(table: &str, partition_key: &str) -> String {
     hash128(&[&table.to_ascii_lowercase(), partition_key])
 }
 
-/// Returns the shard of the directory, one of `shards`, that has the markers of a partition.
+/// Returns the directory's shard, one of `shards`, for a partition.
 fn shard_of(partition_hash: &str, shards: u32) -> String {
     format!("{FORMAT}{shards:02}{:02}", shard_number(partition_hash, shards))
 }
 
-/// Returns the shard, one of `shards`, that a hash belongs to.
+/// Returns the number of the shard, one of `shards`, that a hash belongs to.
 pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
     let digits = hash.get(..8).unwrap_or_default();
     let number = u32::from_str_radix(digits, 16).unwrap_or_default().checked_rem(shards);
     number.unwrap_or_default()
 }
 
-/// Returns whether a directory marker with these keys stands for a partition and a registration,
-/// given as table, PartitionKey and id.
+/// Returns whether these are the keys of the directory marker for a table, PartitionKey and
+/// registration id.
 fn is_marker_of([table, partition_key, id]: [&str; 3], shard: &str, row_key: &str) -> bool {
     let hash = partition_hash(table, partition_key);
     // The number of shards is in the PartitionKey, since another version may have changed it.
@@ -177,11 +177,11 @@ pub(crate) fn directory_markers_filter() -> Filter {
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", after)
 }
 
-/// Returns a property of an outbox row that must be a text.
+/// Returns a property of an outbox row that must be a String.
 ///
 /// # Errors
 ///
-/// `is_decode` if the property is missing or not a String.
+/// `is_decode` if the property is missing or no String.
 pub(super) fn required_text<'r>(row: &'r Row, name: &str) -> Result<&'r str> {
     match row.get(name)? {
         Some(ValueRef::String(text)) => Ok(text),

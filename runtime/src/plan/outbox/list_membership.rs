@@ -10,13 +10,13 @@ use crate::{
     key::Family,
 };
 
-/// Whether a primary shall be in a remote list, and with which entry.
+/// Whether a primary belongs in a remote list, and by which entry.
 #[derive(Debug, Clone)]
 pub(crate) struct ListMembership {
     pub(crate) address: CopyAddress,
     /// The primary's entry in the list.
     pub(crate) entry: String,
-    /// Whether the list shall contain the entry.
+    /// Whether the list should contain the entry.
     pub(crate) is_wanted: bool,
 }
 
@@ -34,8 +34,8 @@ impl ListMembership {
     }
 }
 
-/// Returns the memberships that change from `old` to `new`: lists that the entity leaves, then
-/// lists that it enters.
+/// Returns the memberships that differ between `old` and `new`: lists to leave, then lists to
+/// enter.
 pub(crate) fn changed_memberships(
     schema: &'static Schema,
     owner: RowAt<'_>,
@@ -57,8 +57,8 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
 
 /// Returns an entity's entry in a remote list: a JSON array of its PartitionKey and RowKey.
 ///
-/// The table is added if the list has a table of its own and the entity is not in the table that
-/// its type declares: in lower case where case does not count, so that an entity has one entry.
+/// Adds the table if the list has a table of its own and the entity is not in the table that its
+/// type declares; in lower case where the store ignores case, so that an entity has one entry.
 pub(crate) fn list_entry(
     owner: RowAt<'_>,
     schema: &Schema,
@@ -74,8 +74,8 @@ pub(crate) fn list_entry(
 }
 
 /// Returns the old form of an entry, which names the entity's table in lower case, and the row that
-/// this form names: a row of another entity if there is a table of that name. `None` for an entry
-/// that names no table, or one in lower case.
+/// the old form would name if a table of that name exists. Returns `None` for an entry that names
+/// no table, or one in lower case.
 pub(crate) fn old_entry_form(entry: &str) -> Option<(String, RowAddress)> {
     let [partition_key, row_key, table]: [String; 3] = serde_json::from_str(entry).ok()?;
     if is_lower_case(&table) {
@@ -86,8 +86,8 @@ pub(crate) fn old_entry_form(entry: &str) -> Option<(String, RowAddress)> {
     Some((entry, RowAddress { table, partition_key, row_key }))
 }
 
-/// Returns the keys in an entry of a list of `family`. Returns `None` if the entry is not of an
-/// entity of this type in `table`.
+/// Returns the entity's keys in an entry of a list of `family`; `None` if the entry belongs to
+/// another type or table.
 // Several types may share a list as long as their keys tell them apart.
 pub(crate) fn list_entry_keys(
     entry: &str,

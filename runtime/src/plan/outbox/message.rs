@@ -1,4 +1,4 @@
-//! Messages of the outbox, and the receipts that keep a message's effect from being applied twice.
+//! Messages of the outbox, and receipts, which keep a message's effect from taking place twice.
 
 use std::time::Duration;
 
@@ -28,23 +28,23 @@ pub(crate) struct StoredMessage {
     pub(crate) body: String,
     /// How often the message was leased.
     pub(crate) attempts: i32,
-    /// How often its handler failed on the message.
+    /// How often the message's handler failed.
     pub(crate) failures: i32,
-    /// Until when a worker holds the message.
+    /// The time until which a worker holds the message.
     leased: Option<Ticks>,
-    /// Until when the message waits after a failure.
+    /// The time until which the message is hidden after a failure.
     delayed: Option<Ticks>,
     pub(crate) is_done: bool,
-    /// The error with which the message goes to the poison table.
+    /// The error for the poison table; set before the message is moved there.
     pub(crate) poison: Option<String>,
-    /// The partitions that hold a receipt of the message: table and PartitionKey.
+    /// The partitions that contain a receipt of the message, as table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
     pub(crate) codes: MessageCodes,
-    /// When the message was emitted, if its type expires.
+    /// The time at which the message was emitted; `None` if its type does not expire.
     pub(crate) sent: Option<Ticks>,
 }
 
-/// Returns the row of a message, without a PartitionKey.
+/// Returns the row of a message without a PartitionKey.
 ///
 /// # Errors
 ///
@@ -77,9 +77,10 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
 /// The codes that a message carries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageCodes {
-    /// The code over the message, or over the move that it asks for.
+    /// The code over the message, or over the move that the message starts; `None` if it is not
+    /// signed.
     pub(crate) code: Option<Vec<u8>>,
-    /// The consent of the target's scope to a move.
+    /// The consent of the target's scope to a move; `None` if both scopes are one.
     pub(crate) consent: Option<Vec<u8>>,
 }
 
@@ -88,11 +89,11 @@ pub(crate) const CODE: &str = "Mac";
 /// The property with the consent of the target's scope to a move.
 const CONSENT: &str = "MacTo";
 
-/// Number of bytes that codes add to the row of a message, names and types included, in the largest
-/// form of a request.
+/// Number of bytes that codes add to a message's row in the longest form of a request, names and
+/// types included.
 pub(crate) const CODE_BYTES: usize = 160;
 
-/// Returns the operation that inserts a message, with its codes, into a partition.
+/// Returns the operation that inserts a message with its codes into a partition.
 pub(crate) fn insert_message(
     message: &Row,
     partition_key: &str,
@@ -116,16 +117,16 @@ pub(crate) fn insert_message(
     row.finish().map(Operation::insert)
 }
 
-/// A message by its id and by the partition or queue that it is in, which its receipts name.
+/// A message, identified by its id and by its partition or queue. Receipts hold a hash of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MessageIdentity {
     pub(crate) id: String,
-    /// A hash of the place and the id.
+    /// The hash of the partition or queue and the id.
     hash: String,
 }
 
 impl MessageIdentity {
-    /// Identifies a message of the outbox.
+    /// Identifies a message of the outbox by its table, partition and id.
     pub(crate) fn in_partition(
         table: &str,
         partition_key: &str,
@@ -136,32 +137,34 @@ impl MessageIdentity {
         Self { id: id.to_owned(), hash }
     }
 
-    /// Identifies a message of a queue.
+    /// Identifies a message by its queue and id.
     pub(crate) fn in_queue(queue: &str, id: &str) -> Self {
         Self { id: id.to_owned(), hash: hash128(&[queue, id]) }
     }
 
-    /// Returns whether a receipt is one of another message. Receipts of earlier versions do not say.
+    /// Returns whether a receipt belongs to another message. Receipts of earlier versions do not
+    /// tell; then returns `false`.
     pub(crate) fn is_foreign_receipt(&self, receipt: &Row) -> Result<bool> {
-        Ok(receipt.get(OF)?.is_some() && !self.is_of_receipt(receipt)?)
+        Ok(receipt.get(MESSAGE_HASH)?.is_some() && !self.is_of_receipt(receipt)?)
     }
 
-    /// Returns whether a receipt is one of this message.
+    /// Returns whether a receipt belongs to this message.
     pub(crate) fn is_of_receipt(&self, receipt: &Row) -> Result<bool> {
-        Ok(receipt.get(OF)? == Some(ValueRef::String(&self.hash)))
+        Ok(receipt.get(MESSAGE_HASH)? == Some(ValueRef::String(&self.hash)))
     }
 }
 
-/// The property of a receipt with the hash of its message's place and id.
-const OF: &str = "Of";
+/// The property of a receipt with the hash that identifies its message.
+const MESSAGE_HASH: &str = "Of";
 
-/// Returns the operation that inserts the receipt of a message, into the transaction with the
-/// message's effect.
+/// Returns the operation that inserts a message's receipt, in the transaction of the message's
+/// effect.
 pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> Result<Operation> {
     receipt(partition_key, message, |_| {})
 }
 
-/// Returns the operation that inserts the receipt of a moved entity, with the code over its arrival.
+/// Returns the operation that inserts the receipt of an entity that a move inserts, with the code
+/// over its arrival.
 pub(crate) fn insert_arrival(
     partition_key: &str,
     message: &MessageIdentity,
@@ -174,8 +177,8 @@ pub(crate) fn insert_arrival(
     })
 }
 
-/// Returns the operation that inserts a tombstone: the receipt of a move that was given up, so that
-/// the entity cannot arrive any more.
+/// Returns the operation that inserts a tombstone: the receipt of a move that was given up, after
+/// which the entity cannot be inserted at the target.
 pub(crate) fn insert_tombstone(
     partition_key: &str,
     message: &MessageIdentity,
@@ -183,12 +186,12 @@ pub(crate) fn insert_tombstone(
     receipt(partition_key, message, |row| row.put(GIVEN_UP, ValueRef::Boolean(true)))
 }
 
-/// Returns whether a receipt is the tombstone of a move that was given up.
+/// Returns whether a receipt is a tombstone: its move was given up.
 pub(crate) fn is_tombstone(receipt: &Row) -> Result<bool> {
     Ok(receipt.get(GIVEN_UP)? == Some(ValueRef::Boolean(true)))
 }
 
-/// The property of a receipt that makes it the tombstone of a move.
+/// The property that makes a receipt a tombstone.
 const GIVEN_UP: &str = "GivenUp";
 
 fn receipt(
@@ -199,7 +202,7 @@ fn receipt(
     let mut row = Row::build(partition_key, &receipt_row_key(&message.id));
     row.put(TYPE_NAME, ValueRef::String("entable.receipt"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
-    row.put(OF, ValueRef::String(&message.hash));
+    row.put(MESSAGE_HASH, ValueRef::String(&message.hash));
     put(&mut row);
     row.finish().map(Operation::insert)
 }
@@ -214,7 +217,7 @@ impl StoredMessage {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property of a message.
+    /// `is_decode` if the row lacks a property that a message must have.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let number = |name: &str| {
             Ok(match row.get(name)? {
@@ -232,6 +235,8 @@ impl StoredMessage {
             Some(ValueRef::String(error)) => Some(error.to_owned()),
             _ => None,
         };
+        // A list that does not parse counts as empty: receipts that nobody names stay where they
+        // are.
         let receipts = match row.get("Receipts")? {
             Some(ValueRef::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             _ => Vec::new(),
@@ -259,7 +264,7 @@ impl StoredMessage {
         self.work_in(table, self.row.partition_key())
     }
 
-    /// Returns the message as the work that its code covers in a partition.
+    /// Returns the message, at that table and partition, as the work that its code covers.
     pub(crate) fn work_in<'m>(&'m self, table: &'m str, partition_key: &'m str) -> Work<'m> {
         Work::Message {
             table,
@@ -272,23 +277,22 @@ impl StoredMessage {
         }
     }
 
-    /// Returns the id and the place of the message, which was found in `table`.
+    /// Returns the identity of the message, which was found in `table`.
     pub(crate) fn identity(&self, table: &str, case: TableCase) -> MessageIdentity {
         MessageIdentity::in_partition(table, self.row.partition_key(), &self.id, case)
     }
 
-    /// Returns the message with a list of partitions. Each of them has a receipt: a row that
-    /// records that the message was handled there.
+    /// Returns the message with this list of partitions that contain a receipt of it.
     pub(crate) fn with_receipts(self, receipts: Vec<(String, String)>) -> Self {
         Self { receipts, ..self }
     }
 
-    /// Returns whether a worker holds the message at this time.
+    /// Returns whether a worker holds the message at that time.
     pub(crate) fn is_leased(&self, now: Ticks) -> bool {
         self.leased.is_some_and(|until| now < until)
     }
 
-    /// Returns how long the message still waits after a failure; `None` if it does not.
+    /// Returns how long the message is still hidden after a failure; `None` if it is not.
     pub(crate) fn delay_left(&self, now: Ticks) -> Option<Duration> {
         let ticks = self.delayed?.get().checked_sub(now.get()).filter(|left| *left > 0)?;
         // A tick is 100 ns.
@@ -306,7 +310,7 @@ impl StoredMessage {
         Ok(Operation::merge(row.finish()?, Condition::for_etag(etag)))
     }
 
-    /// Returns the operation that leases the message until a time.
+    /// Returns the operation that leases the message until a time and counts the attempt.
     pub(crate) fn lease(&self, until: Ticks) -> Result<Operation> {
         self.merge(self.row.etag(), |row| {
             row.put("Attempts", ValueRef::Int32(self.attempts.saturating_add(1)));
@@ -319,7 +323,8 @@ impl StoredMessage {
         self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
     }
 
-    /// Returns the operation that counts a failure, ends the lease and delays the message until a time.
+    /// Returns the operation that counts a failure, ends the lease and hides the message until a
+    /// time.
     pub(crate) fn record_failure(
         &self,
         etag: Option<ETag>,
@@ -328,6 +333,7 @@ impl StoredMessage {
     ) -> Result<Operation> {
         self.merge(etag, |row| {
             row.put("Failures", ValueRef::Int32(self.failures.saturating_add(1)));
+            // A time in the past: any worker may take the message again.
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
             row.put("Error", ValueRef::String(truncate_error(error)));
@@ -337,7 +343,8 @@ impl StoredMessage {
         })
     }
 
-    /// Returns the operation that ends the lease and delays the message, without counting a failure.
+    /// Returns the operation that ends the lease and hides the message until a time, without
+    /// counting a failure.
     pub(crate) fn postpone(
         &self,
         etag: Option<ETag>,
@@ -364,7 +371,7 @@ impl StoredMessage {
         self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
-    /// Returns the operation that marks the message as done, while receipts of it still exist.
+    /// Returns the operation that marks the message as done while its receipts still exist.
     pub(crate) fn mark_done(
         &self,
         etag: Option<ETag>,
@@ -383,7 +390,8 @@ impl StoredMessage {
     }
 }
 
-/// Returns a code of a row; empty, and so never right, if the property is no Binary.
+/// Returns the code in a property; `None` if the property is missing; an empty code, which is never
+/// right, if it is no Binary.
 pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
     Ok(row.get(property)?.map(|value| match value {
         ValueRef::Binary(code) => code.to_vec(),
@@ -391,20 +399,20 @@ pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-/// Writes the partitions with receipts as JSON.
+/// Returns the partitions with receipts as JSON.
 fn receipts_json(receipts: &[(String, String)]) -> String {
     let texts = receipts.iter().map(|(table, key)| serde_json::Value::from(vec![&**table, key]));
     serde_json::Value::from_iter(texts).to_string()
 }
 
-/// Cuts an error message to the bytes that a row has room for.
+/// Cuts an error text to the bytes that a row has room for.
 pub(crate) fn truncate_error(error: &str) -> &str {
     let most = ERROR_BYTES.min(error.len());
     let end = (0..=most).rev().find(|end| error.is_char_boundary(*end));
     end.and_then(|end| error.get(..end)).unwrap_or(error)
 }
 
-/// Maximum number of bytes of an error that a message keeps.
+/// Most bytes of an error text that a message stores.
 const ERROR_BYTES: usize = 4_000;
 
 /// Adds a duration to a time. The result is at most `Ticks::MAX`.

@@ -1,8 +1,8 @@
-//! The outbox: rows beside an entity's own that record the work to be done in other partitions.
-//! `docs/outbox.md` describes their formats.
+//! The rows of the outbox, which record work to be done in other partitions. `docs/outbox.md`
+//! describes their formats.
 //!
-//! These rows record *which* remote rows may be wrong, never what they shall hold. Whoever does the
-//! work reads the primary for that.
+//! A dirty row records *which* remote rows may be wrong, never what they should contain: whoever
+//! does the work reads the primary for that.
 
 pub(crate) mod reserved_keys;
 pub(crate) mod hash;
@@ -37,8 +37,8 @@ pub(crate) use self::{
         message_row, receipt_row_key, truncate_error,
     },
     remote_copy::{
-        CopyOwner, OWNER_PROPERTIES, TABLE, copy_owner, copy_with_owner, equal_except_version,
-        is_current_table, is_derived_from_version, is_owner_property, is_version_property,
-        may_be_from_table,
+        CopyOwner, OWNER_PROPERTIES, OWNER_TABLE, copy_owner, copy_with_owner,
+        equal_except_version, is_current_table, is_derived_from_version, is_owner_property,
+        is_version_property, may_be_from_table,
     },
 };

@@ -1,5 +1,5 @@
-//! Remote copies as they are stored: with the entity's properties, they say which primary they are
-//! copies of, and which version of it.
+//! Remote copies as they are stored: the entity's properties, and properties that name the primary
+//! and its ETag.
 
 use crate::{
     address::{RowAt, TableCase, is_old_form},
@@ -11,28 +11,29 @@ use crate::{
 };
 
 /// The property with the ETag of the primary that the copy was derived from.
-pub(crate) const VERSION: &str = "Src";
-/// The property with the primary's PartitionKey, present if the copy's keys do not give it.
-const PARTITION: &str = "SrcP";
-/// The property with the primary's RowKey, present if the copy's keys do not give it.
-const ROW: &str = "SrcR";
-/// The property with the primary's table, present if the index has a table of its own.
-pub(crate) const TABLE: &str = "SrcT";
+pub(crate) const DERIVED_FROM: &str = "Src";
+/// The property with the primary's PartitionKey; present if the copy's keys do not give it.
+const OWNER_PARTITION_KEY: &str = "SrcP";
+/// The property with the primary's RowKey; present if the copy's keys do not give it.
+const OWNER_ROW_KEY: &str = "SrcR";
+/// The property with the primary's table; present if the index has a table of its own.
+pub(crate) const OWNER_TABLE: &str = "SrcT";
 /// The property with the id of the claim that reserves the row.
 pub(crate) const CLAIM_PROPERTY: &str = "SrcC";
 /// The property with the primary that a reserved row was taken over from.
-pub(crate) const FROM: &str = "SrcF";
+pub(crate) const PREVIOUS_OWNER: &str = "SrcF";
 
-/// The properties by which a reader tells whose copy or reservation a row is.
-pub(crate) const OWNER_PROPERTIES: [&str; 5] = [PARTITION, ROW, TABLE, CLAIM_PROPERTY, FROM];
+/// The properties by which a reader tells to whom a copy or reservation belongs.
+pub(crate) const OWNER_PROPERTIES: [&str; 5] =
+    [OWNER_PARTITION_KEY, OWNER_ROW_KEY, OWNER_TABLE, CLAIM_PROPERTY, PREVIOUS_OWNER];
 
-/// Returns whether a property of a remote copy belongs to the framework, not to the entity.
+/// Returns whether a property of a remote copy belongs to the framework and not to the entity.
 pub(crate) fn is_owner_property(property: &str) -> bool {
-    property == VERSION || OWNER_PROPERTIES.contains(&property)
+    property == DERIVED_FROM || OWNER_PROPERTIES.contains(&property)
 }
 
-/// Returns the copy with the properties that name its owner. `version` is the primary's ETag, or
-/// `None` before the primary is committed.
+/// Returns the copy with the properties that name its primary. `version` is the primary's ETag;
+/// `None` before the commit.
 pub(crate) fn copy_with_owner(
     copy: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
@@ -45,32 +46,32 @@ pub(crate) fn copy_with_owner(
         row.put(&String::from_utf8_lossy(name), value);
     }
     if let Some(version) = version {
-        row.put(VERSION, ValueRef::String(&version.to_string()));
+        row.put(DERIVED_FROM, ValueRef::String(&version.to_string()));
     }
     if !can_derive_keys(family, primary) {
-        row.put(PARTITION, ValueRef::String(owner.partition_key));
-        row.put(ROW, ValueRef::String(owner.row_key));
+        row.put(OWNER_PARTITION_KEY, ValueRef::String(owner.partition_key));
+        row.put(OWNER_ROW_KEY, ValueRef::String(owner.row_key));
     }
     if family.table.is_some() {
-        row.put(TABLE, ValueRef::String(owner.table));
+        row.put(OWNER_TABLE, ValueRef::String(owner.table));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))
 }
 
-/// Returns whether a property is the one with the ETag of a copy's primary.
+/// Returns whether a property holds the ETag of a copy's primary.
 pub(crate) fn is_version_property(property: &[u8]) -> bool {
-    property == VERSION.as_bytes()
+    property == DERIVED_FROM.as_bytes()
 }
 
-/// Returns whether a copy's primary can be in `table`. A copy that does not name its primary's
-/// table is taken to be of any.
+/// Returns whether the primary of a copy can be in `table`. A copy that names no table can belong
+/// to any.
 pub(crate) fn may_be_from_table(
     copy: &Row,
     family: &Family,
     table: &str,
     case: TableCase,
 ) -> Result<bool> {
-    Ok(match copy.get(TABLE)? {
+    Ok(match copy.get(OWNER_TABLE)? {
         Some(ValueRef::String(named)) if family.table.is_some() => {
             case.is_same_table(named, table) || case.is_ambiguous(named, table)
         }
@@ -78,20 +79,19 @@ pub(crate) fn may_be_from_table(
     })
 }
 
-/// Whose copy a remote row is, as far as the row alone tells.
+/// To which primary a remote row belongs, as far as the row alone tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyOwner {
     /// The copy of the primary in question.
     Ours,
-    /// The copy of the primary in question, unless a table exists whose name is exactly the one in
-    /// lower case that the row holds: then it is the copy of a primary of that table.
+    /// Probably the copy of the primary in question. It names the table in lower case: if there is
+    /// a table of exactly that name, it belongs to a primary there.
     OursInOldForm,
-    /// The copy of another primary, or of none that it names.
+    /// The copy of another primary, or of a primary that its properties do not name.
     Another,
 }
 
-/// Returns PartitionKey and RowKey of the primary that a copy belongs to, or `None` if the copy
-/// does not say.
+/// Returns PartitionKey and RowKey of a copy's primary; `None` if the copy does not tell them.
 pub(crate) fn owner_keys(
     copy: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
@@ -99,7 +99,7 @@ pub(crate) fn owner_keys(
     if can_derive_keys(family, primary) {
         return Ok(derive_keys(family, primary, (copy.partition_key(), copy.row_key())).ok());
     }
-    Ok(match (copy.get(PARTITION)?, copy.get(ROW)?) {
+    Ok(match (copy.get(OWNER_PARTITION_KEY)?, copy.get(OWNER_ROW_KEY)?) {
         (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
             Some((partition_key.to_owned(), row_key.to_owned()))
         }
@@ -107,7 +107,7 @@ pub(crate) fn owner_keys(
     })
 }
 
-/// Returns whether a remote row is a copy of the primary `owner`.
+/// Returns to which primary a remote row belongs, compared with the primary `owner`.
 pub(crate) fn copy_owner(
     found: &Row,
     kinds: CopyFamily,
@@ -122,7 +122,7 @@ pub(crate) fn copy_owner(
     if kinds.copy.table.is_none() {
         return Ok(CopyOwner::Ours);
     }
-    Ok(match found.get(TABLE)? {
+    Ok(match found.get(OWNER_TABLE)? {
         Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => CopyOwner::Ours,
         Some(ValueRef::String(named)) if case.is_ambiguous(named, owner.table) => {
             CopyOwner::OursInOldForm
@@ -131,24 +131,24 @@ pub(crate) fn copy_owner(
     })
 }
 
-/// Returns whether two copies have equal properties, apart from the ETags of their primaries. Two
-/// names of one table are equal, apart from the old form in lower case.
+/// Returns whether two copies have equal properties, except for the ETags of their primaries. Names
+/// of one table count as equal, except for the old form in lower case.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
-    let is_one_table = is_current_table(found, text(copy, TABLE)?, case)?;
+    let is_one_table = is_current_table(found, text(copy, OWNER_TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     for bag in [&mut found, &mut copy] {
-        bag.remove(VERSION);
+        bag.remove(DERIVED_FROM);
         bag.remove(OPERATION_ID);
         if is_one_table {
-            bag.remove(TABLE);
+            bag.remove(OWNER_TABLE);
         }
     }
     Ok(found == copy)
 }
 
-/// Returns whether a copy names the table of its primary as this version of the library does.
+/// Returns whether a copy names its primary's table in the present form, not in the old one.
 pub(crate) fn is_current_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
-    let (Some(named), Some(table)) = (text(copy, TABLE)?, table) else { return Ok(false) };
+    let (Some(named), Some(table)) = (text(copy, OWNER_TABLE)?, table) else { return Ok(false) };
     Ok(case.is_same_table(named, table) && !is_old_form(named, table))
 }
 
@@ -159,8 +159,8 @@ fn text<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
     })
 }
 
-/// Returns whether the copy says that it was derived from the primary with this ETag.
+/// Returns whether the copy was derived from the primary with this ETag.
 // Equal content does not say so: a copy of an older version can hold it, too.
 pub(crate) fn is_derived_from_version(copy: &Row, version: &ETag) -> Result<bool> {
-    Ok(copy.get(VERSION)? == Some(ValueRef::String(&version.to_string())))
+    Ok(copy.get(DERIVED_FROM)? == Some(ValueRef::String(&version.to_string())))
 }

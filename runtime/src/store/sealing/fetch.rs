@@ -1,4 +1,4 @@
-//! Fetching the data keys that a page of rows needs, each key once.
+//! Fetches the data keys that a page of rows needs, each key once.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -23,7 +23,7 @@ pub(crate) struct PageKeys {
     scopes: Vec<KeyScope>,
     /// The position of each scope in `scopes`.
     scope_positions: HashMap<KeyScope, usize>,
-    /// For each PartitionKey, the index of its scope in `scopes`.
+    /// The position in `scopes` of each partition's scope, by PartitionKey.
     partitions: HashMap<String, usize>,
     wanted: Vec<(usize, KeyId)>,
     /// The position of each scope and key id in `wanted`.
@@ -31,15 +31,16 @@ pub(crate) struct PageKeys {
     found: Vec<Result<Arc<DataKey>>>,
 }
 
-/// Number of questions that run at a time.
+/// Number of keys that are fetched at a time.
 const QUESTIONS_AT_ONCE: usize = 16;
 
-/// Number of questions of a page that may fail. Rows name keys and scopes, and whoever writes rows can
-/// name any: without a bound, a page of made-up names would be a thousand requests to a key store.
+/// Most failures for one page. Rows name keys and scopes, so whoever writes rows can name any:
+/// without a bound, a page of invented names would cause a thousand requests to a key store.
 pub(super) const MOST_FAILURES: usize = 32;
 
 impl PageKeys {
-    /// Returns the index of a partition's scope, and adds the scope if it is new.
+    /// Returns the position of a partition's scope in `scopes`, and adds the scope if it is new.
+    /// Returns `None` for a client without keys.
     fn scope(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
         let keys = sealer.keys.as_ref()?;
         if let Some(at) = self.partitions.get(partition_key) {
@@ -73,7 +74,7 @@ impl PageKeys {
         Ok(())
     }
 
-    /// Fetches the keys, some at a time. After too many failures it asks for no further key.
+    /// Fetches the keys, some at a time. After too many failures fetches no further key.
     pub(crate) async fn fetch(&mut self, sealer: &RowSealer) {
         let Some(keys) = &sealer.keys else { return };
         let mut failures = 0;
@@ -91,7 +92,7 @@ impl PageKeys {
         }
     }
 
-    /// Returns the fetched key of that id for rows of a partition.
+    /// Returns the fetched key of that id for rows of a partition, or the error of fetching it.
     pub(crate) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.partitions.get(partition_key);
         let at = scope.and_then(|scope| self.positions.get(&(*scope, id)).copied());
@@ -103,7 +104,8 @@ impl PageKeys {
     }
 }
 
-/// Returns the error for a key that was not asked for, since too many others of its page do not exist.
+/// Returns the error for a key that was not fetched, because too many other keys of its page do not
+/// exist.
 fn too_many_keys(id: KeyId) -> Error {
     let message = format!(
         "{MOST_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
@@ -111,8 +113,8 @@ fn too_many_keys(id: KeyId) -> Error {
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
-/// Returns the id of the key that sealed a value. A damaged value has none here: decrypting it
-/// fails later, with its own error.
+/// Returns the id of the key that encrypted a value. Returns `None` for a damaged value too:
+/// decrypting it fails later with its own error.
 fn id_of(name: &[u8], value: ValueRef<'_>) -> Option<KeyId> {
     let ValueRef::Binary(bytes) = value else { return None };
     if name == SEAL.as_bytes() {

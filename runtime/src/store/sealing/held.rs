@@ -1,5 +1,5 @@
-//! The held values of a moving entity: what only a holder of the keys knows of it, or could have
-//! written. The code of a move covers them, so that nobody can use it for other values.
+//! The held values of an entity that moves: those that only a program with the keys can know or
+//! have written. The code of a move covers them, so that nobody can use the code for other values.
 
 use super::{
     RowSealer,
@@ -18,7 +18,7 @@ impl RowSealer {
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a property name that is no text.
+    /// `is_corrupt` for a property name that is not UTF-8.
     pub(crate) fn held_when_written(
         &self,
         schema: &'static Schema,
@@ -39,7 +39,7 @@ impl RowSealer {
     }
 }
 
-/// Returns the held values of a row as it is `stored`, whose decrypted form is `plain`.
+/// Returns the held values of a row, given as `stored` and as decrypted in `plain`.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ fn starts_as_envelope(value: crate::edm::ValueRef<'_>) -> bool {
     matches!(value, crate::edm::ValueRef::Binary([0xae, 0x7e, ..]))
 }
 
-/// Returns whether a property is the library's own, and no value of the entity.
+/// Returns whether a property belongs to the library and is no value of the entity.
 fn is_framework(schema: &'static Schema, name: &str) -> bool {
     #[cfg(feature = "encrypt")]
     if schema.hidden_properties().iter().any(|hidden| hidden == name) {

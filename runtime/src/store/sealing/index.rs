@@ -1,5 +1,5 @@
-//! Verifying the blind tokens in keys: they are made again from the decrypted values, with index
-//! keys that are fetched once a page.
+//! Verifies blind tokens in keys: makes them again from the decrypted values, with index keys that
+//! are fetched once a page.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     seal::{IndexKey, KeyScope, token_version},
 };
 
-/// The index keys of one page by scope and version; without a version, the key in use.
+/// The index keys of one page, by scope and version; without a version, the key in use.
 pub(crate) struct IndexKeys<'v> {
     sealer: &'v RowSealer,
     known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,
@@ -40,8 +40,8 @@ impl<'v> IndexKeys<'v> {
         key
     }
 
-    /// Computes the blind tokens (keyed hashes of encrypted values) again from the row's values.
-    /// Fails if those in its keys differ: the row was moved or its values were exchanged.
+    /// Makes the blind tokens of the row's values again, and fails if those in its keys differ: the
+    /// row was moved, or its values were exchanged.
     pub(crate) async fn check(
         &mut self,
         schema: &'static Schema,
@@ -74,7 +74,7 @@ impl<'v> IndexKeys<'v> {
     }
 }
 
-/// Returns the error for an index key that was not asked for, since too many others of its page
+/// Returns the error for an index key that was not fetched, because too many others of its page
 /// cannot be had.
 fn too_many_scopes(scope: &KeyScope) -> Error {
     let message = format!(
@@ -85,7 +85,7 @@ fn too_many_scopes(scope: &KeyScope) -> Error {
 }
 
 /// Returns the versions of the index key that the two bits in a blind token can mean: the latest up
-/// to `current`, then the next, which another process may already use.
+/// to `current`, then the next, which another process may use already.
 fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;
     let earlier = current.checked_sub(behind).filter(|version| *version > 0);

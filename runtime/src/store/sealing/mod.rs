@@ -1,8 +1,9 @@
-//! Sealing and opening rows: encrypted properties, their blind tokens, and the seal over a whole
+//! Encrypts and decrypts rows: encrypted properties, their blind tokens, and the seal over a whole
 //! row.
 //!
-//! Above this step every row is decrypted, below it every row is as it is stored. Each row is
-//! sealed for its own keys, once for each operation: a retry sends the bytes of the first try.
+//! Callers of this module see decrypted rows; the backend sees encrypted ones. Each row is
+//! encrypted for its own keys, once for each operation: a retry sends the bytes of the first
+//! attempt.
 
 #[cfg(feature = "encrypt")]
 pub(crate) mod fetch;
@@ -40,7 +41,7 @@ pub enum PlaintextPolicy {
 /// name.
 type EncryptIf = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
 
-/// Seals and opens rows for a client: its keys, and its rules about plain values.
+/// Encrypts and decrypts rows for a client: its keys, and its rules about plain values.
 #[derive(Clone, Default)]
 pub(crate) struct RowSealer {
     #[cfg(feature = "encrypt")]
@@ -50,13 +51,13 @@ pub(crate) struct RowSealer {
 }
 
 impl RowSealer {
-    /// Returns whether the client's `encrypt_if` chooses a property that no entity declares as
+    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
     /// encrypted.
     pub(crate) fn chooses(&self, partition_key: &str, row_key: &str, property: &str) -> bool {
         self.encrypt_if.as_ref().is_some_and(|choose| choose(partition_key, row_key, property))
     }
 
-    /// Fails for a client that was given no keys.
+    /// Fails for a client without keys.
     ///
     /// # Errors
     ///
@@ -76,7 +77,7 @@ impl fmt::Debug for RowSealer {
     }
 }
 
-/// Returns the error of a client that has no keys, saying what needed them.
+/// Returns the error of a client without keys. `what` says what needed them.
 fn keyless(what: &str) -> Error {
     let message = format!(
         "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"

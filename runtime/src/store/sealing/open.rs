@@ -1,4 +1,4 @@
-//! Opening stored rows: which rows concern the reader, and as what type they are decrypted.
+//! Opens stored rows: decides which rows concern the reader, and as which type they are decrypted.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::{
     row::Row,
 };
 
-/// The types that rows are read as.
+/// The types as which rows are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading {
-    /// One entity type; rows of other types are left as they are stored.
+    /// One entity type. Rows of other types are returned as they are stored.
     Typed(&'static Schema),
     /// The members of a set.
     Members(&'static Members),
@@ -21,12 +21,12 @@ pub(crate) enum Reading {
     Untyped,
 }
 
-/// The declarations of one entity type about encryption.
+/// What one entity type declares about encryption.
 #[derive(Debug)]
 pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,
     pub(crate) columns: Vec<SealedColumn>,
-    /// Properties of the library's own that programs do not see: blind tokens and the seal.
+    /// Properties of the library that programs do not see: blind tokens and the seal.
     #[cfg(feature = "encrypt")]
     pub(crate) unseen: Vec<Cow<'static, str>>,
 }
@@ -42,18 +42,18 @@ impl TypeSealing {
     }
 }
 
-/// A row as its reader takes it.
+/// The type of a row as far as its reader knows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Known {
     /// The row is of a type that the reader did not ask for.
     Foreign,
-    /// The row is of the type at that index, and of that row family if it is known.
+    /// The row is of the type at this position, and of this row family if it is known.
     Declared(usize, Option<&'static Family>),
     Untyped,
 }
 
 impl Reading {
-    /// Returns whether a type that is read declares encrypted properties or a seal.
+    /// Returns whether one of the types declares encrypted properties or a seal.
     pub(crate) fn has_sealed(self) -> bool {
         match self {
             Self::Typed(schema) => schema.is_sealed(),
@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// Returns whether a type that is read has blind tokens in its keys.
+    /// Returns whether one of the types has blind tokens in its keys.
     #[cfg(feature = "encrypt")]
     pub(crate) fn has_tokens(self) -> bool {
         match self {
@@ -72,7 +72,7 @@ impl Reading {
         }
     }
 
-    /// Returns what each type declares, in the order of the set's members.
+    /// Returns the declarations of each type, in the order of the set's members.
     pub(crate) fn types(self) -> Vec<TypeSealing> {
         let schemas: Cow<'static, [&'static Schema]> = match self {
             Self::Typed(schema) => Cow::Owned(vec![schema]),
@@ -82,8 +82,7 @@ impl Reading {
         schemas.iter().map(|schema| TypeSealing::new(schema)).collect()
     }
 
-    /// Returns the type and the row family of a row, as far as its reader has to know them to
-    /// decrypt it.
+    /// Returns the type and row family of a row, as far as they are needed to decrypt it.
     pub(crate) fn classify(self, row: &Row) -> Result<Known> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
@@ -99,8 +98,8 @@ impl Reading {
     }
 }
 
-/// Returns what a row is to a reader of one type. A row of an unknown version is of the type, so that
-/// it is not left encrypted.
+/// Returns the type of a row for a reader of one type. A row of an unknown version counts as of the
+/// type, so that it is not handed over encrypted.
 fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
     let families: &'static [Family] = schema.families;
     let kind = match schema.kind_of(row, None) {
@@ -146,8 +145,8 @@ impl RowSealer {
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Returns rows as they are, and an error for each row that has encrypted properties: this
-    /// build has no encryption.
+    /// Returns rows as they are, and an error for each row that has encrypted properties, since
+    /// this build has no encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn open(
         &self,

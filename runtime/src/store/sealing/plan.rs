@@ -1,4 +1,4 @@
-//! Planning what to seal: which properties of a row are encrypted, and how.
+//! Plans which properties of a row are encrypted, and how.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     row::Row,
 };
 
-/// An operation, with what its row is.
+/// An operation, and the form in which its row is stored.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) operation: Operation,
@@ -28,12 +28,12 @@ impl Placed {
 }
 
 /// How one property is encrypted: the multiple to which its length is padded, and the blind token
-/// that is stored beside it.
+/// beside it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SealColumn {
     pub(crate) pad: usize,
-    /// The name of the property that holds the blind token, and the blind token's length in
-    /// characters.
+    /// The name of the property with the blind token, and the token's length in characters; `None`
+    /// without one.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
@@ -43,31 +43,31 @@ impl SealColumn {
     }
 }
 
-/// The properties of one row that are sealed.
+/// Which properties of one row are encrypted, and how.
 #[derive(Debug, Default)]
 pub(crate) struct SealPlan {
-    /// An entry for each property of the row, in its order; `None` leaves the property plain.
+    /// How each property of the row is encrypted, in the row's order; `None` for a plain property.
     pub(crate) each: Vec<Option<SealColumn>>,
-    /// Absent properties that are stored as an encrypted absence.
+    /// Absent properties that are stored as an encrypted value, so that nobody sees their absence.
     pub(crate) absent: Vec<(Cow<'static, str>, SealColumn)>,
     /// Whether the row gets a seal: a property that authenticates all its other properties.
     pub(crate) has_seal: bool,
 }
 
 impl SealPlan {
-    /// Returns whether the row is stored as it is.
+    /// Returns whether the row is stored unchanged.
     pub(crate) fn is_empty(&self) -> bool {
         self.each.iter().all(Option::is_none) && self.absent.is_empty() && !self.has_seal
     }
 
-    /// Returns whether a blind token has to be made.
+    /// Returns whether a blind token has to be made for the row.
     pub(crate) fn makes_tokens(&self) -> bool {
         self.each.iter().flatten().any(|column| column.companion.is_some())
     }
 }
 
 impl RowSealer {
-    /// Plans what to seal in an operation's row.
+    /// Returns which properties of an operation's row are encrypted.
     pub(crate) fn plan(&self, placed: &Placed) -> Result<SealPlan> {
         let Placed { operation, home } = placed;
         let is_elsewhere = home.entity().is_some_and(|(_, family)| family.is_remote);
@@ -104,6 +104,7 @@ impl RowSealer {
             let absent = hidden(&columns, row, verb, family)?;
             plan.absent.extend(absent.iter().map(|c| (c.name.clone(), SealColumn::of(c))));
             plan.has_seal = schema.sealed;
+            // The seal covers all properties: it cannot be made for some of them.
             if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
                 let message = "a part of a sealed entity cannot be written alone";
                 return Err(Error::new(ErrorKind::Invalid, message));
@@ -139,8 +140,8 @@ impl RowSealer {
     }
 }
 
-/// Returns whether a property is never encrypted: it tells the row's type or owner, which workers
-/// and queries read, or the name of a blob, which a sweep compares.
+/// Returns whether a property is never encrypted: the row's type or owner, which workers and
+/// queries read, or the name of a blob, which a sweep compares.
 fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
     let discriminator = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => name,
@@ -155,7 +156,7 @@ fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) 
 
 #[cfg(feature = "encrypt")]
 impl RowSealer {
-    /// Returns whether the client's `encrypt_if` chooses a property of an entity's row.
+    /// Returns whether the client's `encrypt_if` chooses this property of an entity's row.
     pub(crate) fn chooses_of(
         &self,
         schema: &'static Schema,

@@ -1,4 +1,4 @@
-//! Sealing rows again: finding values under an older key or rule, and writing them with the keys in
+//! Encrypts rows again: finds values under an older key or rule, and writes them with the keys in
 //! use.
 
 use super::{
@@ -18,17 +18,18 @@ use crate::{
     seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
 };
 
-/// The keys and rules that values are sealed with now.
+/// The keys and rules by which values are encrypted now.
 struct Now<'k> {
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
-    /// Tells whether the client's `encrypt_if` chooses a property that nothing declares.
+    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
+    /// encrypted.
     chosen: &'k (dyn Fn(&str) -> bool + Sync),
 }
 
 impl RowSealer {
-    /// Returns the write that seals a row with the keys in use, under the ETag that was read;
-    /// `None` if the row is up to date or is no row of the entity.
+    /// Returns the write that encrypts a row with the keys in use, under the ETag that was read.
+    /// Returns `None` if the row is up to date or is no row of the entity.
     ///
     /// # Errors
     ///
@@ -54,6 +55,7 @@ impl RowSealer {
                 && self.chooses_of(schema, family, stored, name)
         };
         let now = Now { key: &key, index: index.as_deref(), chosen: &chosen };
+        // Blind tokens and padding can only be compared with the decrypted value.
         let is_opened = index.is_some() || declared.columns.iter().any(is_padded);
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
             return Ok(None);
@@ -108,8 +110,8 @@ fn is_sealed_otherwise(stored: &Row, declared: &TypeSealing, now: &Now<'_>) -> R
     Ok(declared.schema.sealed && stored.get(SEAL)?.is_none())
 }
 
-/// Returns the write that seals what is out of date: a merge of these properties alone, or a
-/// replace of the whole row where an absence has to be hidden anew.
+/// Returns the write that encrypts what is out of date: a merge of these properties, or a
+/// replacement of the row if an absence has to be hidden again.
 fn resealing(
     stored: &Row,
     plain: &Row,
@@ -136,6 +138,7 @@ fn resealing(
     {
         return Ok(None);
     }
+    // A merge can neither hide an absence nor keep a seal valid.
     let operation = if hidden || declared.schema.sealed {
         Operation::replace(plain.clone(), guard)
     } else {
@@ -189,8 +192,8 @@ fn is_of_other_length(column: &SealedColumn, value: Option<ValueRef<'_>>, envelo
     is_padded(column) && envelope.len() != sealed_len(value, column.sealed.pad as usize)
 }
 
-/// Returns whether a hidden absence is out of date. A merge cannot rewrite it: there is no value to
-/// set.
+/// Returns whether a hidden absence is out of date. A merge cannot rewrite it, since there is no
+/// value to set.
 fn hides_stale(stored: &Row, plain: &Row, declared: &TypeSealing, now: &Now<'_>) -> Result<bool> {
     for column in &declared.columns {
         let name: &str = &column.name;

@@ -1,5 +1,5 @@
-//! The scopes of remote copies: a sealed value is sealed for another scope of keys only if nobody
-//! without keys can choose that scope.
+//! Checks the scopes of remote copies: a value is encrypted for another scope of keys only if
+//! nobody without keys can choose that scope.
 
 use super::RowSealer;
 #[cfg(feature = "encrypt")]
@@ -15,7 +15,7 @@ use crate::{entity::Schema, error::Result, key::Family, row::Row};
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Accepts every copy: without encryption there are no scopes.
+    /// Accepts every copy: a build without encryption has no scopes.
     #[allow(clippy::unused_self, reason = "the other form asks for keys")]
     pub(crate) fn check_copy(
         &self,
@@ -56,7 +56,8 @@ impl RowSealer {
         }
     }
 
-    /// Refuses a copy that is about to be sealed, as [`check_copy`](Self::check_copy) does.
+    /// Refuses a copy that is about to be encrypted, by the rule of
+    /// [`check_copy`](Self::check_copy).
     ///
     /// # Errors
     ///
@@ -95,8 +96,8 @@ impl RowSealer {
     }
 }
 
-/// Returns whether only holders of keys, or the primary's own keys, decide in which partition a copy
-/// is.
+/// Returns whether only holders of keys, or the primary's own keys, decide in which partition a
+/// copy is.
 #[cfg(feature = "encrypt")]
 fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
     let Some(primary) = schema.primary_of_copy(family) else { return false };

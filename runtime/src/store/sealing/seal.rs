@@ -1,4 +1,4 @@
-//! Sealing rows before they are sent.
+//! Encrypts rows before they are sent.
 
 #[cfg(feature = "encrypt")]
 use std::{collections::HashMap, sync::Arc};
@@ -20,13 +20,13 @@ use crate::{
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Returns the maker of the blind tokens of keys.
+    /// Fails: this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
-    /// Returns the operations as they are; fails if one of them had to be sealed.
+    /// Returns the operations unchanged; fails if one of them needs encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn seal(&self, _: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         for placed in &placed {
@@ -42,13 +42,13 @@ impl RowSealer {
 
 #[cfg(feature = "encrypt")]
 impl RowSealer {
-    /// Seals each row for its own keys and returns the operations to send. All are of one
+    /// Encrypts each row for its own keys and returns the operations to send. All rows are in one
     /// partition.
     ///
     /// # Errors
     ///
     /// Fails with `is_key_unavailable` without a key, and with `is_too_large` if a value is too
-    /// large once it is sealed. Nothing is written in the clear instead.
+    /// large after encryption. Nothing is sent plain instead.
     pub(crate) async fn seal(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         let mut plans = Vec::with_capacity(placed.len());
         for placed in &placed {
@@ -59,6 +59,7 @@ impl RowSealer {
             }
             plans.push(plan);
         }
+        // Nothing to encrypt: no key is fetched, and a client without keys can write.
         if plans.iter().all(SealPlan::is_empty) {
             return Ok(placed.into_iter().map(|placed| placed.operation).collect());
         }
@@ -87,8 +88,8 @@ impl RowSealer {
         sealed.collect()
     }
 
-    /// Returns the maker of the blind tokens of keys. It has the index key that all partitions share;
-    /// where scopes have keys of their own, it has none yet.
+    /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
+    /// if scopes have keys of their own, it has none yet.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
             return Ok(Tokens::by_scope(keys.clone()));
@@ -104,7 +105,7 @@ impl RowSealer {
         })
     }
 
-    /// Fetches the index key of a version, or the one in use, of a scope.
+    /// Fetches an index key of a scope: that version, or the one in use.
     pub(crate) async fn index_key(
         &self,
         scope: &KeyScope,
@@ -114,8 +115,8 @@ impl RowSealer {
         keys.index(scope, version).await
     }
 
-    /// Fetches the index keys that the short blind tokens of rows of one partition need. Rows of one
-    /// partition have one scope, unless their PartitionKey holds a blind token of some of them only.
+    /// Fetches the index keys for the short blind tokens of rows of one partition. These rows have
+    /// one scope, unless a blind token is in the PartitionKey of some of them.
     async fn index_keys_of(
         &self,
         placed: &[Placed],
@@ -134,13 +135,15 @@ impl RowSealer {
         Ok(keys)
     }
 
-    /// Returns the scope whose index key makes the short blind tokens of a row.
+    /// Returns the scope whose index key makes the short blind tokens of a row; `None` for a row
+    /// without a declared type.
     fn scope_of_placed(&self, placed: &Placed) -> Option<KeyScope> {
         let (_, family) = placed.home.entity()?;
         Some(self.token_scope(family, placed.operation.row().partition_key()))
     }
 
-    /// Refuses plain bytes that begin as an encrypted value does: they could not be read back.
+    /// Refuses plain bytes that begin as an encrypted value does, since they could not be read
+    /// back.
     fn check_plain(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
         if self.keys.is_none() || matches!(placed.home, StoredAs::Framework) {
             return Ok(());
@@ -160,7 +163,7 @@ impl RowSealer {
     }
 }
 
-/// Seals the rows of one transaction.
+/// Encrypts the rows of one transaction.
 #[cfg(feature = "encrypt")]
 struct Sealer<'k> {
     table: &'k str,
@@ -196,6 +199,7 @@ impl Sealer<'_> {
         if !plan.has_seal {
             return out.finish();
         }
+        // The seal covers every other property, so it is made last.
         let whole = out.clone().finish()?;
         let seal = self.key.seal(&place(SEAL), &properties_of(&whole)?)?;
         out.put(SEAL, ValueRef::Binary(&seal));

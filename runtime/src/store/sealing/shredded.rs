@@ -1,4 +1,5 @@
-//! Scopes all of whose keys are gone for good: who looks values up by blind tokens finds nothing there.
+//! Recognises scopes all of whose keys are deleted for good. Lookups by blind tokens find nothing
+//! there.
 
 #[cfg(feature = "encrypt")]
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use crate::{
 };
 use crate::{entity::Access, error::Error, plan::TokenScope};
 
-/// Remembers for the scopes of one page's rows whether their keys are gone.
+/// Remembers, for the scopes of one page's rows, whether their keys are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct ShreddedScopes {
     #[cfg(feature = "encrypt")]
@@ -31,7 +32,7 @@ struct LookupScopes {
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Returns `false`: without encryption there are no keys to lose.
+    /// Returns `false`: a build without encryption has no keys to lose.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn is_shredded(&self, _: &Error, _: &Access, _: &TokenScope) -> bool {
         false
@@ -40,7 +41,7 @@ impl RowSealer {
 
 #[cfg(not(feature = "encrypt"))]
 impl ShreddedScopes {
-    /// Returns `false`: without encryption there are no keys to lose.
+    /// Returns `false`: a build without encryption has no keys to lose.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn has_row(&mut self, _: &RowSealer, _: &Error) -> bool {
         false
@@ -49,10 +50,11 @@ impl ShreddedScopes {
 
 #[cfg(feature = "encrypt")]
 impl RowSealer {
-    /// Returns whether a lookup failed since the scope of its rows has neither a data key that writes nor
-    /// an index key any more. The scope is that of the row which the error names; else that of the path's
-    /// PartitionKey; `named` where the path has none.
-    // By scope and never by the id of a key: ids stand in rows, and made-up ones would hide rows.
+    /// Returns whether a lookup failed because the scope of its rows has neither a data key for
+    /// writing nor an index key any more. The scope is that of the row that the error names, else
+    /// that of the path's PartitionKey, else `named`.
+    // Decided by scope and never by the id of a key: rows contain ids, and invented ids would hide
+    // rows.
     pub(crate) async fn is_shredded(
         &self,
         error: &Error,
@@ -77,8 +79,8 @@ impl RowSealer {
         scopes.are_gone(keys).await
     }
 
-    /// Returns the source of keys if scopes have index keys of their own and `error` says that a key is
-    /// missing.
+    /// Returns the provider of keys if scopes have index keys of their own and `error` says that a
+    /// key is missing; otherwise `None`.
     fn keys_of_scopes(&self, error: &Error) -> Option<&dyn KeyProvider> {
         let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
         let keys = self.keys.as_deref().filter(|keys| keys.has_index_scopes())?;
@@ -88,8 +90,8 @@ impl RowSealer {
 
 #[cfg(feature = "encrypt")]
 impl ShreddedScopes {
-    /// Returns whether a row does not open since the scope of its partition has neither a data key that
-    /// writes nor an index key any more.
+    /// Returns whether a row cannot be decrypted because the scope of its partition has neither a
+    /// data key for writing nor an index key any more.
     pub(crate) async fn has_row(&mut self, sealer: &RowSealer, error: &Error) -> bool {
         let (Some(keys), Some((partition_key, _))) = (sealer.keys_of_scopes(error), error.keys())
         else {

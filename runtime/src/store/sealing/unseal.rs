@@ -1,4 +1,4 @@
-//! Decrypting sealed rows.
+//! Decrypts rows.
 
 use super::{
     PlaintextPolicy, RowSealer,
@@ -18,10 +18,10 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Decrypts rows; a row that cannot be decrypted is an error at its place, and an error stays at its
-    /// place.
+    /// Decrypts rows. A row that cannot be decrypted becomes an error at its place; an error in
+    /// `rows` stays at its place.
     ///
-    /// Fetches all keys first, each once; what follows does not wait for keys again.
+    /// Fetches every key once, before the first row is decrypted.
     pub(crate) async fn open(
         &self,
         table: &str,
@@ -58,6 +58,7 @@ impl RowSealer {
                     continue;
                 }
             };
+            // Copied, since the error has to name the keys after the row is consumed.
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
@@ -73,14 +74,14 @@ impl RowSealer {
     }
 }
 
-/// The declared type and row family of a row, if they are known.
+/// The type and row family of a row, as far as they are known.
 #[derive(Clone, Copy)]
 struct Declared<'p> {
     declared: Option<&'p TypeSealing>,
     family: Option<&'static Family>,
 }
 
-/// Everything that the rows of one page are opened with.
+/// What all rows of one page are decrypted with.
 struct Page<'p> {
     sealer: &'p RowSealer,
     table: &'p str,
@@ -102,6 +103,7 @@ impl Page<'_> {
         {
             return Ok(row);
         }
+        // Before any value is decrypted: nothing of a forged row is used.
         if let Some(declared) = declared {
             self.verify(declared, family, &row)?;
             self.check_plain(declared, family, &row)?;
@@ -120,7 +122,7 @@ impl Page<'_> {
         }
     }
 
-    /// Verifies the seal over the whole row, before any value is decrypted.
+    /// Verifies the seal over the whole row before any value is decrypted.
     fn verify(
         &self,
         declared: &TypeSealing,
@@ -148,7 +150,8 @@ impl Page<'_> {
         key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
 
-    /// Refuses a declared property that is plain, and a hidden absence that is missing.
+    /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a
+    /// hidden absence.
     fn check_plain(
         &self,
         declared: &TypeSealing,
@@ -211,7 +214,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns whether the row has to hold the property: it was selected, and the row's row family
+    /// Returns whether the row must contain the property: it was selected, and the row's family
     /// stores it.
     fn is_asked(&self, family: Option<&'static Family>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
@@ -272,7 +275,7 @@ impl Page<'_> {
     }
 }
 
-/// Returns whether the row holds an encrypted value or a property of the library's own.
+/// Returns whether the row contains an encrypted value or a property of the library.
 fn needs_work(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
@@ -284,7 +287,7 @@ fn needs_work(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a property is the library's own: a blind token or the seal.
+/// Returns whether a property belongs to the library: a blind token or the seal.
 pub(crate) fn is_library_property(name: &str, declared: Option<&TypeSealing>) -> bool {
     declared.is_some_and(|declared| declared.unseen.iter().any(|unseen| unseen == name))
 }
