@@ -21,7 +21,7 @@ pub(crate) struct WorkCodes {
     #[cfg(feature = "encrypt")]
     keys: Option<Arc<dyn KeyProvider>>,
     authenticity: Authenticity,
-    /// The store's rule about the names of tables.
+    /// The store's rule about case in names of tables.
     #[cfg(feature = "encrypt")]
     case: TableCase,
 }
@@ -32,15 +32,15 @@ pub(crate) struct WorkCodes {
 pub(crate) enum WorkFault {
     /// The code is wrong, or is missing where one is required.
     NotAuthentic,
-    /// The scope does not have the key. Another program may have it already, so that the failure
-    /// counts towards the poison table.
+    /// The scope does not have the key. Another program may have it already, so the failure counts
+    /// towards the poison table.
     Counts(Error),
-    /// The key store does not answer.
+    /// The key store does not answer; another attempt may succeed.
     Passes(Error),
 }
 
 impl WorkCodes {
-    /// Makes and verifies codes with these keys from now on, by that rule.
+    /// Returns codes that are made and verified with these keys, by that rule.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with_keys(
         self,
@@ -60,12 +60,12 @@ impl WorkCodes {
         has_keys
     }
 
-    /// Returns whether work of the framework's own, such as a move, needs a code.
+    /// Returns whether the framework's own work, such as a move, needs a code.
     pub(crate) fn is_required(&self) -> bool {
         self.has_keys() && self.authenticity == Authenticity::Require
     }
 
-    /// Returns whether a message of a type that says `declared` needs a code.
+    /// Returns whether a message needs a code, given what its type declares.
     pub(crate) fn is_required_of(&self, declared: MessageAuthenticity) -> bool {
         match declared {
             MessageAuthenticity::Required => true,
@@ -89,7 +89,7 @@ impl WorkCodes {
         Err(Error::seal(SealFault::KeyUnavailable { retryable: false }, message))
     }
 
-    /// Returns whether both partitions have one scope of keys. Without keys, they have.
+    /// Returns whether both partitions have one scope of keys; `true` for a client without keys.
     pub(crate) fn is_same_scope(&self, one: &str, other: &str) -> bool {
         #[cfg(feature = "encrypt")]
         if let Some(keys) = &self.keys {
@@ -117,6 +117,8 @@ impl WorkCodes {
         if let Some(keys) = &self.keys {
             return match keys.primary(&scope(&**keys, partition_key)).await {
                 Ok(key) => key.sign_work(&work.input(self.case)).map(Some),
+                // A scope that was destroyed cannot sign; work that needs no code goes on without
+                // one.
                 Err(error) if !must && is_key_gone(&error) => Ok(None),
                 Err(error) => Err(error),
             };
@@ -125,8 +127,8 @@ impl WorkCodes {
         if must { Err(keyless()) } else { Ok(None) }
     }
 
-    /// Verifies the code of work with the keys of a partition's scope; `None` stands for the default
-    /// scope. A client without keys verifies nothing: it leaves work that needs a code to others.
+    /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
+    /// default scope. A client without keys verifies nothing.
     #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
     pub(crate) async fn verify(
         &self,
@@ -137,9 +139,11 @@ impl WorkCodes {
     ) -> Result<(), WorkFault> {
         #[cfg(feature = "encrypt")]
         if let (Some(keys), Some(code)) = (&self.keys, code) {
+            // A code of unknown form is as good as a wrong one.
             let Ok(id) = work_key_id_of(code) else { return Err(WorkFault::NotAuthentic) };
             let key = keys.get(&scope(&**keys, partition_key), id).await.map_err(WorkFault::of)?;
             let verified = key.verify_work(&work.input(self.case), code);
+            // Why a code fails is not told: the answer would help a forger.
             return verified.map_err(|_| WorkFault::NotAuthentic);
         }
         let _ = (partition_key, work);
@@ -151,10 +155,11 @@ impl WorkCodes {
 }
 
 impl WorkFault {
-    /// Returns whether a key that could not be had may come back by itself.
+    /// Tells from the error of a key whether the key may come back by itself.
     #[cfg(feature = "encrypt")]
     fn of(error: Error) -> Self {
         match error.seal_fault() {
+            // Not known here: a program that is rolled out later may have the key.
             Some(SealFault::KeyNotFound(_)) => Self::Counts(error),
             _ if is_key_gone(&error) => Self::Counts(error),
             _ => Self::Passes(error),
@@ -167,7 +172,7 @@ fn scope(keys: &dyn KeyProvider, partition_key: Option<&str>) -> KeyScope {
     partition_key.map_or_else(KeyScope::default_scope, |key| keys.scope_of(key))
 }
 
-/// Returns whether the key of a scope is gone for good.
+/// Returns whether the error says that the key of a scope is deleted for good.
 pub(crate) fn is_key_gone(error: &Error) -> bool {
     error.seal_fault() == Some(SealFault::KeyUnavailable { retryable: false })
 }

@@ -1,4 +1,4 @@
-//! The rules that say which work needs a code.
+//! The rules about which work needs a code.
 
 /// Whether a client with keys asks for a code on the work that it finds, such as messages and moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,7 +11,7 @@ pub enum Authenticity {
     Accept,
 }
 
-/// Whether messages of a type need a code, as `#[table(..)]` on the message says.
+/// Whether messages of a type need a code, as `#[table(..)]` on the message declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageAuthenticity {
     /// As the client's [`Authenticity`] says: nothing is declared.

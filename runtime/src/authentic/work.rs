@@ -1,4 +1,4 @@
-//! The pieces of work that codes cover, and the bytes that each code is made over.
+//! The kinds of work that codes cover, and the bytes over which each code is made.
 
 use crate::{
     address::RowAt,
@@ -19,7 +19,7 @@ pub(crate) enum Work<'w> {
         name: &'w str,
         version: u32,
         body: &'w str,
-        /// When it was emitted, if its type expires.
+        /// When the message was emitted; `None` if its type does not expire.
         sent: Option<Ticks>,
     },
     /// A message of a queue.
@@ -29,14 +29,14 @@ pub(crate) enum Work<'w> {
         name: &'w str,
         version: u32,
         body: &'w str,
-        /// When it was sent, if its type expires.
+        /// When the message was sent; `None` if its type does not expire.
         sent: Option<Ticks>,
     },
-    /// A move of an entity with these secret values, by the scope of the source.
+    /// A move of an entity with these secret values, signed by the source's scope.
     Move { place: MovePlace<'w>, held: &'w HeldValues },
     /// The consent of the target's scope to a move with this code.
     Consent { place: MovePlace<'w>, code: &'w [u8] },
-    /// The arrival of a moved entity, by the scope of the target.
+    /// The arrival of a moved entity, signed by the target's scope.
     Arrival { place: MovePlace<'w> },
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct MovePlace<'w> {
     pub(crate) to: RowAt<'w>,
 }
 
-/// The values of an entity that only the holders of keys know or can make, by property name in order
-/// of bytes; `None` is a hidden null.
+/// The values of an entity that only programs with the keys can know or make, by property name in
+/// the order of bytes; `None` is a hidden null.
 pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
 
 /// Flag in the kind of a message that expires.
@@ -60,9 +60,9 @@ const EXPIRES: u8 = 0x80;
 
 #[cfg(feature = "encrypt")]
 impl Work<'_> {
-    /// Returns the bytes that the code over the work covers. Where the store ignores the case of a
-    /// table's name, the code does too: a directory marker, which anybody may have written, says in
-    /// which case a worker meets it.
+    /// Returns the bytes that the code over the work covers. If the store ignores the case of
+    /// tables' names, so does the code: a worker finds the name in a directory marker, which
+    /// anybody may have written.
     pub(crate) fn input(&self, case: TableCase) -> WorkInput {
         match self {
             Self::Message { table, partition_key, id, name, version, body, sent } => {
@@ -78,6 +78,7 @@ impl Work<'_> {
             }
             Self::Move { place, held } => {
                 let mut input = place.input(3, case);
+                // The number of values is part of the code, so that none can be left out.
                 input.number(u32::try_from(held.len()).unwrap_or(u32::MAX));
                 for (name, value) in *held {
                     input.text(name);
@@ -112,6 +113,7 @@ impl MovePlace<'_> {
 
 #[cfg(feature = "encrypt")]
 fn message_input(kind: u8, sent: Option<Ticks>) -> WorkInput {
+    // The flag is part of the kind: nobody can remove the time and keep the code valid.
     WorkInput::new(if sent.is_some() { kind | EXPIRES } else { kind })
 }
 
@@ -126,6 +128,7 @@ fn finish_message(
     input.text(id);
     input.text(name);
     input.number(version);
+    // A hash in place of the body: a queue keeps the hash after it has dropped the body.
     input.hash_of(body);
     if let Some(sent) = sent {
         input.time(sent.get() - Ticks::UNIX_EPOCH.get());
@@ -133,7 +136,8 @@ fn finish_message(
     input
 }
 
-/// Returns whether a message that was sent at `sent` is older than its type allows.
+/// Returns whether a message that was sent at `sent` is older than its type allows. Returns `false`
+/// if one of the three is unknown.
 pub(crate) fn has_expired(
     sent: Option<Ticks>,
     expires: Option<std::time::Duration>,

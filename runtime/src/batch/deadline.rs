@@ -33,11 +33,12 @@ impl Deadline {
     /// Creates a deadline that is that far ahead.
     pub fn after(time: Duration, clock: Arc<dyn Clock>) -> Self {
         let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
+        // The wall clock as well: the timers' clock stands still while the machine is suspended.
         let wall_until = Ticks::new(clock.now().get().saturating_add(ticks)).unwrap_or(Ticks::MAX);
         Self { until: Instant::now() + time, wall_until, clock }
     }
 
-    /// Returns the deadline that comes first.
+    /// Returns the earlier of two deadlines; `None` if there is none.
     pub(crate) fn earlier<'d>(one: Option<&'d Self>, other: Option<&'d Self>) -> Option<&'d Self> {
         match (one, other) {
             (Some(one), Some(other)) if other.until < one.until => Some(other),
@@ -47,6 +48,7 @@ impl Deadline {
 
     /// Returns whether either clock has reached the deadline.
     pub fn is_over(&self) -> bool {
+        // Either clock ends it: one stands still while suspended, the other may be set back.
         Instant::now() >= self.until || self.clock.now() >= self.wall_until
     }
 

@@ -37,7 +37,7 @@ pub struct Batch {
     deadline: Option<Deadline>,
 }
 
-/// Bytes of the request body around the operations, at most.
+/// Most bytes of the request body around the operations.
 const ENVELOPE: usize = 512;
 
 impl Batch {
@@ -69,7 +69,7 @@ impl Batch {
         Self { deadline, ..self }
     }
 
-    /// Returns the last moment at which the batch may be sent, if it has one.
+    /// Returns the last moment at which the batch may be sent; `None` if it has none.
     pub fn deadline(&self) -> Option<&Deadline> {
         self.deadline.as_ref()
     }
@@ -106,9 +106,12 @@ impl Batch {
         let bytes = operation.request_bytes().map_err(place)?;
         self.check_count().map_err(place)?;
         self.check_partition(row).map_err(place)?;
+        // Sorted by key, so that a row that is written twice is found without a search through all
+        // operations.
         let slot = self.slot_of(row).map_err(place)?;
         self.bytes = self.grown_by(bytes).map_err(place)?;
         self.by_row.insert(slot, self.operations.len());
+        // Copied only if a store still shares the operations.
         Arc::make_mut(&mut self.operations).push(operation);
         Ok(())
     }
@@ -138,7 +141,7 @@ impl Batch {
         }
     }
 
-    /// Returns where to insert the row in the order of RowKeys. Fails if the batch writes the row
+    /// Returns the position of the row in the order of RowKeys. Fails if the batch writes the row
     /// already.
     fn slot_of(&self, row: &Row) -> Result<usize> {
         // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
@@ -193,7 +196,8 @@ impl Batch {
         &self.operations
     }
 
-    /// Shares the operations with a store that keeps them longer than the request.
+    /// Returns the operations for a store that keeps them longer than the request, without copying
+    /// them.
     #[cfg(feature = "embedded")]
     pub(crate) fn shared_operations(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
@@ -219,21 +223,21 @@ fn partition_of(row: &Row) -> Option<&[u8]> {
 pub struct Written {
     /// The HTTP status of the operation: 201 or 204.
     pub status: u16,
-    /// The row's new ETag, or `None` after a delete.
+    /// The row's new ETag; `None` after a delete.
     pub etag: Option<ETag>,
-    /// When the row was written, or `None` after a delete and where the ETag does not tell it.
+    /// The time at which the row was written; `None` after a delete, and if the ETag does not
+    /// contain it.
     pub timestamp: Option<Ticks>,
 }
 
 impl Written {
-    /// Makes the answer with a status and the row's new ETag, which contains the Timestamp.
+    /// Creates the answer from a status and the row's new ETag, which contains the Timestamp.
     pub fn new(status: u16, etag: Option<ETag>) -> Self {
         let timestamp = etag.as_ref().and_then(ETag::timestamp);
         Self { status, etag, timestamp }
     }
 
-    /// Puts the new ETag on the row that was written. The row has no Timestamp until it is read: a value
-    /// that was just written says so by it.
+    /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.
     pub(crate) fn stamp(&self, row: Row) -> Row {
         match &self.etag {
             Some(etag) => row.with_etag(etag.clone()),

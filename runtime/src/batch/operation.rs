@@ -23,7 +23,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns whether the verb makes a row that was not there.
+    /// Returns whether the verb may create a row.
     pub(crate) const fn inserts(self) -> bool {
         match self {
             Self::Insert | Self::InsertOrReplace | Self::InsertOrMerge => true,
@@ -43,7 +43,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Returns the condition on the ETag that was read, or `Any` if none is known.
+    /// Returns the condition on the ETag that was read; `Any` if none is known.
     pub(crate) fn for_etag(etag: Option<ETag>) -> Self {
         etag.map_or(Self::Any, Self::Match)
     }
@@ -89,6 +89,7 @@ impl Operation {
     ///
     /// `is_too_large` for keys that are too long for any row.
     pub fn delete(partition_key: &str, row_key: &str, condition: Condition) -> Result<Self> {
+        // The keys alone: a delete sends no properties.
         let row = Row::build(partition_key, row_key).finish()?;
         Ok(Self { verb: Verb::Delete, row, condition })
     }
@@ -146,21 +147,22 @@ impl Operation {
     }
 }
 
-/// Bytes of one operation's boundary, headers, address and names of keys, without keys and ETag: of an
+/// Most bytes of one operation's boundary, headers and address, without keys and ETag: for an
 /// endpoint of 100 bytes and a table's name of 63.
 const HEADERS: usize = 576;
 
-/// Returns whether a byte stands in an address as it is. Source: RFC 3986, section 2.3.
+/// Returns whether a byte is written to an address unchanged (RFC 3986, section 2.3).
 pub(crate) const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Returns the bytes of a key in an address.
+/// Returns the number of bytes that a key takes in an address.
 fn address_bytes(key: &str) -> usize {
     let bytes = key.bytes().map(|byte| match byte {
         _ if is_unreserved(byte) => 1,
         // Doubled.
         b'\'' => 2,
+        // Every other byte is written as `%` and two digits.
         _ => 3,
     });
     bytes.sum()

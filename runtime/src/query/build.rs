@@ -1,4 +1,4 @@
-//! Building a query: each method adds to its request, and nothing is sent.
+//! Builds a query: each method adds to its request, and nothing is sent.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -27,11 +27,11 @@ use crate::{
 /// The items of a query, page after page, each fetched when the one before is used up.
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
-/// Decodes a row into an item; `None` skips the row. A row that could not be decrypted comes as an
-/// error. Errors name the row's keys.
+/// Decodes a row into an item; `None` skips the row. A row that could not be decrypted is passed as
+/// an error. Errors name the row's keys.
 pub(crate) type DecodeRow<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
-/// Fetches one page of the entities in lists.
+/// Reads one page of the entities in lists.
 pub(crate) type FetchPage<T> = Arc<
     dyn Fn(
             Arc<PreparedRequest>,
@@ -41,8 +41,8 @@ pub(crate) type FetchPage<T> = Arc<
         + Sync,
 >;
 
-/// Where a query's items come from: the rows that it asks for, or the entities that the ids in
-/// lists name.
+/// Where a query's items come from: the rows that it reads, or the entities that the ids in lists
+/// name.
 pub(crate) enum Source<T> {
     Rows(DecodeRow<T>),
     Lists(FetchPage<T>),
@@ -84,7 +84,7 @@ impl Condition<DynamicEntity> for Filter {
     }
 }
 
-/// Writes the methods that a query of partial copies has too, before it says its projection.
+/// Declares the methods that a query of partial copies has too, before its projection is chosen.
 macro_rules! setters {
     () => {
         /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
@@ -216,8 +216,8 @@ pub(crate) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Quer
     Query { request, source, of: PhantomData }
 }
 
-/// Returns a source that decodes rows of the request's row family as `T` and skips other rows, or
-/// that reads the entities in its lists.
+/// Returns a source that decodes rows of the request's family as `T` and skips other rows, or reads
+/// the entities in its lists.
 fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
@@ -277,7 +277,7 @@ impl<E, T> Query<E, T> {
         Query::new(self.request, decode)
     }
 
-    /// Keeps the request and changes what its rows become.
+    /// Keeps the request and changes the source of its items.
     pub(crate) fn map_source<U>(self, map: impl FnOnce(Source<T>) -> Source<U>) -> Query<E, U> {
         Query { request: self.request, source: map(self.source), of: PhantomData }
     }
@@ -287,12 +287,12 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// Returns what the rows are decrypted as.
+    /// Returns the types as which rows are decrypted.
     pub(crate) fn reading(&self) -> Reading {
         self.request.reading()
     }
 
-    /// Fills the blind tokens into the keys of a path.
+    /// Puts blind tokens into the keys of a path.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         self.request.with_key_tokens(access).await
     }

@@ -1,4 +1,5 @@
-//! Which properties a read asks for: the reader's own, and what the library needs beside them.
+//! Chooses the properties that a read requests: those of the reader, and those that the library
+//! needs.
 
 use crate::{
     entity::{Discriminator, FromRow, Schema, TableEntity, set::Members},
@@ -6,11 +7,11 @@ use crate::{
     plan::outbox::OWNER_PROPERTIES,
 };
 
-/// The properties that every read asks for: the keys and the Timestamp.
+/// The properties that every read requests: the keys and the Timestamp.
 pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
-/// Returns `columns` with the system properties and those that say a row's type and when it is over,
-/// each once.
+/// Returns `columns` with the system properties and those that tell a row's type and expiry, each
+/// once.
 pub(crate) fn with_system(columns: Vec<String>, schema: Option<&'static Schema>) -> Vec<String> {
     let marker = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => Some(name),
@@ -27,25 +28,25 @@ pub(crate) fn with_system(columns: Vec<String>, schema: Option<&'static Schema>)
     names
 }
 
-/// Returns whether rows of the entity are always read with all of their properties: an older
-/// version has other names for them, and a seal covers the whole row.
+/// Returns whether rows of the entity are always read with all their properties: an older version
+/// has other names for them, or a seal covers the whole row.
 pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
 }
 
-/// Returns whether rows of a member of the set are sealed as a whole.
+/// Returns whether a member of the set has a seal over whole rows.
 pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
     members.schemas().iter().any(|schema| schema.sealed)
 }
 
-/// Returns whether rows of the row family may be reservations: keys of a unique remote index are
+/// Returns whether rows of the family may be reservations: keys of a unique remote index are
 /// reserved before the entity's transaction is sent.
 pub(crate) fn may_be_reserved(family: &Family) -> bool {
     family.unique && family.is_remote
 }
 
-/// Returns `columns` with the properties that name a reservation's owner, if rows of the row family
-/// may be reservations.
+/// Returns `columns` with the properties that name a reservation's owner, if rows of the family may
+/// be reservations.
 pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
     if family.is_some_and(may_be_reserved) {
         columns.extend(OWNER_PROPERTIES.map(str::to_owned));
@@ -53,13 +54,13 @@ pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Famil
     columns
 }
 
-/// Returns a row family of the set whose rows may be reservations.
+/// Returns a row family of the set whose rows may be reservations; `None` if there is none.
 pub(crate) fn reservable_family(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }
 
-/// Returns the properties that a point read of an entity as a `T` asks for; `None` asks for all.
+/// Returns the properties that a point read of an entity as a `T` requests; `None` requests all.
 pub(crate) fn columns_of_point<E: TableEntity, T: FromRow>(
     family: Option<&'static Family>,
 ) -> Option<Vec<String>> {

@@ -1,4 +1,4 @@
-//! The filter of a request: key bounds, type condition, and the caller's conditions.
+//! Makes the filter of a request: key bounds, type condition, and the caller's conditions.
 
 use super::{
     columns::SYSTEM,
@@ -19,8 +19,7 @@ use crate::{
 };
 
 impl Request {
-    /// Returns the filter for `explain`: blind tokens, which only a verb can make, are shown as a
-    /// placeholder.
+    /// Returns the filter for `explain`, with a placeholder for each blind token.
     pub(crate) fn filter_to_explain(&self) -> Result<Filter> {
         let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
         self.filter_of(&self.access, &token)
@@ -74,7 +73,7 @@ impl Request {
         Ok(filter)
     }
 
-    /// Returns the condition on the blind token that stands beside an encrypted property.
+    /// Returns the condition on the blind token beside an encrypted property.
     fn token_condition(&self, property: &str, token: &str) -> Result<Filter> {
         let column = self.schema.and_then(|schema| schema.sealed_column(property));
         match column.and_then(|column| column.companion) {
@@ -83,8 +82,8 @@ impl Request {
         }
     }
 
-    /// Refuses a condition on a property that is stored encrypted: the service would compare the
-    /// encrypted bytes and find nothing.
+    /// Refuses a condition on an encrypted property: the service would compare encrypted bytes and
+    /// find nothing.
     fn refuse_encrypted(&self, condition: &Filter) -> Result<()> {
         let mut refused = Ok(());
         condition.visit_properties(&mut |property| {
@@ -101,9 +100,8 @@ impl Request {
         refused
     }
 
-    /// Returns whether the client's `encrypt_if` chooses a property of the rows that the path leads
-    /// to. A column that the entity declares as encrypted is answered `false`: it has conditions of
-    /// its own.
+    /// Returns whether the client's `encrypt_if` chooses a property of the path's rows. Returns
+    /// `false` for a column that the type declares as encrypted, which has conditions of its own.
     fn is_chosen(&self, property: &str) -> bool {
         let marker = match self.schema.map(|schema| schema.discriminator) {
             Some(Discriminator::Property(name)) => name,
@@ -118,8 +116,8 @@ impl Request {
             && self.store.sealing.chooses(partition_key, "", property)
     }
 
-    /// Fills the blind tokens into the keys of a path; a path without `{..:hmac}` parts stays as it
-    /// is.
+    /// Puts blind tokens into the keys of a path. Returns a path without `{..:hmac}` parts
+    /// unchanged.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
             Some(schema) if access.is_open() => {
@@ -136,15 +134,15 @@ impl Request {
         }
     }
 
-    /// Returns the cost class of the query, also of one that is refused.
+    /// Returns the cost class of the query, also of a query that is refused.
     pub(crate) fn class(&self) -> CostClass {
         // A query that is refused still has its path.
         let filter = self.filter_to_explain().unwrap_or_else(|_| self.access.keys.filter());
         CostClass::of_filter(&filter)
     }
 
-    /// Returns what decrypted rows have to meet where the filter that was sent finds more than the
-    /// caller asked for.
+    /// Returns the condition that decrypted rows have to meet if the filter that is sent finds more
+    /// than the caller asked for; otherwise `None`.
     pub(crate) fn filter_after_opening(&self) -> Result<Option<Filter>> {
         if self.is_list() || !self.conditions.iter().any(has_encrypted) {
             return Ok(None);
@@ -164,9 +162,9 @@ impl Request {
         self.access.is_open() || self.conditions.iter().any(has_encrypted)
     }
 
-    /// Returns the filter that is sent, with all blind tokens that it needs; `None` if it can find nothing,
-    /// since all keys of the scopes whose tokens it compares are gone for good. `access` is the path with
-    /// the blind tokens of its keys.
+    /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
+    /// because all keys of the scopes are deleted for good. `access` is the path with the blind
+    /// tokens of its keys.
     pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<Filter>> {
         if !self.conditions.iter().any(has_encrypted) {
             let filter = self.filter_of(access, &|property, _| Err(no_token(property)));
@@ -179,7 +177,7 @@ impl Request {
             let key = self.store.with_index_keys(&tokens, || tokens.check_scope(scope)).await;
             match key {
                 Err(error) if self.store.is_of_shredded_scope(&error, access, scope).await => {}
-                // Another error is that of the tokens which are made below.
+                // Kept: making the token fails with this error, which the caller then gets.
                 _ => scopes.push(scope),
             }
         }
@@ -201,7 +199,7 @@ impl Request {
         Ok((!finds_nothing).then_some(filter))
     }
 
-    /// Returns whether no row can meet the conditions unless it has a blind token, of which `token` knows
+    /// Returns whether no row can meet the conditions without a blind token, while `token` knows
     /// none.
     fn needs_a_token(&self, token: TokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
@@ -212,14 +210,15 @@ impl Request {
         Ok(false)
     }
 
-    /// Returns whether every row that the filter finds is an item: the filter compares the type, of
-    /// which there is one version.
+    /// Returns whether every row that the filter finds is an item: the type has one version, and
+    /// the filter compares it.
     pub(crate) fn is_type_compared_exactly(&self) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition().is_some()
     }
 
-    /// Returns the condition on the EntityType, if the key bounds cannot exclude rows of other types.
+    /// Returns the condition on the EntityType; `None` if the key bounds exclude rows of other
+    /// types.
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
@@ -236,8 +235,8 @@ impl Request {
     }
 }
 
-/// Returns the condition on the EntityType of rows of `family`, needed only where the key bounds cannot
-/// exclude rows of other types.
+/// Returns the condition on the EntityType of rows of `family`; `None` if the key bounds exclude
+/// rows of other types.
 pub(crate) fn type_condition(
     schema: &'static Schema,
     family: &Family,
@@ -252,8 +251,8 @@ pub(crate) fn type_condition(
     })
 }
 
-/// Returns the condition on the rows of a wide entity that a query reads. A newer version than this
-/// program knows has to be an error, not a missing item, as for entities of one row.
+/// Returns the condition on the rows of a wide entity that a query reads. A version that this
+/// program does not know must be an error, not a missing item.
 fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
     let markers = wide::markers_of(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
@@ -265,13 +264,14 @@ fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filte
 
 /// Returns the condition on rows of version 2 and later versions.
 fn later_versions(name: &str, schema: &Schema) -> Filter {
+    // `.w` is the first text after all that begin with `.v`.
     let versions = [schema.entity_type, ".v"].concat();
     let after = [schema.entity_type, ".w"].concat();
     Filter::ge(name, versions) & Filter::lt(name, after)
 }
 
-/// Returns the condition on rows of a row family in any version: a newer version than this program
-/// knows has to be an error, not a missing item.
+/// Returns the condition on rows of a family in any version. A version that this program does not
+/// know must be an error, not a missing item.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);
@@ -280,9 +280,10 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     Filter::eq(name, [schema.entity_type, copy].concat()) | later_versions(name, schema)
 }
 
-/// Returns the condition on primary entities of older versions.
+/// Returns the condition on primaries of older versions.
 fn older_condition(name: &str, schema: &'static Schema) -> Filter {
     let markers = schema.versions().skip(1).flat_map(|older| {
+        // Version 1 may be written with or without its number.
         let another = (older.version == 1).then(|| [schema.entity_type, ".v1"].concat());
         let later = older.parts.iter().skip(1).map(|marker| (*marker).to_owned());
         [older.marker.to_owned()].into_iter().chain(another).chain(later)

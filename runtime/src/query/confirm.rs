@@ -1,5 +1,5 @@
-//! Confirming rows that were read through a unique remote index: a row that is still reserved shows
-//! what its primary entity says now.
+//! Confirms rows that were read through a unique remote index: a reserved row shows what its
+//! primary derives now.
 
 use super::{
     columns::{may_be_reserved, reservable_family},
@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by what the
-/// primary entity that holds the key derives, and is `None` if no primary entity holds it.
+/// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by the
+/// copy of the entity that derives its key. Returns `None` if no entity does.
 pub(crate) async fn confirmed_row(
     store: &Store,
     table: &str,
@@ -39,6 +39,7 @@ pub(crate) async fn confirmed_row(
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
         if let KeyHolder::Holds(held) = find_key_holder(store, place.at(), schema, &name).await? {
+            // With the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
                 None => held.copy,
@@ -49,8 +50,8 @@ pub(crate) async fn confirmed_row(
 }
 
 impl Request {
-    /// Replaces reserved rows by what their primary entities say, and leaves out those whose key
-    /// nobody holds. Costs a read for each reserved row, nothing for the others.
+    /// Replaces reserved rows by the copies that their primaries derive now, and leaves out those
+    /// whose key no entity derives. Costs a read for each reserved row, and nothing for other rows.
     pub(crate) async fn confirmed(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
         let family = self.access.family.filter(|family| may_be_reserved(family));
         let may_have_reserved = match self.members {

@@ -1,4 +1,4 @@
-//! Counting the items of a query, and asking whether there is one, without reading them.
+//! Counts the items of a query, and tells whether there is one, without reading whole rows.
 
 use std::sync::Arc;
 

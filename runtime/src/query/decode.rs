@@ -1,4 +1,4 @@
-//! Decoding decrypted rows into the types that were asked for.
+//! Decodes decrypted rows into the queried types.
 
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_other_version},
@@ -7,7 +7,7 @@ use crate::{
     row::Row,
 };
 
-/// Decodes a row that has to be of `E`'s `family` as a `T`; any other row is an error.
+/// Decodes a row of `E`'s `family` as a `T`. Any other row is an error.
 pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
@@ -19,8 +19,8 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     }
 }
 
-/// Decodes a row of a range that may also hold other types: rows of other types are `None`; an
-/// unknown version of `E` is an error.
+/// Decodes a row of a range that may contain other types. Returns `None` for a row of another type;
+/// an unknown version of `E` is an error.
 pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,

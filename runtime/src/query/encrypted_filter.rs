@@ -1,9 +1,9 @@
-//! Conditions on encrypted properties: the service compares blind tokens, and the client compares
-//! the values once rows are decrypted.
+//! Filters on encrypted properties: the service compares blind tokens, and the client compares the
+//! decrypted values.
 //!
 //! Different values may share a blind token, so the filter that is sent finds more rows than the
-//! caller asked for, never fewer. Under a negation a blind token would find fewer: the condition is
-//! not sent.
+//! caller asked for, never fewer. Under a negation a blind token would find fewer rows; there the
+//! condition is not sent.
 
 use crate::{
     edm::Value,
@@ -11,8 +11,8 @@ use crate::{
     filter::Filter,
 };
 
-/// Returns the condition that compares the blind token of a property's value; an error if the
-/// property has no blind token.
+/// Returns the condition that compares the blind token of a property's value. Fails if the property
+/// has no blind token.
 pub(crate) type TokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
 /// Returns whether the filter has conditions on encrypted properties.
@@ -25,17 +25,17 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
     }
 }
 
-/// Returns the filter to send: every row that meets `filter` meets it too.
+/// Returns the filter to send. Every row that meets `filter` meets it too.
 pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
     if has_encrypted(filter) { bounded(filter, Bound::Wider, token) } else { Ok(filter.clone()) }
 }
 
-/// On which side of a filter its replacement lies.
+/// How the replacement of a filter relates to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bound {
-    /// Met by every row that meets the filter, and maybe by more.
+    /// Every row that meets the filter meets it, and perhaps more rows do.
     Wider,
-    /// Met only by rows that meet the filter, and maybe by fewer.
+    /// Only rows that meet the filter meet it, and perhaps fewer rows do.
     Narrower,
 }
 
@@ -48,10 +48,12 @@ impl Bound {
     }
 }
 
-/// Returns the filter with its conditions on encrypted properties replaced by ones on blind tokens.
+/// Returns the filter after replacing its conditions on encrypted properties by conditions on blind
+/// tokens.
 fn bounded(filter: &Filter, bound: Bound, token: TokenCondition<'_>) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Bound::Wider => token(property, value.get())?,
+        // No narrower condition on tokens exists: nothing is certain to match.
         Filter::Blind { .. } => Filter::Constant(false),
         Filter::Not(inner) => match bounded(inner, bound.negated(), token)? {
             Filter::Constant(constant) => Filter::Constant(!constant),
@@ -76,7 +78,7 @@ enum Join {
     Or,
 }
 
-/// Joins terms; a constant among them either decides the whole or is left out.
+/// Joins terms. A constant term decides the result or is left out.
 fn joined(terms: Vec<Filter>, join: Join) -> Filter {
     let neutral = join == Join::And;
     let decides = |term: &Filter| matches!(term, Filter::Constant(value) if *value != neutral);
@@ -90,7 +92,7 @@ fn joined(terms: Vec<Filter>, join: Join) -> Filter {
     }
 }
 
-/// Returns the error of a condition on an encrypted property that has no blind token.
+/// Returns the error for a condition on an encrypted property without a blind token.
 pub(crate) fn no_token(property: &str) -> Error {
     let message = "the property is encrypted and has no token that a filter could ask for; write `#[table(encrypt, blind)]` on the field";
     Error::new(ErrorKind::Invalid, message).in_property(property)

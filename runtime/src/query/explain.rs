@@ -1,4 +1,4 @@
-//! `Explain`: what a query will send, before it is sent.
+//! `Explain` shows what a query will send before it is sent.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Running several queries concurrently: the fan-out over partitions.
+//! Runs queries of several paths concurrently.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Queries of several partitions as one, merged by RowKey.
+//! Merges queries of several partitions by RowKey, as if they were one query.
 
 use std::{cmp::Ordering, collections::VecDeque, fmt};
 
@@ -120,7 +120,7 @@ impl<E: TableEntity> KeyOrder<E> {
         self.stream().try_collect().await
     }
 
-    /// Prepares all queries to be read from the item after `cursor` on.
+    /// Prepares all queries for reading from the item after `cursor` on.
     async fn start(&self, cursor: Option<&Cursor>, page_size: u32) -> Result<Merge<E>> {
         let mut partitions = Vec::with_capacity(self.queries.len());
         let mut text = String::from("in key order");
@@ -145,6 +145,7 @@ impl<E: TableEntity> KeyOrder<E> {
                     Error::new(ErrorKind::Unsupported, message).in_table(&prepared.request.table)
                 );
             }
+            // The cursor holds keys only, so the fingerprint has to tell the paths and their order.
             text.push_str(&format!("\u{0}{:x}", prepared.fingerprint()));
             partitions.push(partition);
         }
@@ -178,7 +179,7 @@ impl<E: TableEntity> KeyOrder<E> {
     }
 }
 
-/// The queries of a merge at work.
+/// The queries of a merge while it runs.
 struct Merge<E> {
     fingerprint: u64,
     sources: Vec<Source<E>>,
@@ -186,21 +187,21 @@ struct Merge<E> {
     last: Option<(String, String)>,
 }
 
-/// One query of a merge, with the items that were read and not returned yet.
+/// One query of a merge, with the items that were read and not returned.
 struct Source<E> {
     run: Run<Stored<E>>,
     items: VecDeque<Stored<E>>,
     rest: Rest,
 }
 
-/// The rows of a query that are still to be read.
+/// The rows of a query that were not read yet.
 enum Rest {
     From(Option<Cursor>),
     Nothing,
 }
 
 impl<E: TableEntity> Source<E> {
-    /// Reads pages until an item is there or nothing is left.
+    /// Reads pages until an item is available or nothing is left.
     async fn fill(&mut self) -> Result<()> {
         while self.items.is_empty()
             && let Rest::From(cursor) = &mut self.rest
@@ -224,7 +225,7 @@ impl<E: TableEntity> Merge<E> {
             .any(|source| !source.items.is_empty() || matches!(source.rest, Rest::From(_)))
     }
 
-    /// Removes and returns the item with the least keys.
+    /// Removes and returns the item with the smallest keys; `None` at the end.
     async fn next(&mut self) -> Result<Option<Stored<E>>> {
         loop {
             try_join_all(self.sources.iter_mut().map(Source::fill)).await?;

@@ -1,4 +1,4 @@
-//! Queries of lists: from the ids in a list to the entities that they name.
+//! Queries of lists: reads the ids in a list, then the entities that they name.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ const POINT_READS: usize = 32;
 /// PartitionKey and RowKey of an entity that a list names.
 type Keys = (String, String);
 
-/// Reads the lists of a request and returns the keys of the entities in them, without reading the
+/// Reads the lists of a request and returns the keys of their entities, without reading the
 /// entities.
 pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<Vec<Point<E>>> {
     let mut points = Vec::new();
@@ -60,7 +60,8 @@ pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<
     }
 }
 
-/// Reads one page of keys: a whole list if the request names one list, else the lists of one page.
+/// Reads one page of keys: a whole list if the request names one list, otherwise the lists of one
+/// page.
 pub(crate) async fn ids(
     prepared: &PreparedRequest,
     schema: &'static Schema,
@@ -116,7 +117,7 @@ async fn ids_of_one(
     Ok(keys_of(request, schema, family, table, list.ids()))
 }
 
-/// Returns the name of the blob that a request reads, if its list is kept in blobs.
+/// Returns the name of the blob that a request reads; `None` if its list is not in a blob.
 pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
     if !request.family().is_some_and(|family| family.in_blob) {
         return Ok(None);
@@ -130,7 +131,7 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
     blob_name(at, request.store.table_case()).map(Some)
 }
 
-/// Returns the keys of the entities of this table in a remote list, which tables may share.
+/// Returns the keys of this table's entities in a remote list, which several tables may share.
 fn keys_of(
     request: &Request,
     schema: &'static Schema,
@@ -148,10 +149,10 @@ fn keys_of(
     keys.filter(|keys| seen.insert(keys.clone())).collect()
 }
 
-/// Reads one page of the entities in lists: a point read for each id, in the order of the ids.
+/// Reads one page of the entities in lists with a point read for each id, in the order of the ids.
 ///
-/// An id whose entity is gone is left out. A remote list is written after the entity, so an id whose
-/// entity no longer belongs in the list is left out as well.
+/// Leaves out an id whose entity does not exist. A remote list is written after its entity, so an
+/// id is also left out if its entity does not belong in the list any more.
 pub(crate) async fn page<E: TableEntity, T: FromRow>(
     prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
@@ -207,6 +208,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
             }
             None => true,
         };
+        // Compared with the decrypted entity: the ids in a list say nothing about its fields.
         if is_in && filter.matches(&row)? {
             let item = decode_required::<E, T>(row, primary);
             items.push(item.map_err(|error| error.in_table(table)));
@@ -215,7 +217,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
     Ok((items, next))
 }
 
-/// Tells by an entity's own fields whether it belongs in the remote lists of a request.
+/// Tells from an entity's own fields whether it belongs in the remote lists of a request.
 struct Belongs {
     family: &'static Family,
     keys: crate::access::Keys,

@@ -1,4 +1,4 @@
-//! `Lookup`: a small table that rarely changes, read once and joined in the program.
+//! `Lookup` caches a small table that rarely changes, so that a program can join it in memory.
 
 use std::{
     collections::HashMap,
@@ -56,15 +56,15 @@ struct Inner<E> {
     ttl: Duration,
     clock: Arc<dyn Clock>,
     kept: RwLock<Slot<E>>,
-    /// The task that holds the lock reads; the others wait for it and take its result.
+    /// The task that holds this lock reads; the others wait for it and take its result.
     flight: Mutex<Option<Flight>>,
-    /// The number of reads that were begun, and the last one that ended.
+    /// The number of reads that were begun.
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
 /// The cached entities, and how often the cache was cleared: a read that began before a clearing
-/// does not fill it.
+/// must not fill it.
 struct Slot<E> {
     kept: Option<Arc<Kept<E>>>,
     forgotten: u64,
@@ -76,7 +76,7 @@ struct Flight {
     failed: Option<Error>,
 }
 
-/// The entities that were read, and when.
+/// The cached entities, and the time at which their read began.
 struct Kept<E> {
     at: Ticks,
     rows: Vec<Arc<Stored<E>>>,
@@ -265,6 +265,7 @@ impl<E: TableEntity> Lookup<E> {
         }
         let ended = self.0.ended.load(Ordering::Acquire);
         let mut flight = self.0.flight.lock().await;
+        // Another task may have read while this one waited for the lock.
         if let Some(kept) = self.fresh() {
             return Ok(kept);
         }
@@ -289,7 +290,7 @@ impl<E: TableEntity> Lookup<E> {
         (age < self.0.ttl).then_some(kept)
     }
 
-    /// Reads the entities and leaves the result for the accesses that wait.
+    /// Reads the entities, and keeps the result for the accesses that wait for this read.
     async fn read(&self, flight: &mut Option<Flight>) -> Result<Arc<Kept<E>>> {
         let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let result = self.ask().await;
@@ -307,6 +308,7 @@ impl<E: TableEntity> Lookup<E> {
         let by_keys = rows.iter().enumerate().map(|(at, row)| (keys(row), at)).collect();
         let kept = Arc::new(Kept { at, rows, by_keys });
         let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
+        // Cleared during the read: what was read may be older than the clearing.
         if slot.forgotten == forgotten {
             slot.kept = Some(kept.clone());
         }

@@ -1,4 +1,4 @@
-//! Running a query: as a stream, all at once, or page by page.
+//! Runs a query: as a stream, all at once, or page by page.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::{
     page::{Cursor, Page},
 };
 
-/// The number of tables of a window that are read at a time.
+/// Number of tables of a window that are read at a time.
 const TABLES_IN_FLIGHT: usize = 8;
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Returns the items of several tables, table by table. The first pages of eight tables are read
-    /// concurrently, further pages of a table when its turn comes.
+    /// Returns the items of several tables, table by table. Reads the first pages of eight tables
+    /// concurrently, and further pages of a table when its turn comes.
     fn stream_tables(&self) -> Items<T> {
         let query = self.clone();
         let take = self
@@ -238,7 +238,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// Reads one page, each row with its own result. A row that cannot be read counts as an item.
+    /// Reads one page, with a result for each row. A row that cannot be read counts as an item.
     pub(crate) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         match self.run().await? {
             Some(run) => run.fetch(cursor).await,
@@ -256,7 +256,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     }
 }
 
-/// A query that is being run: what was prepared once serves every page.
+/// A query that is running: what was prepared once serves every page.
 pub(super) struct Run<T> {
     prepared: Arc<PreparedRequest>,
     source: Source<T>,
@@ -269,7 +269,7 @@ impl<T> Clone for Run<T> {
 }
 
 impl<T: Send + 'static> Run<T> {
-    /// Reads the page at `cursor`, and counts what was returned into the next cursor.
+    /// Reads the page at `cursor` in a span, and counts the returned items into the next cursor.
     pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
         let span = request.store.usage.verb_span("query", &request.table);
@@ -284,7 +284,7 @@ impl<T: Send + 'static> Run<T> {
         page
     }
 
-    /// Reads the page at `cursor`, and counts what was returned into the next cursor.
+    /// Reads the page at `cursor`, and counts the returned items into the next cursor.
     async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
@@ -306,6 +306,7 @@ impl<T: Send + 'static> Run<T> {
         };
         items.truncate(most);
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        // Enough items: no further page, although the store has one.
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,
             mixed: cursor.mixed || mixed || items.len() < found,
@@ -315,10 +316,10 @@ impl<T: Send + 'static> Run<T> {
     }
 }
 
-/// A table of several, with its first page.
+/// A table, with the run of the query and the table's first page.
 type FirstPage<T> = (Run<T>, Option<String>, Page<Result<T>>);
 
-/// Returns the items of a table, page by page. Its first page was read.
+/// Returns the items of a table, page by page. `read` is its first page.
 fn pages_of_table<T: Send + 'static>(
     read: Option<FirstPage<T>>,
 ) -> BoxStream<'static, Result<Vec<Result<T>>>> {
@@ -335,12 +336,12 @@ fn pages_of_table<T: Send + 'static>(
     pages.boxed()
 }
 
-/// Where a stream stands.
+/// The position of a stream.
 enum Position<E, T> {
-    /// Nothing was sent yet.
+    /// Nothing has been sent yet.
     Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.
     At(Run<T>, Cursor),
-    /// The last page was read.
+    /// The last page has been read.
     End,
 }

@@ -1,5 +1,5 @@
-//! A request that is ready to be sent: filter, selection and fingerprint are made once and serve
-//! every page.
+//! Prepares a request: the filter, the selection and the fingerprint are made once and serve every
+//! page.
 
 use std::borrow::Cow;
 
@@ -23,22 +23,23 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) request: Request,
-    /// The path, with the blind tokens of its keys.
+    /// The access path, with the blind tokens of its keys.
     pub(crate) access: Access,
-    /// Whether the request is for values of scopes all of whose keys are gone for good, so that it finds
-    /// nothing and sends nothing.
+    /// Whether all keys of the scopes that the request looks up are deleted for good, so that it
+    /// finds nothing and sends nothing.
     pub(crate) finds_nothing: bool,
     filter: Filter,
     select: Option<Vec<String>>,
-    /// The condition that decrypted rows have to meet beyond the filter that is sent.
+    /// The condition that decrypted rows have to meet beyond the filter that is sent; `None` if the
+    /// filter is exact.
     filter_after_opening: Option<Filter>,
-    /// Tells this query from others, so that a cursor of another one is refused.
+    /// Identifies the query, so that a cursor of another query is refused.
     fingerprint: u64,
 }
 
 impl Request {
-    /// Makes the blind tokens and the filter, and checks them. Sends nothing to the store; blind
-    /// tokens may need a key from the client's key provider.
+    /// Makes the blind tokens and the filter, and checks them. Sends nothing to the store, but may
+    /// fetch a key from the client's key provider.
     pub(crate) async fn prepare(self) -> Result<PreparedRequest> {
         let table = self.table.clone();
         self.prepare_unnamed().await.map_err(|error| error.in_table(&table))
@@ -84,18 +85,18 @@ impl Request {
 }
 
 impl PreparedRequest {
-    /// Returns the keys of the one row that the request asks for, if it asks for one.
+    /// Returns the keys of the one row that the request reads; `None` if it may read several.
     pub(crate) fn point(&self) -> Result<Option<(String, String)>> {
         let point = self.access.checked()?.as_point();
         Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
     }
 
-    /// Returns what tells this query from others.
+    /// Returns the number that identifies the query.
     pub(crate) const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Returns what the store reads for a page.
+    /// Returns the cost class of a page.
     pub(crate) fn cost_class(&self) -> CostClass {
         CostClass::of_filter(&self.filter)
     }
@@ -137,7 +138,8 @@ impl PreparedRequest {
         Ok((rows, next))
     }
 
-    /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads none.
+    /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads
+    /// no table.
     pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<Option<String>> {
         match &self.request.tables {
             Some(tables) => {
@@ -148,14 +150,15 @@ impl PreparedRequest {
         }
     }
 
-    /// Returns the cursor at the beginning of the table after that of `cursor`, if there is one.
+    /// Returns the cursor at the beginning of the next table; `None` after the last table, and for
+    /// a query of one table.
     pub(crate) fn next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
         let Some(tables) = &self.request.tables else { return Ok(None) };
         let after = tables.period_of(cursor)?.and_then(|period| tables.after(period));
         after.map(|period| tables.cursor_at(period, self.fingerprint, cursor)).transpose()
     }
 
-    /// Reads one page of a table from `cursor` on. A dated table that is not there has no rows.
+    /// Reads one page of a table from `cursor` on. A dated table that does not exist has no rows.
     async fn read_rows(
         &self,
         table: &str,
@@ -185,6 +188,7 @@ impl PreparedRequest {
             // A row that is an error stays: the caller has to see it.
             rows.retain(|row| !row.as_ref().is_ok_and(is_over));
         }
+        // Some rows were no items: `top` asks for full pages from now on.
         let is_less = rows.len() < found;
         let next = page.next.map(|at| {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));

@@ -31,19 +31,19 @@ use crate::{
 /// Stands for a blind token in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
-/// Where writes to what a query finds go. A query itself writes nothing.
+/// Where writes to the found entities are sent. A query itself writes nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     /// The outbox of the client that made the query.
     pub(crate) outbox: Arc<Outbox>,
-    /// The table of the entities, which copies elsewhere are not in.
+    /// The table of the entities; remote copies are in another one.
     pub(crate) table: String,
 }
 
-/// Tells whether a row that is of no member of a set is an item of the set.
+/// Tells whether a row of no member of a set is an item of the set.
 pub(crate) type IsOther = fn(&Row) -> Result<bool>;
 
-/// Everything that a query says before it is run. Making one sends nothing.
+/// What a query was asked for, before it runs. Creating a request sends nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) store: Store,
@@ -51,11 +51,11 @@ pub(crate) struct Request {
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
-    /// The entity whose keys the path leads to, where no type is asked for: its keys may need blind
-    /// tokens.
+    /// The entity type whose keys the path contains, where no type is queried: its keys may need
+    /// blind tokens.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
-    /// The scopes whose blind tokens a condition compares where the path does not tell the scope.
+    /// The scopes whose blind tokens a condition compares if the path does not tell the scope.
     pub(crate) scopes: Vec<TokenScope>,
     pub(crate) select: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,
@@ -64,15 +64,16 @@ pub(crate) struct Request {
     scan_allowed: bool,
     any_order: bool,
     pub(crate) only_older: bool,
-    /// Whether rows that are over are items too.
+    /// Whether expired rows are items too.
     pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
-    /// Whether rows are only counted, so that their keys and type are enough.
+    /// Whether rows are only counted, so that their keys and type suffice.
     keys_only: bool,
     is_other: IsOther,
     pub(crate) origin: Option<Origin>,
-    /// The tables that are read one after the other; `table` names all of them then.
+    /// The tables that are read one after the other; then `table` is their name template. `None`
+    /// for one table.
     pub(crate) tables: Option<QueriedTables>,
 }
 
@@ -103,15 +104,15 @@ impl Request {
         }
     }
 
-    /// Names the outbox of the client that makes the query, and the table of the entities that it
+    /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
     pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = Origin { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
 
-    /// Makes it a request for dated tables. `name` is the table that the caller opened: the template,
-    /// or one of them.
+    /// Makes the request read dated tables. `name` is the table that the caller opened: the
+    /// template, or one of the tables.
     pub(crate) fn of_dated(mut self, dated: &'static DatedTables, name: &str) -> Self {
         let Some(window) = self.access.window else { return self };
         let periods = dated.periods(window);
@@ -120,6 +121,8 @@ impl Request {
         if window.is_time {
             match (periods, named) {
                 (Some((period, _)), Some(named)) if period != named => {
+                    // The path fixes a time in another period than the table that the caller
+                    // opened.
                     let message = format!(
                         "the path leads to another table than `{name}`, of the time that it gives"
                     );
@@ -163,13 +166,14 @@ impl Request {
         self
     }
 
-    /// Makes it a request for several of the entity's dated tables, one after the other.
+    /// Makes the request read several of the entity's dated tables, one after the other.
     pub(crate) fn over_tables(&mut self, tables: QueriedTables) {
         self.tables = Some(tables);
     }
 
-    /// Returns the table of the entities that the page at `cursor` finds, the template if the query reads
-    /// none. A query through remote copies reads another table than that of the entities.
+    /// Returns the table of the entities that the page at `cursor` finds; the name template if the
+    /// query reads no table. A query through remote copies reads another table than that of the
+    /// entities.
     ///
     /// # Errors
     ///
@@ -183,7 +187,7 @@ impl Request {
         Ok(self.origin.as_ref().map_or(&self.table, |origin| &origin.table).clone())
     }
 
-    /// Returns how many tables are read, as far as that is worth counting.
+    /// Returns how many tables are read, up to 100,000.
     pub(crate) fn count_tables(&self) -> u64 {
         const MOST: usize = 100_000;
         let count = self.tables.as_ref().map_or(1, |tables| tables.iter().take(MOST).count());
@@ -198,12 +202,13 @@ impl Request {
         self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
     }
 
-    /// Makes it a request for one entity type. A typed path needs no `allow_scan`: `scan()` says it.
+    /// Makes it a request for one entity type. Allows scans, since a typed path says `scan()`
+    /// itself.
     pub(crate) fn typed(self, schema: &'static Schema) -> Self {
         Self { schema: Some(schema), scan_allowed: true, ..self }
     }
 
-    /// Names the entity whose keys the path leads to.
+    /// Sets the entity type whose keys the path contains.
     pub(crate) fn with_keys_of(self, tokens: Option<&'static Schema>) -> Self {
         Self { tokens, ..self }
     }
@@ -213,7 +218,7 @@ impl Request {
         Self { members: Some(members), is_other, ..self }
     }
 
-    /// Returns what the rows are decrypted as.
+    /// Returns the types as which rows are decrypted.
     pub(crate) fn reading(&self) -> Reading {
         match (self.schema, self.members) {
             (Some(schema), _) => Reading::Typed(schema),
@@ -222,7 +227,7 @@ impl Request {
         }
     }
 
-    /// Adds a condition; a faulty one is returned by the verb that runs the query.
+    /// Adds a condition. The verb that runs the query returns the error of a faulty condition.
     pub(crate) fn condition(&mut self, filter: Result<Filter>) {
         match filter {
             Ok(filter) => match filter.check() {
@@ -237,22 +242,22 @@ impl Request {
         }
     }
 
-    /// Asks for the properties of `T` alone.
+    /// Selects the properties of `T`.
     pub(crate) fn select<T: FromRow>(&mut self) {
         self.select = if self.is_list() { None } else { T::columns(self.access.family) };
     }
 
-    /// Asks for nothing but what tells whether a row is an item.
+    /// Selects only what tells whether a row is an item.
     pub(crate) fn keys_only(&mut self) {
         self.keys_only = true;
     }
 
-    /// Returns whether a row that was read for its keys alone is an item of the query.
+    /// Returns whether a row of which only the keys and the type were read is an item of the query.
     ///
     /// # Errors
     ///
-    /// Fails for a row of an unknown version of the type, and for one of no member of a set without
-    /// an `other` variant.
+    /// Fails for a row of an unknown version of the type, and for a row of no member of a set
+    /// without an `other` variant.
     pub(crate) fn is_item(&self, row: &Row) -> Result<bool> {
         match (self.schema, self.members) {
             (Some(schema), _) => {
@@ -291,7 +296,7 @@ impl Request {
         self.any_order = true;
     }
 
-    /// Restricts a typed request to rows of older versions, those that are over included.
+    /// Restricts a typed request to rows of older versions, expired rows included.
     pub(crate) fn only_older(&mut self) {
         self.only_older = true;
         self.with_expired = true;
@@ -301,22 +306,23 @@ impl Request {
         self.access.family
     }
 
-    /// Returns whether the path leads to a list of ids.
+    /// Returns whether the path reads a list of ids.
     pub(crate) fn is_list(&self) -> bool {
         self.access.family.is_some_and(|family| family.is_list())
     }
 
-    /// Returns the table that is read: a list may have a table of its own.
+    /// Returns the table that is read; a list may have a table of its own.
     pub(crate) fn rows_table(&self) -> Cow<'_, str> {
         let list = self.access.family.filter(|_| self.is_list());
         list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
     }
 
-    /// Returns the properties to ask for; `None` asks for all.
+    /// Returns the properties to request; `None` requests all.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a condition on a property of a wide entity in another part than what is asked for.
+    /// `is_invalid` for a condition on a property of a wide entity that is in another part than the
+    /// selected properties.
     pub(crate) fn columns_to_read(&self) -> Result<Option<Vec<String>>> {
         let columns = self.own_columns_to_read();
         let joins_members = self.members.is_some_and(Members::has_wide);
@@ -373,12 +379,12 @@ impl Request {
         Some(columns)
     }
 
-    /// Returns which rows of each entity the query reads, for a wide entity.
+    /// Returns which rows of each entity the query reads; `None` for a type that is not wide.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a condition on a property in another part than what is asked for, and for one
-    /// on a property in a query of a set with wide members.
+    /// `is_invalid` for a condition on a property in another part than the selected properties, and
+    /// for a condition on a property in a query of a set with wide members.
     pub(crate) fn parts_read(&self) -> Result<Option<(&'static Schema, PartsRead)>> {
         // A copy is one row.
         let is_of_parts = self.family().is_none_or(Family::is_primary);
@@ -395,7 +401,7 @@ impl Request {
         wide::parts_read(schema, select, &compared).map(|read| Some((schema, read)))
     }
 
-    /// Returns how many rows an item of the query is.
+    /// Returns how many rows each item of the query is read from.
     pub(crate) fn rows_per_item(&self) -> u32 {
         let count = match self.parts_read() {
             Ok(Some((schema, PartsRead::All))) => schema.parts.len(),
@@ -404,11 +410,11 @@ impl Request {
         u32::try_from(count).unwrap_or(1)
     }
 
-    /// Returns `$top`: how many rows the next page may have.
+    /// Returns `$top`, the most rows of the next page; `None` for as many as the service allows.
     ///
-    /// It is the number of items left to take, which makes one request where every row is an item.
-    /// Once a page had rows of other types, nobody knows how many more follow: later pages are as
-    /// large as the service allows, so that there are as few requests as possible.
+    /// It is the number of items left to take, so that one request suffices if every row is an
+    /// item. After a page with rows of other types, later pages are as large as the service allows,
+    /// since nobody knows how many such rows follow.
     pub(crate) fn top(&self, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
@@ -426,7 +432,7 @@ impl Request {
     }
 
     /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
-    /// `first` on a store that returns rows in no order.
+    /// `first` on a store without an order of rows.
     pub(crate) fn check(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
@@ -454,8 +460,9 @@ impl Request {
     }
 }
 
-/// Refuses a condition on a property of a set with wide members: it would meet some of an entity's
-/// parts alone. Conditions on keys and on the type are met by the first part, for the whole entity.
+/// Refuses a condition on a property in a set with wide members, since only some of an entity's
+/// parts would meet it. Conditions on keys and on the type are met by the first part, which stands
+/// for the whole entity.
 fn refuse_properties(members: &'static Members, compared: &[String]) -> Result<()> {
     let is_of_all = |name: &String| {
         ["PartitionKey", "RowKey"].contains(&name.as_str())

@@ -1,4 +1,4 @@
-//! Resolvers: a closure makes an item of each row.
+//! Resolvers: a closure of the program makes an item of each row.
 
 use std::sync::Arc;
 

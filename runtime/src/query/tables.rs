@@ -1,4 +1,5 @@
-//! The tables of a query of dated tables: which there are, in which order, and where a cursor stands.
+//! The tables of a query of dated tables: which exist, in which order they are read, and where a
+//! cursor points.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(crate) struct QueriedTables {
 pub(crate) enum Periods {
     /// All periods from the earliest to the latest; `None` for an empty window.
     Window(Option<(Period, Period)>),
-    /// The periods whose tables existed when the query was made, the earliest first.
+    /// The periods whose tables existed when the query was created, earliest first.
     Existing(Arc<[Period]>),
 }
 
@@ -36,8 +37,9 @@ impl Periods {
         }
     }
 
-    /// Returns the text that tells the periods of one query from those of another.
-    // A cursor outlives tables that are dropped and made: all tables are one choice.
+    /// Returns a text that identifies the periods of the query.
+    // All existing tables are one choice, since a cursor outlives tables that are dropped and
+    // created.
     pub(crate) fn fingerprint(&self) -> String {
         match self {
             Self::Window(bounds) => format!("{bounds:?}"),
@@ -47,13 +49,13 @@ impl Periods {
 }
 
 impl QueriedTables {
-    /// Returns the period whose table is read first.
+    /// Returns the period whose table is read first; `None` if there is none.
     pub(crate) fn first(&self) -> Option<Period> {
         let (earliest, latest) = self.periods.bounds()?;
         Some(if self.newest_first { latest } else { earliest })
     }
 
-    /// Returns the period whose table is read next; `None` after the last.
+    /// Returns the period whose table is read after that of `period`; `None` after the last.
     pub(crate) fn after(&self, period: Period) -> Option<Period> {
         let (earliest, latest) = match &self.periods {
             Periods::Window(bounds) => (*bounds)?,
@@ -74,7 +76,8 @@ impl QueriedTables {
         std::iter::successors(self.first(), |period| self.after(*period))
     }
 
-    /// Returns the period whose table a cursor stands in; that of the first table without one.
+    /// Returns the period of the table that a cursor points into; that of the first table without a
+    /// cursor.
     ///
     /// # Errors
     ///
@@ -99,7 +102,7 @@ impl QueriedTables {
         }
     }
 
-    /// Returns the cursor at the beginning of a period's table, after what `so_far` has counted.
+    /// Returns the cursor at the beginning of a period's table, with the counts of `so_far`.
     pub(crate) fn cursor_at(
         &self,
         period: Period,

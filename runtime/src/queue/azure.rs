@@ -91,6 +91,7 @@ impl AzureQueue {
         };
         let put = match self.with_retry(put).await {
             Err(error) if is_queue_missing(&error) => {
+                // Created only when it is missing, so that a send to a queue in use is one request.
                 self.with_retry(|| Box::pin(self.queues.create_queue(queue))).await?;
                 self.with_retry(put).await?
             }
@@ -117,6 +118,8 @@ impl AzureQueue {
         if most == 0 {
             return Ok(Vec::new());
         }
+        // Counted from before the request, so that the lease ends here before it ends in the
+        // service.
         let until = Instant::now() + visibility;
         let got =
             self.with_retry(|| Box::pin(self.queues.get_messages(queue, most, visibility))).await;
@@ -145,6 +148,7 @@ impl AzureQueue {
             .await
         };
         let receipt = updated.map_err(|error| as_lease_lost(error, message))?;
+        // An unchanged body keeps its form: another program may read the text.
         let is_plain = body.is_none() && is_plain(message);
         message.extended(
             until,
@@ -193,6 +197,8 @@ impl AzureQueue {
 
     /// Moves a poison message back to the queue: receives poison messages until it finds the message.
     async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
+        // The service can only receive messages in its own order, so the others are taken and given
+        // back.
         let mut others = Vec::new();
         let mut found = None;
         for _ in 0..MAX_POISON_PAGES {
@@ -210,6 +216,8 @@ impl AzureQueue {
         }
         let done = match &found {
             Some(found) => {
+                // Added before it is deleted: a crash in between leaves it twice and never loses
+                // it.
                 let put = self.put_text(&self.name, &original_text(found)?, Duration::ZERO).await;
                 match put {
                     Ok(_) => self.delete_from(&self.poison, found).await,

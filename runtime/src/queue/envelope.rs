@@ -109,6 +109,7 @@ impl Envelope {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parsed = || {
             let mut foreign: Members = serde_json::from_str(text)?;
+            // Kept apart, so that members of later formats survive a change by this program.
             foreign.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));
             Ok(Self { foreign, ..serde_json::from_str(text)? })
         };
@@ -120,6 +121,7 @@ impl Envelope {
 
     /// Returns whether this crate knows the format of the envelope.
     pub(crate) const fn has_known_format(&self) -> bool {
+        // Later formats may give other members a meaning that this program does not know.
         self.format <= FORMAT
     }
 
@@ -163,6 +165,7 @@ impl Envelope {
 
     /// Returns the text of a new message, with spaces at its end as room for what workers add.
     pub(crate) fn padded_text(&self) -> Result<String> {
+        // Workers add members to the text later, and the queue limits its length.
         Ok(self.text()? + PADDING)
     }
 

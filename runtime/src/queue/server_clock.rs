@@ -42,6 +42,7 @@ impl ServerClock {
 
     /// Accepts the client's clock as it is, because the store's answers carry no date.
     pub(crate) fn accept_local_time(&self) {
+        // A date that came earlier is the better source.
         self.offset.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(0);
     }
 

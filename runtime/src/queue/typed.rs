@@ -154,6 +154,8 @@ impl MessageQueue {
         let envelope = Envelope::wrap(self.random.id(), message, self.clock.now())?;
         let must = self.codes.is_required_of(M::AUTHENTICITY);
         let work = envelope.work(self.name(), &envelope.id);
+        // The queue's name is part of the code: a copy of the message in another queue fails to
+        // verify.
         let code = self.codes.sign(None, &work, must).await?;
         let envelope = envelope.with_code(code);
         self.port.send(&envelope.padded_text()?, delay).await?;
@@ -202,10 +204,12 @@ impl MessageQueue {
     }
 
     async fn verify(&self, poison: &Poison) -> Result<WorkAuthenticity> {
+        // A text of another program, which nobody signs.
         let Ok(envelope) = Envelope::parse(poison.body()) else {
             return Ok(WorkAuthenticity::Unverified);
         };
         let Some(code) = envelope.code() else {
+            // The type alone tells whether it needs a code, and types are not known here.
             return Ok(match self.codes.is_required_of(MessageAuthenticity::ByClient) {
                 true => WorkAuthenticity::Unverified,
                 false => WorkAuthenticity::Unsigned,

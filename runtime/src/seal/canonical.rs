@@ -57,13 +57,15 @@ pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
     if pad <= 1 {
         return plain;
     }
+    // One byte more for the mark that ends the value.
     let marked = plain.saturating_add(1);
     let multiple = marked.checked_next_multiple_of(pad).unwrap_or(usize::MAX);
+    // Never above a property's size: a long value is padded less rather than refused.
     multiple.min(PLAIN_BYTES).max(marked)
 }
 
-/// Returns the one form of a value that stores give back as another: every NaN is one NaN, and -0.0
-/// is 0.0.
+/// Returns the one form in which a value counts, since stores change some values: every NaN is one
+/// NaN, and -0.0 is 0.0.
 pub(super) fn normal(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         // Azurite stores -0.0 as 0.0.
@@ -102,8 +104,8 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
     }
 }
 
-/// Appends type tag and value, a text always as UTF-8: the form that blind tokens and seals are
-/// made of.
+/// Appends type tag and value, with a text always as UTF-8. Blind tokens and seals are made from
+/// this form.
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
         ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),
@@ -141,6 +143,7 @@ pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
         }
         None => None,
     };
+    // The plaintext is secret: what is not part of the value is wiped.
     plain.zeroize();
     // Only a holder of the key can have written this, so the message gives nothing away.
     value.ok_or_else(|| {
@@ -158,6 +161,7 @@ fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
     if tag & PADDED == 0 {
         return Some((tag, plain.len()));
     }
+    // The last byte that is not zero has to be the mark.
     let mark = plain.iter().rposition(|byte| *byte != 0)?;
     (mark > 0 && plain.get(mark) == Some(&MARK)).then_some((tag & !PADDED, mark))
 }
@@ -186,6 +190,7 @@ fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
         GUID => Value::Guid(Uuid::from_bytes(value.try_into().ok()?)),
         BINARY => Value::Binary(Bytes::from(take_value_bytes(plain))),
         UTF8 => {
+            // Checked first, so that a text that is not UTF-8 is wiped and not moved out.
             std::str::from_utf8(value).ok()?;
             Value::String(String::from_utf8(take_value_bytes(plain)).ok()?)
         }
@@ -199,7 +204,7 @@ fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
     }))
 }
 
-/// Takes the bytes that follow the tag out of `plain`, in the allocation of `plain`.
+/// Takes the bytes after the tag out of `plain`, in the same allocation.
 fn take_value_bytes(plain: &mut Vec<u8>) -> Vec<u8> {
     let mut taken = std::mem::take(plain);
     taken.remove(0);

@@ -67,6 +67,7 @@ impl ContentKey {
     pub(crate) fn cipher(&self) -> ContentCipher {
         let mut key = <Key>::from(**self.0);
         let cipher = Xaes256Gcm::new(&key);
+        // The cipher has its own copy of the key.
         key.as_mut_slice().zeroize();
         ContentCipher(cipher)
     }
@@ -78,14 +79,14 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// The cipher of one content: XAES-256-GCM, whose nonces are the chunks' positions.
+/// The cipher of one content: XAES-256-GCM. The nonce of a chunk is its position.
 pub(crate) struct ContentCipher(Xaes256Gcm);
 
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl ContentCipher {
-    /// Encrypts a chunk in place and appends its tag. `is_end`: it is the content's last one.
+    /// Encrypts a chunk in place and appends its tag. `is_end` marks the content's last chunk.
     ///
-    /// Each position of a content is sealed once, or with equal bytes.
+    /// Each position of a content must be encrypted once only, or with equal bytes.
     pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &mut Vec<u8>) {
         let nonce = nonce(index, is_end);
         // The cipher refuses only sizes far above a chunk's; a chunk without its tag is never taken.
@@ -95,8 +96,8 @@ impl ContentCipher {
         }
     }
 
-    /// Decrypts a chunk and appends it to `out`. Returns `false`, and appends nothing, if it was not
-    /// sealed with this key at this position, or was changed since.
+    /// Decrypts a chunk and appends it to `out`. Returns `false`, and appends nothing, if the chunk
+    /// was not encrypted with this key at this position, or was changed since.
     pub(crate) fn open_chunk(
         &self,
         index: u64,
@@ -108,9 +109,12 @@ impl ContentCipher {
         let start = out.len();
         out.extend_from_slice(content);
         let chunk = out.get_mut(start..).unwrap_or_default();
+        // The position is part of the nonce, so chunks cannot be reordered, and the end cannot be
+        // cut off.
         let (nonce, tag) = (nonce(index, is_end), Tag::from(*tag));
         let opened = self.0.decrypt_inout_detached(&nonce, DOMAIN, chunk.into(), &tag);
         if opened.is_err() {
+            // Nothing of a chunk that fails may be used.
             out.truncate(start);
         }
         opened.is_ok()

@@ -46,6 +46,8 @@ impl DataKey {
     /// Derives the key from a root key. Equal roots give equal keys.
     pub fn from_root(root: &RootKey) -> Self {
         let fingerprint = **root.derive(&[b"azt-enc-v1/kid"]);
+        // The id is the beginning of the fingerprint, so that nobody can configure a key under
+        // another key's id.
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
         let mut key = <Key>::from(**root.derive(&[b"azt-enc-v1/enc"]));
         let cipher = Box::new(Xaes256Gcm::new(&key));
@@ -86,6 +88,7 @@ impl DataKey {
         pad: usize,
     ) -> Result<Vec<u8>> {
         let mut nonce = [0; NONCE_BYTES];
+        // A random nonce of 192 bits: two values never share one in practice.
         fill_random(&mut nonce).map_err(|error| binding.name_in(error))?;
         self.encrypt_with(binding, value, pad, nonce).map_err(|error| binding.name_in(error))
     }
@@ -98,6 +101,7 @@ impl DataKey {
         pad: usize,
         nonce: [u8; NONCE_BYTES],
     ) -> Result<Vec<u8>> {
+        // Checked before encryption, which would be in vain.
         let length = sealed_len(value, pad);
         if length > limits::PROPERTY_BYTES {
             let limit = limits::PROPERTY_BYTES;
@@ -145,6 +149,7 @@ impl DataKey {
         let Some(parts) = EnvelopeParts::split(envelope)? else {
             return Err(not_encrypted_error());
         };
+        // The id only tells which key to try; the tag proves it.
         if parts.id != self.id {
             return Err(key_not_found_error(parts.id));
         }

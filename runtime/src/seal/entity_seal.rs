@@ -96,6 +96,7 @@ impl DataKey {
     ) -> Result<Hmac<Sha256>> {
         let own = binding.property;
         let mut properties: Vec<_> = of.iter().filter(|(name, _)| *name != own).collect();
+        // Sorted by name: the service returns properties in any order.
         properties.sort_unstable_by_key(|(name, _)| *name);
         let names = || properties.iter().map(|(name, _)| *name);
         if let Some((name, _)) = names().zip(names().skip(1)).find(|(one, next)| one == next) {
@@ -110,6 +111,7 @@ impl DataKey {
         for part in [binding.table, binding.partition_key, binding.row_key] {
             update(&mut mac, part.as_bytes());
         }
+        // The number of properties is part of the code, so that none can be left out at the end.
         mac.update(&length_prefix(properties.len()));
         let mut value = Vec::new();
         for (name, stored) in properties {

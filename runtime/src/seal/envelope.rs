@@ -77,6 +77,7 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self> {
         let id = u64::from_str_radix(text, 16).ok();
+        // Exactly 16 digits: `from_str_radix` also takes fewer digits and a sign.
         match id.filter(|_| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit())) {
             Some(id) => Ok(Self(id.to_be_bytes())),
             None => Err(Error::new(ErrorKind::Invalid, "a key id is 16 hexadecimal digits")),

@@ -49,6 +49,7 @@ impl IndexKey {
     pub fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> String {
         let code = self.hash_value(b"azt-idx-v1\0", table, field, value);
         let bits = u128::from_be_bytes(code);
+        // Versions begin at 1, so that version 1 has the bits 00.
         let spare = self.version.wrapping_sub(1) % 4;
         let last = u128::from(spare) | (bits << 2);
         let digits = (0..CHARACTERS).map(|at| match at {
@@ -68,6 +69,7 @@ impl IndexKey {
         let kept = u128::from_be_bytes(code) & (u128::MAX << (128 - bits));
         let characters = bits.div_ceil(5);
         (0..characters)
+            // The 26th character has three bits of the hash only.
             .map(|at| {
                 digit(if at == 25 { (kept << 2) & 31 } else { (kept >> (123 - 5 * at)) & 31 })
             })
@@ -75,6 +77,7 @@ impl IndexKey {
     }
 
     fn hash_value(&self, domain: &[u8], table: &str, field: &str, value: ValueRef<'_>) -> [u8; 16] {
+        // Table and field are part of the key: equal values of two fields have different tokens.
         let key = self.root.derive(&[
             domain,
             &length_prefix(table.len()),

@@ -112,7 +112,7 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
     }
 }
 
-/// Passes every question on to the shared provider.
+/// Passes every call on to the shared provider.
 impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
     fn scope_of(&self, partition_key: &str) -> KeyScope {
         (**self).scope_of(partition_key)

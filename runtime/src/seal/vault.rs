@@ -22,8 +22,8 @@ use crate::{
 /// Largest number of characters of a secret's name.
 const NAME_CHARACTERS: usize = 127;
 
-/// Time for which a keyring answers all questions about its scope. A page of rows that names key ids
-/// which do not exist reads the keyring once instead of once for each id.
+/// Time for which a keyring answers all requests about its scope. A page of rows with invented key
+/// ids reads the keyring once, and not once for each id.
 const RING_TIME: Duration = Duration::from_secs(5);
 
 /// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret, whose text is a
@@ -111,6 +111,7 @@ impl VaultKeys {
 
     /// Returns the keyring of a scope, read at most [`RING_TIME`] ago.
     async fn ring(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
+        // No stale keys: after a scope's secret is purged, its keys have to stop working.
         let lifetime = Lifetime { clock: &*self.clock, fresh: RING_TIME, stale: Duration::ZERO };
         let load = || -> KeyFuture<'_, Arc<Keyring>> {
             Box::pin(async move { self.load(scope).await.map(Arc::new) })

@@ -112,6 +112,7 @@ impl DataKey {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.work.as_slice()).map_err(|_| {
             Error::new(ErrorKind::Invalid, "HMAC refuses the length of the work's key")
         })?;
+        // The domain and the kind keep a code from being valid for other work.
         mac.update(DOMAIN);
         mac.update(&[input.kind]);
         mac.update(self.id().as_bytes());

@@ -127,6 +127,7 @@ impl MessageRow {
     /// Parses a row; returns `None` for a format that this crate does not know. Fails with
     /// `is_decode` if a property is missing.
     pub(crate) fn parse(row: &Row) -> Result<Option<Self>> {
+        // A later format is left to programs that know it.
         if row.get("Format")? != Some(ValueRef::Int32(FORMAT)) {
             return Ok(None);
         }
@@ -239,6 +240,7 @@ pub(crate) fn has_holder(row: &Row, holder: &str) -> Result<bool> {
 
 /// Returns the filter for the messages of a shard that are due at `now`.
 pub(crate) fn due_filter(shard: &str, now: Ticks) -> Filter {
+    // One tick more: rows that are due exactly now are included.
     let next = time_after(now, std::time::Duration::from_nanos(100));
     let end = format!("{QUEUED_PREFIX}{:019}", next.get());
     Keys::partition(shard).rows(QUEUED_PREFIX..end.as_str()).filter()

@@ -65,6 +65,7 @@ impl TableQueue {
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<Received>> {
+        // A stack of groups: a group that lost a race is split and tried again.
         let mut open = vec![self.find_visible(shard, most).await?];
         let (mut received, mut failure) = (Vec::new(), None);
         while let Some(mut found) = open.pop() {
@@ -111,6 +112,7 @@ impl TableQueue {
                     Err(error) => damaged = Some(error),
                 }
             }
+            // The caller asked for no more; the rest stays visible to other receivers.
             visible.truncate(most);
             let corrected = self.clock.now();
             match page.next {
@@ -137,6 +139,7 @@ impl TableQueue {
         visibility: Duration,
     ) -> Result<Vec<Received>> {
         let (until, holder) = (Instant::now() + visibility, self.random.id());
+        // By the corrected clock, so that receivers with wrong clocks agree about due times.
         let latest_due = time_after(self.clock.now(), visibility);
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
@@ -162,6 +165,7 @@ impl TableQueue {
         let written = written.map_err(|error| error.in_table(TABLE));
         let etags: Vec<Option<ETag>> = match written {
             Ok(written) => written.into_iter().skip(1).step_by(2).map(|one| one.etag).collect(),
+            // The answer was lost: the rows are read below, by the id of this request.
             Err(error) if error.is_answer_lost() => vec![None; taken.len()],
             Err(error) => return Err(error),
         };
@@ -186,6 +190,7 @@ impl TableQueue {
     /// [`QueueGuard::MoveInOneTransaction`] is needed.
     async fn insert_then_delete(&self, batch: &Batch) -> Result<Vec<Written>> {
         let mut written = Vec::new();
+        // In reverse order: each insertion before its deletion.
         for operation in batch.operations().iter().rev() {
             let one = Batch::single(TABLE, operation.clone())?;
             match self.backend.apply(&one).await {

@@ -114,6 +114,7 @@ impl TableQueue {
         top: usize,
         from: Option<&Continuation>,
     ) -> Result<Rows> {
+        // Taken before the request, since the answer's date lies between then and now.
         let sent = self.clock.local_ticks();
         let top = u32::try_from(top).unwrap_or(u32::MAX).clamp(1, crate::limits::PAGE_ROWS);
         let scan = Scan { table: TABLE, filter, select: None, top: Some(top), from };
@@ -189,8 +190,10 @@ impl TableQueue {
         check_name(&self.name)?;
         check_body(body)?;
         check_time("a delay", Duration::ZERO, delay)?;
+        // The due time is part of the RowKey: a wrong clock would hide the message.
         self.ensure_clock().await?;
         let id = self.random.id();
+        // A random shard, so that senders spread their load.
         let shard = self.shards_from_random().next().unwrap_or_default();
         let now = self.clock.now();
         let message = StoredMessage {

@@ -42,6 +42,7 @@ impl TableQueue {
         body: Option<&str>,
     ) -> Result<()> {
         check_time("a visibility timeout", Duration::ZERO, visibility)?;
+        // The row is replaced, so that an unchanged body is written again.
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
         let receipt = PopReceipt::parse(received.receipt())?;
@@ -52,6 +53,7 @@ impl TableQueue {
         let hidden_ticks = duration_ticks(visibility);
         let row = message.queued_row(Visibility { due, hidden_ticks, holder: &holder })?;
         let row_key = message.row_key(due);
+        // One transaction: the message is never in two rows and never in none.
         let change = vec![receipt.delete_operation()?, Operation::insert(row)];
         let etag = match self.apply_as_holder(received, &receipt, change).await? {
             Some(etag) => Some(etag),
@@ -125,6 +127,7 @@ impl TableQueue {
         let (partition_key, row_key) = (&*receipt.partition_key, &*receipt.row_key);
         let read = Read { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await?;
+        // After the lease another receiver may have taken or deleted the row.
         let is_held = Instant::now() < received.until();
         Ok(match row {
             Some(row) if row.etag() == Some(ETag::from(&*receipt.etag)) => Outcome::NotApplied,
@@ -137,6 +140,7 @@ impl TableQueue {
     pub(crate) async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
         let receipt = PopReceipt::parse(poison.place())?;
         let message = receipt.message(poison.id(), poison.body(), 0);
+        // The due time is written by the store's clock.
         self.ensure_clock().await?;
         let visibility = Visibility { due: self.clock.now(), hidden_ticks: 0, holder: "" };
         let insert = Operation::insert(message.queued_row(visibility)?);

@@ -102,6 +102,7 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
 
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
         Box::pin(async move {
+            // Expired keys never encrypt: a key that was withdrawn would stay in use.
             let lifetime = self.lifetime(Duration::ZERO);
             let fetch = || self.provider.primary(scope);
             let (key, at) = self.primary.get(scope.clone(), lifetime, fetch).await?;

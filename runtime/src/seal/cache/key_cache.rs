@@ -14,8 +14,8 @@ use crate::{
 /// Number of names from which failed look-ups are no longer remembered. Rows name keys, and a writer
 /// of rows can name any key: without a bound, such names would fill the memory.
 const REMEMBERED_NAMES: usize = 1024;
-/// Time for which a "no such key" is believed, and for which a key store that does not answer is not
-/// asked again while expired keys serve.
+/// Time for which a "no such key" answer is trusted, and for which a key store that does not answer
+/// is not asked again while an expired key can be used.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// How long the keys of a cache are used, by which clock.
@@ -28,16 +28,16 @@ pub(in crate::seal) struct Lifetime<'a> {
     pub(in crate::seal) stale: Duration,
 }
 
-/// A cache of keys by name. Each entry knows when its key was asked for.
+/// A cache of keys by name. Each entry holds the time of the request for its key.
 pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
 
-/// The cached state of one name.
+/// The cached key of one name, and the last failure to fetch it.
 struct Entry<V> {
-    /// The key, and when the key store was asked for it.
+    /// The key, and when it was requested from the key store.
     key: Option<(Arc<V>, Ticks)>,
-    /// The error of the last question that failed, and when it was asked.
+    /// The error of the last request that failed, and when it was sent.
     failed: Option<(Error, Ticks)>,
-    /// Number of questions that failed.
+    /// Number of requests that failed.
     failures: u64,
 }
 
@@ -53,8 +53,8 @@ impl<V> Default for Entry<V> {
     }
 }
 
-/// Returns whether `at` is at most `span` before `now`. A time after `now` is not within: a clock
-/// that was set back makes no key younger.
+/// Returns whether `at` is at most `span` before `now`. Returns `false` for a time after `now`, so
+/// that a clock that is set back makes no key younger.
 fn is_within(at: Ticks, now: Ticks, span: Duration) -> bool {
     let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
     let age = now.get() - at.get();
@@ -62,8 +62,8 @@ fn is_within(at: Ticks, now: Ticks, span: Duration) -> bool {
 }
 
 impl<K: Hash + Eq, V> KeyCache<K, V> {
-    /// Returns the key of that name and the time of the question for it. Calls `fetch` if the cache
-    /// has no usable answer; tasks that ask for one name at once share one call and its error.
+    /// Returns the key of that name and the time of the request for it. Calls `fetch` if the cache
+    /// has no usable answer; concurrent tasks share one call and its error.
     pub(in crate::seal) async fn get<'a>(
         &self,
         name: K,
@@ -100,8 +100,9 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         slot.find_or_run(find, ask).await
     }
 
-    /// Stores a key that came with the answer to another question, asked at `at`.
+    /// Stores a key that came with the answer to another request, sent at `at`.
     pub(super) fn insert(&self, name: K, key: &Arc<V>, at: Ticks, lifetime: Lifetime<'_>) {
+        // An answer that was requested later is kept: it may know of a key that was withdrawn.
         let slot = self.0.slot(name, 0, is_wanted(lifetime));
         let mut entry = slot.lock();
         if entry.key.as_ref().is_none_or(|(_, asked)| *asked < at) {
@@ -116,8 +117,8 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
     }
 }
 
-/// Tells which entries stay when a name is added: keys within their lifetime, and recent failures
-/// while there are fewer than [`REMEMBERED_NAMES`] names.
+/// Returns a function that tells which entries stay when a name is added: keys within their
+/// lifetime, and recent failures while there are fewer than [`REMEMBERED_NAMES`] names.
 fn is_wanted<V>(lifetime: Lifetime<'_>) -> impl Fn(&Entry<V>, usize) -> bool {
     let now = lifetime.clock.now();
     let span = lifetime.fresh.saturating_add(lifetime.stale);
@@ -130,8 +131,9 @@ fn is_wanted<V>(lifetime: Lifetime<'_>) -> impl Fn(&Entry<V>, usize) -> bool {
 }
 
 impl<V> Entry<V> {
-    /// Returns the answer that needs no question: a fresh key, an expired key while the key store
-    /// does not answer, or a recent "no such key".
+    /// Returns the cached answer that needs no request: a fresh key, an expired key while the key
+    /// store does not answer, or a recent "no such key". Returns `None` if the key store has to be
+    /// asked.
     fn usable(&self, lifetime: Lifetime<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
         let now = lifetime.clock.now();
         let fresh = self.key.as_ref().filter(|(_, at)| is_within(*at, now, lifetime.fresh));
@@ -143,6 +145,7 @@ impl<V> Entry<V> {
         if let Some(stale) = self.stale_key(error, now, lifetime) {
             return Some(Ok(stale));
         }
+        // Only this answer is final; any other failure is asked again.
         let is_no = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
         is_no.then(|| Err(error.clone()))
     }
@@ -162,8 +165,8 @@ impl<V> Entry<V> {
         is_allowed.then(|| (key.clone(), *at))
     }
 
-    /// Stores the answer to the question asked at `at`, and returns what the caller gets: the key,
-    /// an expired key, or the error.
+    /// Stores the answer to the request sent at `at`. Returns the key, an expired key, or the
+    /// error.
     fn record(
         &mut self,
         answer: Result<Arc<V>>,

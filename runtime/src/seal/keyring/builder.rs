@@ -85,6 +85,7 @@ impl KeyringBuilder {
     pub(super) fn add_data_key(mut self, scope: &KeyScope, key: DataKey, is_primary: bool) -> Self {
         let keys = self.scopes.entry(scope.clone()).or_default();
         let id = key.id();
+        // Two primary keys would make writers disagree about the key in use.
         if is_primary && keys.primary.replace(id).is_some() {
             return self.refuse(scope, "has two primary data keys");
         }

@@ -65,6 +65,7 @@ impl Keyring {
     /// ```
     pub fn from_bytes(root: [u8; 32]) -> Self {
         let mut keys = ScopeKeys::default();
+        // The copy of the bytes on the stack is wiped.
         let key = DataKey::from_root(&RootKey::from_bytes(*Zeroizing::new(root)));
         keys.primary = Some(key.id());
         keys.data.insert(key.id(), Arc::new(key));

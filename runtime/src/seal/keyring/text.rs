@@ -83,8 +83,10 @@ impl Keyring {
                  permission away, as `chmod 600` does",
                 path.display()
             );
+            // Refused before it is read: such a file may hold keys of somebody else.
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        // Wiped when dropped: the text holds every key.
         let mut text = Zeroizing::new(String::new());
         file.read_to_string(&mut text).map_err(unreadable)?;
         Self::parse(&text)

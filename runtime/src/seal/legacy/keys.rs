@@ -92,7 +92,8 @@ impl LegacyKeys {
         self
     }
 
-    /// Unwraps a content key. A known wrapping key with another algorithm fails as wrong bytes do.
+    /// Unwraps a content key. If the wrapping key is known, another algorithm fails with the error
+    /// of wrong bytes.
     pub(super) async fn unwrap(&self, wrapped: &WrappedKey) -> Result<Zeroizing<[u8; 32]>> {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
             return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
