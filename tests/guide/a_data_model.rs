@@ -329,7 +329,7 @@ async fn a14_a_table_goes_in_one_request() -> TestResult {
 }
 
 #[tokio::test]
-async fn a15_table_and_partition_key_are_what_transactions_group_by() -> TestResult {
+async fn a15_account_table_and_partition_key_identify_a_partition() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
         let sales: Partition<Worker> = Worker::primary().department("Sales").into();
@@ -339,7 +339,30 @@ async fn a15_table_and_partition_key_are_what_transactions_group_by() -> TestRes
         let rows = (0..20).map(|id| Worker { department: department(id), ..worker(id) });
         staff.bulk().insert_all(rows).await?.into_result()?;
         assert_eq!(store.count(), 2, "one transaction for each partition");
-        assert_eq!(staff.query(sales).collect().await?.len(), 10);
+        assert_eq!(staff.query(sales.clone()).collect().await?.len(), 10);
+
+        // Another table, and a table of that name in another account, have a "Sales" of their own.
+        let former = store.client.table_named::<Worker>("Former");
+        let account = Client::memory();
+        let elsewhere = account.table::<Worker>();
+        for other in [&former, &elsewhere] {
+            other.create().await?;
+            let jones = Worker { age: Some(60), ..worker(2) };
+            other.insert(&jones).await?;
+            let found = other.query(sales.clone()).collect().await?;
+            assert_eq!(found.iter().map(|row| row.age).collect::<Vec<_>>(), [Some(60)]);
+        }
+        let here = staff.get(Worker::primary().department("Sales").id(2)).await?.unwrap();
+        assert_eq!(here.age, Some(34));
+        // So has a transaction: the key that "Staff" holds is free in "Former".
+        let taken = || Worker { department: "Sales".into(), ..worker(4) };
+        let mut egt = staff.transaction();
+        egt.insert(&taken())?;
+        assert!(egt.commit().await.unwrap_err().is_conflict());
+        let mut egt = former.transaction();
+        egt.insert(&taken())?;
+        egt.commit().await?;
+        assert_eq!(former.query(sales).collect().await?.len(), 2);
         Ok(())
     })
     .await

@@ -1,6 +1,6 @@
 //! G: encryption of table data.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use entable::{
     DataKey, EdmType, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, Value,
@@ -234,6 +234,10 @@ async fn g10_g11_a_merge_is_safe_and_needs_no_older_value() -> TestResult {
         let reads =
             requests.iter().filter(|request| matches!(request, Request::Read { .. })).count();
         assert_eq!((requests.len(), reads), (2, 1), "{requests:?}");
+        // A merge that sets no secret is a write alone.
+        later.table().patch_at(point(), Employee::patch().first_name("Ken")).await?;
+        let requests = store.requests();
+        assert!(matches!(requests.as_slice(), [Request::Apply { .. }]), "{requests:?}");
         let don = later.table().get(point()).await?.unwrap();
         assert_eq!((don.email.as_str(), don.salary), ("new@contoso.com", Some(5000.0)));
         let raw = raw(&store, "Sales", "empid_000223").await;
@@ -246,9 +250,9 @@ async fn g10_g11_a_merge_is_safe_and_needs_no_older_value() -> TestResult {
     .await
 }
 
-/// Keys from somewhere else.
+/// Keys from somewhere else, with the ids that were asked for.
 #[derive(Debug)]
-struct Elsewhere(Keyring);
+struct Elsewhere(Keyring, Arc<Mutex<Vec<KeyId>>>);
 
 impl KeyProvider for Elsewhere {
     fn scope_of(&self, partition_key: &str) -> KeyScope {
@@ -261,6 +265,7 @@ impl KeyProvider for Elsewhere {
         })
     }
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        self.1.lock().unwrap().push(id);
         Box::pin(async move { self.0.data_key(scope, id) })
     }
     fn index<'a>(
@@ -273,14 +278,36 @@ impl KeyProvider for Elsewhere {
 }
 
 #[tokio::test]
-async fn g12_keys_come_from_a_trait() -> TestResult {
+async fn g12_keys_come_from_a_trait_and_are_read_by_their_ids() -> TestResult {
     on_both(async |store| {
-        let keys = entable::CachedKeys::new(Elsewhere(Keyring::from_bytes([7; 32])));
-        let client = Client::builder().backend(store.recorder.clone()).keys(keys).build()?;
-        let staff = client.table::<Employee>();
-        staff.create().await?;
-        staff.insert(&jones()).await?;
+        let (scope, asked) = (KeyScope::default_scope(), Arc::<Mutex<Vec<KeyId>>>::default());
+        let [first, second] = [7, 8].map(|byte| entable::RootKey::from_bytes([byte; 32]));
+        let client = |ring: Keyring| {
+            let keys = entable::CachedKeys::new(Elsewhere(ring, asked.clone()));
+            Client::builder().backend(store.recorder.clone()).keys(keys).build()
+        };
+        let before = client(Keyring::builder().primary(&scope, &first).build()?)?;
+        before.table::<Employee>().create().await?;
+        before.table().insert(&jones()).await?;
+        let ring = Keyring::builder().primary(&scope, &second).decrypt_only(&scope, &first);
+        let after = client(ring.build()?)?;
+        let staff = after.table::<Employee>();
+        asked.lock().unwrap().clear();
         assert_eq!(*staff.get(point()).await?.unwrap(), jones());
+        staff.insert(&Employee { id: 224, ..jones() }).await?;
+
+        let key_of = async |row_key| {
+            let row = raw(&store, "Sales", row_key).await;
+            let sealed = row.get("Email").and_then(Value::as_bytes).unwrap().to_vec();
+            entable::seal::key_id_of(&sealed).unwrap().unwrap()
+        };
+        let ids = [key_of("empid_000223").await, key_of("empid_000224").await];
+        assert_ne!(ids[0], ids[1], "new values are sealed under the new key");
+        // The value names the key that opens it; the cache asks the provider for it once.
+        assert_eq!(*asked.lock().unwrap(), [ids[0]]);
+        let without = client(Keyring::builder().primary(&scope, &second).build()?)?;
+        let error = without.table::<Employee>().get(point()).await.unwrap_err();
+        assert!(error.is_key_unavailable(), "{error}");
         Ok(())
     })
     .await

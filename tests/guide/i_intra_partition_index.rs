@@ -95,8 +95,22 @@ async fn i02_a_partition_scan_becomes_a_point() -> TestResult {
     .await
 }
 
+/// The literal texts before the first part of the RowKeys of employees and of their copies by e-mail.
+const PREFIXES: [&str; 2] = [
+    Employee::SCHEMA.families[0].row.literal_prefix(),
+    Employee::SCHEMA.families[1].row.literal_prefix(),
+];
+
 #[test]
 fn i03_prefixes_select_one_employee_or_a_range() {
+    assert_eq!(PREFIXES, ["empid_", "email_"]);
+    // A prefix and a PartitionKey are a path without a type, too.
+    let untyped = PREFIXES.map(|prefix| Keys::partition("Sales").prefix(prefix));
+    let typed = [
+        Employee::primary().department("Sales").keys(),
+        Employee::by_email().department("Sales").keys(),
+    ];
+    assert_eq!(untyped.map(|keys| keys.filter()), typed.map(|keys| keys.filter()));
     let row_key = |keys: Keys| keys.filter().to_string();
     let one = Employee::primary().department("Sales").id(223).keys();
     assert!(row_key(one.clone()).contains("'empid_000223'"));

@@ -1,6 +1,16 @@
 //! Tests single rows of the design guide that sets, versions and projections answer.
 
-use entable::{Bag, backend::layer::Request, prelude::*};
+use std::collections::BTreeSet;
+
+use entable::{
+    Bag,
+    backend::{
+        BoxFuture,
+        layer::{FaultInjector, InjectedFault, Request, RequestKind},
+    },
+    prelude::*,
+    table::Target,
+};
 
 use crate::fixture::*;
 
@@ -68,6 +78,29 @@ mod rekeyed {
             Self { department, id }
         }
     }
+
+    /// A worker whose department is spread over four partitions.
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{department}_{id:bucket(4)}",
+        row_key = "e{id:04}",
+        entity_type = "SpreadWorker"
+    )]
+    pub struct Spread {
+        pub department: String,
+        pub id: u32,
+    }
+
+    /// Takes workers over in the form with the other PartitionKey.
+    pub struct Spreading(pub Table<Spread>);
+
+    impl Target<Old> for Spreading {
+        fn put<'a>(&'a self, old: &'a Stored<Old>) -> BoxFuture<'a, Result<(), BoxError>> {
+            let spread = Spread { department: old.department.clone(), id: old.id };
+            Box::pin(async move { Ok(self.0.insert_or_replace(&spread).await.map(drop)?) })
+        }
+    }
 }
 
 #[tokio::test]
@@ -82,6 +115,48 @@ async fn d12_changed_keys_are_migrated_within_their_partition() -> Result<(), Er
     assert_eq!(rows.len(), 120);
     assert!(rows.iter().all(|row| row.row_key().starts_with("worker_")));
     let one = workers.get(rekeyed::Worker::primary().department("Sales").id(120)).await?;
+    assert_eq!(one.unwrap().id, 120);
+    Ok(())
+}
+
+#[tokio::test]
+async fn d12_a_changed_partition_key_is_migrated_entity_by_entity() -> Result<(), Error> {
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build()?;
+    let (old, spread) = (client.table::<rekeyed::Old>(), client.table::<rekeyed::Spread>());
+    old.create().await?;
+    let rows = (1..=120).map(|id| rekeyed::Old { department: "Sales".into(), id });
+    client.bulk().insert_all(rows).await?;
+
+    let migrate = async || {
+        let target = rekeyed::Spreading(spread.clone());
+        let sales = rekeyed::Old::primary().department("Sales");
+        for row in old.query(sales).collect().await? {
+            let point = rekeyed::Old::primary().department("Sales").id(row.id);
+            old.transfer(point, &target).await?;
+        }
+        Ok::<(), Error>(())
+    };
+    // The program ends in the middle: one entity is in both places, none in neither.
+    let lost = Error::new(ErrorKind::Backend, "connection lost");
+    fault.inject(RequestKind::Apply, 101, InjectedFault::Before(lost));
+    assert!(migrate().await.unwrap_err().is_backend());
+    let keys = async |sales: Keys| client.dynamic("Staff").query(sales).collect().await;
+    let ids = async || {
+        let mut rows = keys(Keys::partition("Sales")).await?;
+        for bucket in 0..4 {
+            rows.extend(keys(Keys::partition(format!("Sales_{bucket}"))).await?);
+        }
+        Ok::<_, Error>(rows.iter().map(|row| row.row_key().to_owned()).collect::<Vec<_>>())
+    };
+    let between = ids().await?;
+    let distinct: BTreeSet<&String> = between.iter().collect();
+    assert_eq!((between.len(), distinct.len()), (121, 120));
+
+    migrate().await?;
+    assert_eq!(keys(Keys::partition("Sales")).await?.len(), 0);
+    assert_eq!(ids().await?.len(), 120);
+    let one = spread.get(rekeyed::Spread::primary().department("Sales").id(120)).await?;
     assert_eq!(one.unwrap().id, 120);
     Ok(())
 }
