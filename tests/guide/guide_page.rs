@@ -1,6 +1,10 @@
 //! Tests that `docs/guide.md` has every row of the design guide and names every test of it, and no other.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 fn is_name(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -123,7 +127,7 @@ fn the_documentation_has_every_row_with_its_status() {
         .flat_map(|(section, rows)| (1..=*rows).map(move |row| format!("{section}{row}")))
         .collect();
     assert_eq!(expected.len(), 282);
-    let mut found = Vec::new();
+    let (mut found, mut statuses) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for line in page.lines() {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [id, says, status, answer, link] = cells.as_slice() else { continue };
@@ -132,6 +136,7 @@ fn the_documentation_has_every_row_with_its_status() {
             continue;
         }
         found.push((*id).to_owned());
+        *statuses.entry(*status).or_default() += 1;
         assert!(says.len() > 8, "{id} has no text");
         assert!(link.contains("](https://learn.microsoft.com/"), "{id} has no link");
         match *status {
@@ -156,4 +161,12 @@ fn the_documentation_has_every_row_with_its_status() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
+    let count = |status| statuses.get(status).copied().unwrap_or_default();
+    let figures = ["proved", "documented", "partial", "not applicable"]
+        .map(|status| format!("{} {status}", count(status)))
+        .join(", ");
+    assert!(
+        page.contains(&format!("Of the 282 rows: {figures}.")),
+        "the head does not say {figures}"
+    );
 }

@@ -82,6 +82,13 @@ impl Upload {
 
 impl Blob {
     /// Creates a value of these bytes, which the verb that writes it uploads.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// let photo = Blob::new(vec![0xff, 0xd8]);
+    /// assert_eq!((photo.len(), photo.name()), (2, None));
+    /// ```
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self {
@@ -111,6 +118,13 @@ impl Blob {
     }
 
     /// Sets the content type, such as `image/jpeg`. The row stores it.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// let photo = Blob::new(vec![0xff, 0xd8]).content_type("image/jpeg");
+    /// assert_eq!(photo.media_type(), Some("image/jpeg"));
+    /// ```
     #[must_use]
     pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = content_type.into();
@@ -118,11 +132,23 @@ impl Blob {
     }
 
     /// Returns the content type, if one was set.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// assert_eq!(Blob::new(vec![0xff, 0xd8]).media_type(), None);
+    /// ```
     pub fn media_type(&self) -> Option<&str> {
         (!self.content_type.is_empty()).then_some(&*self.content_type)
     }
 
     /// Returns the name of the blob in the object store, or `None` before the upload.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// assert_eq!(Blob::new(vec![0xff, 0xd8]).name(), None, "no verb has uploaded it yet");
+    /// ```
     pub fn name(&self) -> Option<&str> {
         match &self.content {
             Content::Bytes(_) => None,
@@ -132,17 +158,36 @@ impl Blob {
     }
 
     /// Returns the number of bytes.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// assert_eq!(Blob::new("a photo").len(), 7);
+    /// ```
     pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Returns whether there are no bytes.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// assert!(Blob::new("").is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the SHA-256 hash of the bytes, as the store has them: those of an encrypted blob are
     /// encrypted once it is uploaded.
+    ///
+    /// ```
+    /// use entable::Blob;
+    ///
+    /// assert_eq!(Blob::new("a photo").hash(), Blob::new("a photo").hash());
+    /// assert_ne!(Blob::new("a photo").hash(), Blob::new("another").hash());
+    /// ```
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }

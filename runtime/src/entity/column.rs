@@ -119,6 +119,25 @@ impl<E, F, K> fmt::Debug for Column<E, F, K> {
 
 impl<E, F, K> Column<E, F, K> {
     /// Creates a column that rows store as the property `name`.
+    ///
+    /// ```
+    /// use entable::{Column, Row, edm::ValueRef, prelude::*};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+    ///
+    /// /// A property that another program writes beside those of the struct.
+    /// const BADGE: Column<Employee, i32> = Column::property("Badge", badge);
+    ///
+    /// fn badge(row: &Row, name: &str) -> Result<i32, Error> {
+    ///     Ok(if let Some(ValueRef::Int32(badge)) = row.get(name)? { badge } else { 0 })
+    /// }
+    ///
+    /// let filter = BADGE.gt(1000).into_filter()?;
+    /// assert_eq!((BADGE.name(), filter.to_string().as_str()), ("Badge", "Badge gt 1000"));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub const fn property(name: &'static str, read: fn(&Row, &str) -> Result<F>) -> Self {
         Self::new(name, ReadProperty::Row(read))
     }

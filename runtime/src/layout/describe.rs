@@ -32,6 +32,15 @@ impl Layout {
 
     /// Returns the names of the tables with rows of the layout, each once. That of an entity with dated tables
     /// is a template.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #     index(ByEmail, table = "StaffByEmail", partition_key = "{email:lower}", row_key = "email", unique))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub email: String }
+    /// assert_eq!(entable::layout![Employee].tables(), ["Staff", "StaffByEmail"]);
+    /// ```
     pub fn tables(&self) -> Vec<String> {
         let of = |entity: &EntityShape| {
             let others = entity.rows.iter().filter(|rows| !rows.in_blob);

@@ -103,22 +103,24 @@ impl Layout {
     /// With `ENTABLE_LAYOUT=write` in the environment it writes the file instead: run the test so
     /// once, and again for each change that you accept.
     ///
-    /// # Errors
-    ///
-    /// Fails with `is_invalid` if the file is missing or differs. The error says of each change
-    /// whether it is compatible, or needs a version, a rebuild or a migration, and with which call.
-    ///
-    /// ```no_run
+    /// ```
     /// # use entable::prelude::*;
     /// # #[derive(TableEntity)]
     /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
     /// # pub struct Employee { pub department: String, pub id: u32 }
-    /// #[test]
-    /// fn the_layout_is_checked_in() -> Result<(), entable::Error> {
-    ///     entable::layout![Employee].check("layout.lock")
-    /// }
-    /// # fn main() {}
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("layout.lock");
+    /// let layout = entable::layout![Employee];
+    /// assert!(layout.check(&path).is_err_and(|error| error.is_invalid()), "there is no file yet");
+    /// std::fs::write(&path, layout.to_string())?;
+    /// assert!(layout.check(&path).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` if the file is missing or differs. The error says of each change
+    /// whether it is compatible, or needs a version, a rebuild or a migration, and with which call.
     pub fn check(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         if std::env::var_os(ACCEPT).is_some() {

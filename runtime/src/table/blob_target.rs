@@ -54,6 +54,14 @@ pub struct BlobTarget {
 impl BlobTarget {
     /// Creates a target in that folder of a store. The folder may have several segments, `a/b`, or
     /// none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use entable::{BlobTarget, object_store::memory::InMemory};
+    ///
+    /// let target = BlobTarget::new(Arc::new(InMemory::new()), "archive/2014");
+    /// assert!(format!("{target:?}").contains("archive/2014"));
+    /// ```
     pub fn new<S: ObjectStore + ?Sized>(store: Arc<S>, folder: impl Into<String>) -> Self {
         Self { store: Arc::new(store), folder: folder.into() }
     }

@@ -20,6 +20,14 @@ pub struct AccessPolicy {
 
 impl AccessPolicy {
     /// Makes a policy that leaves times and permissions to the signature.
+    ///
+    /// ```
+    /// use entable::AccessPolicy;
+    ///
+    /// let mut policy = AccessPolicy::new("readers");
+    /// policy.permissions = Some("r".to_owned());
+    /// assert_eq!((policy.id.as_str(), policy.expiry), ("readers", None));
+    /// ```
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), start: None, expiry: None, permissions: None }
     }

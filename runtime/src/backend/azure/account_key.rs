@@ -25,6 +25,16 @@ pub struct AccountKey {
 impl AccountKey {
     /// Makes a key from its base64 text, as the Azure portal shows it.
     ///
+    /// ```
+    /// use entable::AccountKey;
+    ///
+    /// let key = AccountKey::new("myaccount", "AAECAwQ=")?;
+    /// assert_eq!(key.account(), "myaccount");
+    /// assert!(!format!("{key:?}").contains("AAECAwQ"));
+    /// assert!(AccountKey::new("myaccount", "no base64!").is_err_and(|error| error.is_invalid()));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` for a key that is empty or not base64, and for a name that can be none. The error
@@ -53,12 +63,22 @@ impl AccountKey {
     }
 
     /// Returns the well-known key of the emulator.
+    ///
+    /// ```
+    /// assert_eq!(entable::AccountKey::emulator().account(), "devstoreaccount1");
+    /// ```
     pub fn emulator() -> Self {
         let bytes = Zeroizing::new(STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default());
         Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }
 
     /// Returns the name of the account.
+    ///
+    /// ```
+    /// let key = entable::AccountKey::new("myaccount", "AAECAwQ=")?;
+    /// assert_eq!(key.account(), "myaccount");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn account(&self) -> &str {
         &self.account
     }

@@ -23,6 +23,16 @@ pub struct Azure(pub(super) Arc<Account>);
 impl Azure {
     /// Makes the backend for the account that the options name, without sending a request.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// assert_eq!(azure.endpoint(), "http://127.0.0.1:10002/devstoreaccount1");
+    /// let elsewhere = AzureOptions::from_sas("sv=2019-02-02&tn=Staff&sp=r&sig=c2ln")?;
+    /// assert!(Azure::new(elsewhere).is_err_and(|error| error.is_invalid()), "no account");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the options contain no endpoint or no account.
@@ -31,16 +41,42 @@ impl Azure {
     }
 
     /// Returns the account key, if the options contain one.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// assert_eq!(azure.account_key().map(|key| key.account()), Some("devstoreaccount1"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn account_key(&self) -> Option<&AccountKey> {
         self.0.credential.key()
     }
 
     /// Returns the address of the account's tables, without `/` at the end.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let azure = Azure::new(AzureOptions::from_account_key("myaccount", "AAECAwQ=")?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn endpoint(&self) -> &str {
         &self.0.endpoint
     }
 
     /// Returns whether the account belongs to Cosmos DB's Table API.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// assert!(!Azure::new(options.clone())?.is_cosmos());
+    /// let options = options.endpoint("https://myaccount.table.cosmos.azure.com")?;
+    /// assert!(Azure::new(options)?.is_cosmos());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn is_cosmos(&self) -> bool {
         self.0.cosmos
     }

@@ -108,6 +108,16 @@ impl ConnectionSettings {
 impl AccountKey {
     /// Reads the name and the key of the account from a connection string.
     ///
+    /// ```
+    /// use entable::AccountKey;
+    ///
+    /// let key = AccountKey::from_connection_string("AccountName=myaccount;AccountKey=AAECAwQ=")?;
+    /// assert_eq!(key.account(), "myaccount");
+    /// let emulator = AccountKey::from_connection_string("UseDevelopmentStorage=true")?;
+    /// assert_eq!(emulator.account(), "devstoreaccount1");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the connection string lacks one of them.

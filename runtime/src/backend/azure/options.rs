@@ -68,6 +68,18 @@ impl AzureOptions {
     /// `SharedAccessSignature`, with `TableEndpoint` or `EndpointSuffix`; or
     /// `UseDevelopmentStorage=true`.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let text = "AccountName=myaccount;AccountKey=AAECAwQ=;EndpointSuffix=core.windows.net";
+    /// let azure = Azure::new(AzureOptions::from_connection_string(text)?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    ///
+    /// let incomplete = AzureOptions::from_connection_string("AccountName=myaccount");
+    /// assert!(incomplete.is_err_and(|error| error.is_invalid()));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the text contains no endpoint or no credential. The error never quotes the text.
@@ -92,6 +104,15 @@ impl AzureOptions {
     /// Uses an account and one of its keys, on the public cloud unless
     /// [`endpoint_suffix`](Self::endpoint_suffix) or [`endpoint`](Self::endpoint) says otherwise.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let azure = Azure::new(AzureOptions::from_account_key("myaccount", "AAECAwQ=")?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    /// assert_eq!(azure.account_key().map(|key| key.account()), Some("myaccount"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the key is not base64 or the name is no account name.
@@ -102,6 +123,16 @@ impl AzureOptions {
 
     /// Uses a shared access signature (SAS): its URL, or its token alone, which also needs
     /// [`account`](Self::account) or [`endpoint`](Self::endpoint).
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let url = "https://myaccount.table.core.windows.net/?sv=2019-02-02&tn=Staff&sp=r&sig=c2ln";
+    /// let azure = Azure::new(AzureOptions::from_sas(url)?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    /// assert!(azure.account_key().is_none());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -125,6 +156,31 @@ impl AzureOptions {
     /// Uses an account and a source of Microsoft Entra tokens, such as a credential of the
     /// `azure_identity` crate.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use azure_core::auth::{AccessToken, TokenCredential};
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// /// Returns one token. A program takes `azure_identity::create_default_credential()` instead.
+    /// #[derive(Debug)]
+    /// struct OneToken;
+    ///
+    /// #[async_trait::async_trait]
+    /// impl TokenCredential for OneToken {
+    ///     async fn get_token(&self, _scopes: &[&str]) -> azure_core::Result<AccessToken> {
+    ///         Ok(AccessToken::new("token", time::OffsetDateTime::now_utc()))
+    ///     }
+    ///     async fn clear_cache(&self) -> azure_core::Result<()> {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let azure = Azure::new(AzureOptions::from_token_credential("myaccount", Arc::new(OneToken))?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    /// assert!(azure.account_key().is_none());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the name is no account name.
@@ -136,6 +192,14 @@ impl AzureOptions {
     }
 
     /// Uses the emulator at its default address, `http://127.0.0.1:10002`.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// assert_eq!(azure.endpoint(), "http://127.0.0.1:10002/devstoreaccount1");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn emulator() -> Self {
         let mut options = Self::new(Credential::Key(AccountKey::emulator()));
         options.endpoint = Some(Endpoint::emulator());
@@ -150,6 +214,16 @@ impl AzureOptions {
 
     /// Sets the account, for a SAS token without a URL.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_sas("sv=2019-02-02&tn=Staff&sp=r&sig=c2ln")?;
+    /// assert!(Azure::new(options.clone()).is_err_and(|error| error.is_invalid()), "no account");
+    /// let azure = Azure::new(options.account("myaccount")?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the name is no account name.
@@ -159,6 +233,15 @@ impl AzureOptions {
 
     /// Sets the endpoint suffix of another cloud, such as `core.chinacloudapi.cn` or
     /// `core.usgovcloudapi.net`.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let azure = Azure::new(options.endpoint_suffix("core.chinacloudapi.cn")?)?;
+    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.chinacloudapi.cn");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -175,6 +258,15 @@ impl AzureOptions {
 
     /// Sets the whole table endpoint, such as `http://127.0.0.1:10002/devstoreaccount1`.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let azure = Azure::new(options.endpoint("https://tables.example.com/")?)?;
+    /// assert_eq!(azure.endpoint(), "https://tables.example.com");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the text is no http or https address.
@@ -186,6 +278,16 @@ impl AzureOptions {
     /// Sets the whole queue endpoint, such as `http://127.0.0.1:10001/devstoreaccount1`. By default it is
     /// the table endpoint with `queue` in place of `table`.
     ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let emulator = AzureOptions::emulator();
+    /// assert!(emulator.clone().queue_endpoint("127.0.0.1:10001").is_err_and(|error| error.is_invalid()));
+    /// let azure = Azure::new(emulator.queue_endpoint("http://127.0.0.1:10001/devstoreaccount1")?)?;
+    /// assert_eq!(azure.endpoint(), "http://127.0.0.1:10002/devstoreaccount1");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_invalid` if the text is no http or https address.
@@ -196,6 +298,14 @@ impl AzureOptions {
     }
 
     /// Sets how long a request may take from the first byte sent to the last byte read; 30 s by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::AzureOptions;
+    ///
+    /// let options = AzureOptions::emulator().timeout(Duration::from_secs(5));
+    /// assert!(format!("{options:?}").contains("timeout: 5s"));
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -203,6 +313,15 @@ impl AzureOptions {
     }
 
     /// Sets how long a connection may take to open; 10 s by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::emulator().connect_timeout(Duration::from_millis(500));
+    /// assert!(format!("{options:?}").contains("timeout: 30s"), "that of requests stays");
+    /// assert!(Azure::new(options).is_ok());
+    /// ```
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
@@ -210,6 +329,18 @@ impl AzureOptions {
     }
 
     /// Sets whether the endpoint is Cosmos DB's Table API, if its address does not tell.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let cosmos = options.clone().endpoint("https://tables.example.com")?.cosmos(true);
+    /// assert!(Azure::new(cosmos)?.is_cosmos());
+    ///
+    /// let told = options.endpoint("https://myaccount.table.cosmos.azure.com")?;
+    /// assert!(Azure::new(told)?.is_cosmos(), "its address tells");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn cosmos(mut self, cosmos: bool) -> Self {
         self.cosmos = Some(cosmos);
@@ -220,6 +351,16 @@ impl AzureOptions {
     /// not tell. By default they name two on Cosmos DB and on emulators, whose addresses have the
     /// account in the path, and one elsewhere. Name an emulator that is reached under a domain of its
     /// own: two entities could hold one unique value otherwise.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::{Backend, TableCase}};
+    ///
+    /// let emulator = AzureOptions::emulator();
+    /// assert_eq!(Azure::new(emulator.clone())?.capabilities().table_case, TableCase::Sensitive);
+    /// let service = emulator.table_case(TableCase::Insensitive);
+    /// assert_eq!(Azure::new(service)?.capabilities().table_case, TableCase::Insensitive);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn table_case(mut self, case: TableCase) -> Self {
         self.table_case = Some(case);
@@ -232,6 +373,16 @@ impl AzureOptions {
     ///
     /// Without such reads, unique values in other partitions and moves between partitions are refused
     /// with `is_unsupported`, and workers take no partition out of the directory of open work.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::Backend};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let options = options.endpoint("https://myaccount.table.cosmos.azure.com")?;
+    /// assert!(!Azure::new(options.clone())?.capabilities().strong_reads);
+    /// assert!(Azure::new(options.strong_reads(true))?.capabilities().strong_reads);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn strong_reads(mut self, strong: bool) -> Self {
         self.strong_reads = Some(strong);
@@ -241,6 +392,16 @@ impl AzureOptions {
     /// Permits an account key or a SAS over `http://` to another machine. Whoever sees such a request can
     /// change it and, with a SAS, make others of its kind. Without it, `http://` needs a loopback address.
     /// Tokens of Microsoft Entra need `https://` in any case.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let options = options.endpoint("http://tables.example.com")?;
+    /// assert!(Azure::new(options.clone()).is_err_and(|error| error.is_invalid()));
+    /// assert_eq!(Azure::new(options.allow_http())?.endpoint(), "http://tables.example.com");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[must_use]
     pub fn allow_http(mut self) -> Self {
         self.allow_http = true;
@@ -249,6 +410,16 @@ impl AzureOptions {
 
     /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the one
     /// that the environment names. Requests to a loopback address use no proxy by default.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions};
+    ///
+    /// let options = AzureOptions::emulator().proxy("http://proxy.example.com:3128")?;
+    /// assert!(Azure::new(options).is_ok());
+    /// let wrong = AzureOptions::emulator().proxy("http://:secret");
+    /// assert!(wrong.is_err_and(|error| !error.to_string().contains("secret")));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -260,6 +431,14 @@ impl AzureOptions {
     }
 
     /// Trusts a further root certificate, in PEM form, besides those that are built in.
+    ///
+    /// ```
+    /// use entable::AzureOptions;
+    ///
+    /// let wrong = AzureOptions::emulator().root_certificate(b"no certificate");
+    /// assert!(wrong.is_err_and(|error| error.is_invalid()));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -282,6 +461,36 @@ impl AzureOptions {
     /// insert would fail with `Conflict` after it succeeded), that neither URLs nor headers reach a log,
     /// and that its errors quote no URL (a SAS stands in it). [`connect_timeout`](Self::connect_timeout),
     /// [`proxy`](Self::proxy) and [`root_certificate`](Self::root_certificate) have no effect on it.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// use entable::{Azure, AzureOptions, prelude::*};
+    ///
+    /// /// Counts the requests and lets them fail.
+    /// #[derive(Debug, Default)]
+    /// struct Offline(AtomicU32);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl azure_core::HttpClient for Offline {
+    ///     async fn execute_request(
+    ///         &self,
+    ///         _request: &azure_core::Request,
+    ///     ) -> azure_core::Result<azure_core::Response> {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///         Err(azure_core::Error::message(azure_core::error::ErrorKind::Io, "offline"))
+    ///     }
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let transport = Arc::new(Offline::default());
+    /// let options = AzureOptions::emulator().http_client(transport.clone());
+    /// let client = Client::builder().backend(Azure::new(options)?).build()?;
+    /// let refused = client.create_table("Staff").await;
+    /// assert!(refused.is_err());
+    /// assert_eq!(transport.0.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.http_client = Some(client);

@@ -29,6 +29,17 @@ fn is_in_order(letters: &str) -> bool {
 impl Azure {
     /// Reads the stored access policies of a table.
     ///
+    /// ```no_run
+    /// use entable::{AccessPolicy, Azure, AzureOptions};
+    ///
+    /// # async fn example() -> Result<(), entable::Error> {
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// azure.set_access_policies("Staff", &[AccessPolicy::new("readers")]).await?;
+    /// assert_eq!(azure.access_policies("Staff").await?, [AccessPolicy::new("readers")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_not_found` if there is no such table; `is_denied` with a SAS or a token, because only an account
@@ -44,6 +55,18 @@ impl Azure {
 
     /// Replaces all stored access policies of a table; an empty slice removes them. It takes up to 30 s
     /// until the service applies the change.
+    ///
+    /// ```
+    /// use entable::{AccessPolicy, Azure, AzureOptions};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let six: Vec<AccessPolicy> = (0..6).map(|n| AccessPolicy::new(format!("policy{n}"))).collect();
+    /// let refused = azure.set_access_policies("Staff", &six).await;
+    /// assert!(refused.is_err_and(|error| error.is_invalid()), "at most five, and nothing is sent");
+    /// # Ok::<(), entable::Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -84,6 +84,20 @@ impl Embedded {
     /// Opens the store in a file, or creates the file. Every write is on disk before it is
     /// acknowledged. To open a store with other settings, use [`options`](Self::options).
     ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::open(&path)?;
+    /// let client = Client::builder().backend(store).build()?;
+    /// client.create_table("Staff").await?;
+    /// assert!(Embedded::open(&path).is_err_and(|error| error.is_locked()), "one handle at a time");
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// * `is_invalid`: the path is empty;
@@ -98,6 +112,19 @@ impl Embedded {
     }
 
     /// Returns the default options, to open a store with other durability, memory or clock.
+    ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::options().cache_bytes(64 << 20).open(&path)?;
+    /// store.verify().await?;
+    /// assert!(path.exists());
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
     pub fn options() -> EmbeddedOptions {
         EmbeddedOptions::new()
     }
@@ -128,6 +155,22 @@ impl Embedded {
     /// Waits until all writes acknowledged before the call are on disk. Only a store with
     /// [`Durability::Relaxed`](super::Durability::Relaxed) has to wait.
     ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// use entable::backend::Durability;
+    /// let delay = std::time::Duration::from_secs(1);
+    ///
+    /// let store = Embedded::options().durability(Durability::Relaxed { delay }).open(&path)?;
+    /// // .. writes, each acknowledged before it is on disk ..
+    /// assert!(store.flush().await.is_ok());
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_backend` if the disk fails, or if it failed since the last flush and acknowledged writes are
@@ -138,6 +181,20 @@ impl Embedded {
 
     /// Returns the space of deleted rows and tables to the file system. Reads and writes wait
     /// meanwhile, some seconds for a million rows.
+    ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::open(&path)?;
+    /// let before = path.metadata()?.len();
+    /// store.compact().await?;
+    /// assert!(path.metadata()?.len() <= before);
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -150,6 +207,18 @@ impl Embedded {
     /// for a file of 2 GB in the system's cache.
     ///
     /// Each row is checked when it is read; this call finds damage in rows that nobody has read yet.
+    ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::open(&path)?;
+    /// assert!(store.verify().await.is_ok());
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -84,11 +84,38 @@ impl Default for Memory {
 
 impl Memory {
     /// Makes an empty store with the clock of the system.
+    ///
+    /// ```
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let client = Client::builder().backend(Memory::new()).build()?;
+    /// client.create_table("Staff").await?;
+    /// assert_eq!(client.tables().await?, ["Staff"]);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
     /// Makes an empty store that takes its Timestamps from `clock`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use entable::{SteppedClock, Ticks, backend::Memory, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
+    /// let client = Client::builder().backend(Memory::with_clock(clock)).build()?;
+    /// client.create_table("Staff").await?;
+    /// let staff = client.dynamic("Staff");
+    /// staff.insert(&DynamicEntity::new("Sales", "empid_000223")).await?;
+    /// let read = staff.get("Sales", "empid_000223").await?;
+    /// assert_eq!(read.and_then(|row| row.timestamp()), Some(time::OffsetDateTime::UNIX_EPOCH));
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         let table_case = TableCase::Insensitive;
         Self { clock, deleting_takes: Duration::ZERO, table_case, state: RwLock::default() }
@@ -96,12 +123,39 @@ impl Memory {
 
     /// Sets how long the name of a deleted table stays taken: creating the table again fails with
     /// `TableBeingDeleted`, as on the service for about 40 s. Zero by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let store = Memory::new().deleting_takes(Duration::from_secs(40));
+    /// let client = Client::builder().backend(store).build()?;
+    /// client.create_table("Staff").await?;
+    /// client.delete_table("Staff").await?;
+    /// let error = client.create_table("Staff").await.unwrap_err();
+    /// assert_eq!(error.code(), Some("TableBeingDeleted"));
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     #[must_use]
     pub fn deleting_takes(self, time: Duration) -> Self {
         Self { deleting_takes: time, ..self }
     }
 
     /// Makes `Staff` and `staff` two tables, as they are on the storage emulator and on Cosmos DB.
+    ///
+    /// ```
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let client = Client::builder().backend(Memory::new().case_sensitive_tables()).build()?;
+    /// client.create_table("Staff").await?;
+    /// client.create_table("staff").await?;
+    /// assert_eq!(client.tables().await?.len(), 2);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     #[must_use]
     pub fn case_sensitive_tables(self) -> Self {
         Self { table_case: TableCase::Sensitive, ..self }

@@ -61,11 +61,32 @@ impl BlobLog {
 
     /// Returns the name of the blob with that number in the hour of `at`; the first number is 1. A
     /// time outside of the years 1 to 9999 has no blob: it gives the first or the last hour of them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use entable::{backend::Memory, object_store::memory::InMemory, prelude::*};
+    /// # use time::macros::datetime;
+    /// # let blobs = Arc::new(InMemory::new());
+    /// # let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+    /// let log = client.blob_log("web");
+    /// let name = log.name(datetime!(2014-07-31 18:05 UTC), 1);
+    /// assert_eq!(name, "web/2014/07/31/1800/000001.log");
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn name(&self, at: impl Into<OffsetDateTime>, number: u32) -> String {
         self.source.name(Hour::of(clamped(at.into())), number).to_string()
     }
 
     /// Parses the name of a blob of any log.
+    ///
+    /// ```
+    /// use entable::BlobLog;
+    ///
+    /// let name = BlobLog::parse("web/2014/07/31/1800/000001.log")?;
+    /// assert_eq!((name.log(), name.number()), ("web", 1));
+    /// assert!(BlobLog::parse("photo.jpg").is_err_and(|error| error.is_invalid()));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -76,12 +97,46 @@ impl BlobLog {
 
     /// Returns a writer with buffers of its own. Any number of writers, in any number of processes,
     /// may write one log.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use entable::{backend::Memory, object_store::memory::InMemory, prelude::*};
+    /// # use time::macros::datetime;
+    /// # let blobs = Arc::new(InMemory::new());
+    /// # let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let log = client.blob_log("web");
+    /// let at = datetime!(2014-07-31 18:05 UTC);
+    /// let writer = log.writer(Flush::each());
+    /// writer.append(LogRecord::new(at, ["error", "disk full"])).await?;
+    /// let hour = datetime!(2014-07-31 18:00 UTC)..datetime!(2014-07-31 19:00 UTC);
+    /// let records: Vec<LogRecord> = log.read(hour).stream().try_collect().await?;
+    /// assert_eq!(records[0].fields(), ["error", "disk full"]);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn writer(&self, flush: Flush) -> LogWriter {
         LogWriter::new(self.source.clone(), flush)
     }
 
     /// Reads the records from the start of the window on and before its end. Sends nothing before the
     /// reader's stream is read.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use entable::{backend::Memory, object_store::memory::InMemory, prelude::*};
+    /// # use time::macros::datetime;
+    /// # let blobs = Arc::new(InMemory::new());
+    /// # let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let log = client.blob_log("web");
+    /// let at = datetime!(2014-07-31 18:05 UTC);
+    /// log.writer(Flush::each()).append(LogRecord::new(at, ["error", "disk full"])).await?;
+    /// let before: Vec<LogRecord> = log.read(at - time::Duration::HOUR..at).stream().try_collect().await?;
+    /// assert!(before.is_empty(), "the end of a window is not in it");
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn read<T: Into<OffsetDateTime>>(&self, window: Range<T>) -> LogReader {
         LogReader::new(self.source.clone(), window.start.into()..window.end.into())
     }

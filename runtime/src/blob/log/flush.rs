@@ -31,18 +31,37 @@ pub(super) struct Limits {
 impl Flush {
     /// Stores each record before `append` returns: one request and one blob for a record. Nothing
     /// that was appended is lost.
+    ///
+    /// ```
+    /// use entable::Flush;
+    ///
+    /// assert_ne!(Flush::each(), Flush::buffered());
+    /// assert_eq!(Flush::each().bytes(1), Flush::each(), "it has no buffer to limit");
+    /// ```
     pub const fn each() -> Self {
         Self { limits: None }
     }
 
     /// Stores records together: when they have 4 MiB, or are 100,000, or when the oldest was
     /// appended 30 s ago.
+    ///
+    /// ```
+    /// use entable::Flush;
+    ///
+    /// assert_eq!(Flush::buffered(), Flush::buffered().bytes(4 << 20).records(100_000));
+    /// ```
     pub const fn buffered() -> Self {
         let after = Duration::from_secs(30);
         Self { limits: Some(Limits { bytes: 4 << 20, records: 100_000, after }) }
     }
 
     /// Sets the number of bytes at which a buffer is stored. Has no effect on [`each`](Self::each).
+    ///
+    /// ```
+    /// use entable::Flush;
+    ///
+    /// assert_ne!(Flush::buffered().bytes(1 << 20), Flush::buffered());
+    /// ```
     #[must_use]
     pub const fn bytes(mut self, bytes: usize) -> Self {
         if let Some(limits) = &mut self.limits {
@@ -53,6 +72,12 @@ impl Flush {
 
     /// Sets the number of records at which a buffer is stored. Has no effect on
     /// [`each`](Self::each).
+    ///
+    /// ```
+    /// use entable::Flush;
+    ///
+    /// assert_ne!(Flush::buffered().records(1_000), Flush::buffered());
+    /// ```
     #[must_use]
     pub const fn records(mut self, records: usize) -> Self {
         if let Some(limits) = &mut self.limits {
@@ -63,6 +88,13 @@ impl Flush {
 
     /// Sets the age of the oldest record at which a buffer is stored. Has no effect on
     /// [`each`](Self::each).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::Flush;
+    ///
+    /// assert_ne!(Flush::buffered().after(Duration::from_secs(5)), Flush::buffered());
+    /// ```
     #[must_use]
     pub const fn after(mut self, age: Duration) -> Self {
         if let Some(limits) = &mut self.limits {

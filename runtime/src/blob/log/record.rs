@@ -32,6 +32,14 @@ pub struct LogRecord {
 
 impl LogRecord {
     /// Creates a record of that time with these fields.
+    ///
+    /// ```
+    /// use entable::LogRecord;
+    /// use time::macros::datetime;
+    ///
+    /// let record = LogRecord::new(datetime!(2014-07-31 20:05:00.00000009 +2), ["error", "disk full"]);
+    /// assert_eq!(record.fields(), ["error", "disk full"]);
+    /// ```
     pub fn new<F: Into<String>>(
         at: impl Into<OffsetDateTime>,
         fields: impl IntoIterator<Item = F>,
@@ -42,16 +50,40 @@ impl LogRecord {
     }
 
     /// Returns the record's time, in UTC.
+    ///
+    /// ```
+    /// use entable::LogRecord;
+    /// use time::macros::datetime;
+    ///
+    /// let record = LogRecord::new(datetime!(2014-07-31 20:05:00.00000009 +2), ["error", "disk full"]);
+    /// assert_eq!(record.at(), datetime!(2014-07-31 18:05 UTC));
+    /// ```
     pub fn at(&self) -> OffsetDateTime {
         self.at
     }
 
     /// Returns a field by its position, which counts from 0, or `None` if the record has fewer fields.
+    ///
+    /// ```
+    /// use entable::LogRecord;
+    /// use time::macros::datetime;
+    ///
+    /// let record = LogRecord::new(datetime!(2014-07-31 20:05:00.00000009 +2), ["error", "disk full"]);
+    /// assert_eq!((record.field(0), record.field(2)), (Some("error"), None));
+    /// ```
     pub fn field(&self, position: usize) -> Option<&str> {
         self.fields.get(position).map(String::as_str)
     }
 
     /// Returns all fields.
+    ///
+    /// ```
+    /// use entable::LogRecord;
+    /// use time::macros::datetime;
+    ///
+    /// let record = LogRecord::new(datetime!(2014-07-31 20:05:00.00000009 +2), ["error", "disk full"]);
+    /// assert_eq!(record.fields().len(), 2);
+    /// ```
     pub fn fields(&self) -> &[String] {
         &self.fields
     }
