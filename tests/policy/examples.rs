@@ -3,7 +3,7 @@
 use crate::sources;
 
 /// The number of public methods with an asserting example. It may rise: write the new number here.
-const WITH_EXAMPLE: usize = 346;
+const WITH_EXAMPLE: usize = 409;
 
 /// Types that programs use: each of their public methods has an asserting example.
 const EACH_METHOD_OF: [&str; 56] = [
