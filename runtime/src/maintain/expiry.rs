@@ -71,6 +71,7 @@ impl<E: TableEntity> Table<E> {
             });
             let expiring: Vec<_> = expiring.collect();
             *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
+            // Page by page: if it stops, the markers that are written stay valid.
             mark(self.client.outbox(), &self.name, expiring).await?;
             match page.next {
                 Some(next) => from = Some(next),

@@ -177,7 +177,7 @@ impl IntoFuture for PartitionScan {
         Box::pin(async move {
             let store = self.client.store();
             let is_ordered = store.capabilities().ordered;
-            let mut sizes = Sizes { top: self.top, ..Sizes::default() };
+            let mut sizes = PartitionSizes { top: self.top, ..PartitionSizes::default() };
             let mut progress = PartitionProgress::default();
             let mut from = None;
             loop {
@@ -212,7 +212,7 @@ type Size = (u64, u64, Reverse<String>);
 
 /// The sizes of the partitions that were read so far.
 #[derive(Default)]
-struct Sizes {
+struct PartitionSizes {
     top: usize,
     /// Partitions that may get more rows; only the current one if the rows come in order.
     open: BTreeMap<String, (u64, u64)>,
@@ -221,7 +221,7 @@ struct Sizes {
     partitions: u64,
 }
 
-impl Sizes {
+impl PartitionSizes {
     /// Adds a row to its partition. Returns the row's size in bytes.
     fn add(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);

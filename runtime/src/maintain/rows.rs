@@ -121,8 +121,10 @@ pub(crate) fn touch_primary<E: TableEntity>(
             break;
         }
     }
+    // A merge of one value that is there changes nothing but the ETag.
     let guard = Condition::for_etag(primary.etag());
     let touch = Operation::merge(row.finish()?, guard);
+    // All parts get one new generation, so that they still belong together.
     let generation = table.client.store().random.id();
     let touches = wide::split(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
     Ok(touches.into_iter().map(|touch| Placed::new(touch, StoredAs::Framework)).collect())

@@ -23,7 +23,7 @@ use crate::{
 /// or commit of a primary.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteDeadline {
-    /// The last moment at which a request may begin; `None` where a simulation lifts
+    /// The last moment at which a request may begin; `None` where a simulation disables
     /// [`Guard::WriteDeadline`].
     last_moment: Option<Deadline>,
     request_timeout: Duration,

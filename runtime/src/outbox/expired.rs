@@ -19,10 +19,10 @@ use crate::{
 
 /// The expired rows that stood in the way of one commit; its attempts share them.
 #[derive(Debug, Default)]
-pub(crate) struct ExpiredRows(Mutex<InTheWay>);
+pub(crate) struct ExpiredRows(Mutex<ExpiredInTheWay>);
 
 #[derive(Debug, Default)]
-struct InTheWay {
+struct ExpiredInTheWay {
     /// The effect that replaces an expired row under its ETag, by the position of the insert.
     replaced: HashMap<usize, Arc<Effect>>,
     /// The keys of holders of unique values that were examined once: deleted, or found alive.
@@ -30,7 +30,7 @@ struct InTheWay {
 }
 
 impl ExpiredRows {
-    fn lock(&self) -> MutexGuard<'_, InTheWay> {
+    fn lock(&self) -> MutexGuard<'_, ExpiredInTheWay> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,9 +64,9 @@ impl ExpiredRows {
         }
         let found = match read_primary(outbox, table, schema, insert.row().keys()).await? {
             // The row is gone meanwhile: the insert itself may succeed now.
-            Found::Nothing => return Ok(true),
-            Found::Alive => return Ok(false),
-            Found::Expired(row) => row,
+            FoundPrimary::Nothing => return Ok(true),
+            FoundPrimary::Alive => return Ok(false),
+            FoundPrimary::Expired(row) => row,
         };
         let tokens = outbox.store.tokens_of(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
@@ -89,7 +89,7 @@ impl ExpiredRows {
         if !self.lock().judged.insert(keys) {
             return Ok(None);
         }
-        let Found::Expired(row) =
+        let FoundPrimary::Expired(row) =
             read_primary(outbox, table, schema, (partition_key, row_key)).await?
         else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl ExpiredRows {
 }
 
 /// What a read of a primary found, judged by the store's date.
-enum Found {
+enum FoundPrimary {
     Nothing,
     /// A row that has not expired, is no primary of the type, or cannot be read.
     Alive,
@@ -114,17 +114,17 @@ async fn read_primary(
     table: &str,
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
-) -> Result<Found> {
+) -> Result<FoundPrimary> {
     let filter = Keys::point(partition_key, row_key).filter();
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
     let page = outbox.store.scan(scan).await?;
-    let Some(row) = page.rows.into_iter().next() else { return Ok(Found::Nothing) };
+    let Some(row) = page.rows.into_iter().next() else { return Ok(FoundPrimary::Nothing) };
     // Without the store's date nothing counts as expired.
-    let (Ok(row), Some(date)) = (row, page.date) else { return Ok(Found::Alive) };
+    let (Ok(row), Some(date)) = (row, page.date) else { return Ok(FoundPrimary::Alive) };
     if schema.expiry_of_primary(&row).is_none_or(|expiry| expiry > date) {
-        return Ok(Found::Alive);
+        return Ok(FoundPrimary::Alive);
     }
     let opened = outbox.store.sealing.open_one(table, row, Reading::Typed(schema), None).await;
     // A row that does not open is kept: its expiry cannot be trusted.
-    Ok(opened.map_or(Found::Alive, Found::Expired))
+    Ok(opened.map_or(FoundPrimary::Alive, FoundPrimary::Expired))
 }

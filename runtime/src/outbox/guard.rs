@@ -1,4 +1,4 @@
-//! The guards of the outbox protocols. A simulation can lift one guard to show that histories fail
+//! The guards of the outbox protocols. A simulation can disable one guard to show that histories fail
 //! without it.
 
 use std::future::Future;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A rule that keeps work in other partitions right. Programs hold every rule; a test build can
-/// lift one of them to show the damage.
+/// disable one of them to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
@@ -146,11 +146,11 @@ mutations! {
     LaggingReadsTrusted,
 }
 
-/// The guards that hold: all of them, except in a simulation that lifts one.
+/// The guards that hold: all of them, except in a simulation that disables one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Guards {
     #[cfg(feature = "conformance")]
-    lifted: Option<Guard>,
+    disabled: Option<Guard>,
     #[cfg(feature = "conformance")]
     mutation: Option<Mutation>,
 }
@@ -159,13 +159,13 @@ impl Guards {
     /// Returns guards of which all hold except `guard`.
     #[cfg(feature = "conformance")]
     pub(crate) const fn without(guard: Guard) -> Self {
-        Self { lifted: Some(guard), mutation: None }
+        Self { disabled: Some(guard), mutation: None }
     }
 
     /// Returns guards which all hold, in code with a mistake.
     #[cfg(feature = "conformance")]
     pub(crate) const fn mutated(mutation: Mutation) -> Self {
-        Self { lifted: None, mutation: Some(mutation) }
+        Self { disabled: None, mutation: Some(mutation) }
     }
 
     /// Returns whether the code makes this mistake: never, in a build without simulations.
@@ -183,23 +183,23 @@ impl Guards {
 
     /// Returns whether a guard holds: always, in a build without simulations.
     #[cfg(not(feature = "conformance"))]
-    #[allow(clippy::unused_self, reason = "a simulation lifts guards of one client")]
+    #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
     pub(crate) const fn holds(self, _: Guard) -> bool {
         true
     }
 
-    /// Returns whether a guard holds: `false` if the simulation lifts it.
+    /// Returns whether a guard holds: `false` if the simulation disables it.
     #[cfg(feature = "conformance")]
     pub(crate) fn holds(self, guard: Guard) -> bool {
-        self.lifted != Some(guard)
+        self.disabled != Some(guard)
     }
 
-    /// Returns `value`, or `None` where the simulation lifts the guard.
+    /// Returns `value`, or `None` where the simulation disables the guard.
     pub(crate) fn keep<T>(self, guard: Guard, value: T) -> Option<T> {
         self.holds(guard).then_some(value)
     }
 
-    /// Returns the condition that a row still has `etag`, or no condition where the simulation lifts
+    /// Returns the condition that a row still has `etag`, or no condition where the simulation disables
     /// the guard.
     pub(crate) fn condition(self, guard: Guard, etag: Option<ETag>) -> Condition {
         match self.holds(guard) {
@@ -209,7 +209,7 @@ impl Guards {
     }
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation
-    /// lifts [`Guard::DestinationVersion`].
+    /// disables [`Guard::DestinationVersion`].
     pub(crate) fn remote_write(self, operation: Operation) -> Result<Operation> {
         if self.holds(Guard::DestinationVersion) {
             return Ok(operation);
@@ -221,12 +221,12 @@ impl Guards {
         }
     }
 
-    /// Returns a row as it is, or without its ETag where the simulation lifts the guard.
+    /// Returns a row as it is, or without its ETag where the simulation disables the guard.
     pub(crate) fn keep_etag(self, guard: Guard, row: Row) -> Row {
         if self.holds(guard) { row } else { row.without_version() }
     }
 
-    /// Awaits `first`, then `then`; in the other order where the simulation lifts the guard.
+    /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.
     pub(crate) async fn in_order<A, B>(
         self,
         guard: Guard,

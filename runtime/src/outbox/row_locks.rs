@@ -27,7 +27,7 @@ pub(crate) struct RowLocks {
 
 /// One writer's place in the queue for a lock, and the lock itself once it is held.
 #[derive(Debug)]
-struct Turn<'l> {
+struct LockTurn<'l> {
     locks: &'l RowLocks,
     hash: u64,
     lock: Arc<Lock<()>>,
@@ -37,7 +37,7 @@ struct Turn<'l> {
 /// The locks of some rows; dropping this frees them.
 #[derive(Debug)]
 pub(crate) struct RowsLocked<'l>(
-    #[expect(dead_code, reason = "held until it is dropped")] Vec<Turn<'l>>,
+    #[expect(dead_code, reason = "held until it is dropped")] Vec<LockTurn<'l>>,
 );
 
 impl RowLocks {
@@ -61,7 +61,7 @@ impl RowLocks {
                 let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
                 locks.entry(hash).or_default().clone()
             };
-            let mut turn = Turn { locks: self, hash, lock, guard: None };
+            let mut turn = LockTurn { locks: self, hash, lock, guard: None };
             // A free lock needs no timer, which the runtime may lack.
             turn.guard = match turn.lock.clone().try_lock_owned() {
                 Ok(guard) => Some(guard),
@@ -78,7 +78,7 @@ impl RowLocks {
     }
 }
 
-impl Turn<'_> {
+impl LockTurn<'_> {
     /// Waits for the lock; `None` after a minute.
     async fn wait(&self) -> Option<OwnedMutexGuard<()>> {
         let lock = self.lock.clone().lock_owned();
@@ -86,7 +86,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for LockTurn<'_> {
     fn drop(&mut self) {
         // Freed first, so that the count below does not include the guard's own reference.
         self.guard = None;

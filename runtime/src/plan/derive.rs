@@ -55,6 +55,7 @@ impl Schema {
             | RowKind::Foreign(_)
             | RowKind::Unmarked => return Ok(Derived::NotOurs),
         }
+        // By the version that wrote the row, whose copies have that version's keys.
         let rows = (self.rows_through)(opened, family)?;
         let rows = tokens.apply_to(self, rows)?;
         Ok(Derived::Rows(Box::new(rows.with_encrypted_names_of(opened))))

@@ -168,7 +168,9 @@ impl Planner {
     pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         refuse_moving(current)?;
         let guard = Condition::for_etag(current.etag());
+        // Derived by the version that wrote the row: its copies may have other keys than today's.
         let old = self.copies_of(current)?;
+        // What was encrypted stays encrypted, whether or not the type declares it.
         let new = new.with_encrypted_names_of(current);
         let row = new.primary.clone();
         let (old_partition, old_row) = current.keys();
@@ -215,6 +217,7 @@ impl Planner {
         };
         let old = effect.old.as_ref().map(copies).unwrap_or_default();
         let new = effect.new.as_ref().map(copies).unwrap_or_default();
+        // A copy that does not change is not written, so the value that it holds stays.
         let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
         let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
         if is_moved || !new.iter().all(is_kept) {
@@ -251,6 +254,7 @@ impl Planner {
     /// Returns the effect that merges the properties of `new` into `current`, which may be of an
     /// older version.
     pub(super) fn merge(&self, current: &Row, new: &EntityRows) -> Result<Effect> {
+        // A merge keeps properties that `new` lacks, so the whole row is known only after it.
         let all = PropertyChanges {
             set: new.primary.to_bag()?,
             remove: Vec::new(),

@@ -34,7 +34,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
                 KeyCondition { field: property, comparison: *comparison, value }
                     .rewrite(family, access)
             }
-            None => held(property, access).map(|()| filter.clone()),
+            None => refuse_left_out(property, access).map(|()| filter.clone()),
         },
         Filter::OutOfRange { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
@@ -42,18 +42,18 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
                 KeyCondition { field: property, comparison: *comparison, value }
                     .rewrite(family, access)
             }
-            None => held(property, access)
+            None => refuse_left_out(property, access)
                 .map(|()| Filter::of_properties(property, *comparison, *value)),
         },
         Filter::Property(property) | Filter::Blind { property, .. } => {
-            held(property, access).map(|()| filter.clone())
+            refuse_left_out(property, access).map(|()| filter.clone())
         }
         Filter::Constant(_) => Ok(filter.clone()),
     }
 }
 
 /// Refuses a condition on a property that the path's copies leave out.
-fn held(property: &str, access: &Access) -> Result<()> {
+fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
     match access.family {
         Some(family) if family.leaves_out(property) => {
             let message = format!("the copies of index `{}` do not hold this field", family.name);

@@ -53,6 +53,7 @@ pub(crate) struct StoredList {
 impl StoredList {
     /// Creates a list from its head row alone; [`extend`](Self::extend) adds the spill rows.
     pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
+        // Bounded, since another program could have written any number.
         let spills = match head.get("Spills")? {
             Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MAX_SPILLS),
             _ => 0,
@@ -91,6 +92,7 @@ impl StoredList {
     /// change of a long list sends few rows. Ids keep their order, and new ones come last.
     fn rows_after(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
         let removed: HashSet<&String> = delta.remove.iter().collect();
+        // An id stays once, wherever it was repeated.
         let mut seen = HashSet::new();
         let mut rows: Vec<(Vec<String>, bool)> = Vec::new();
         for row in &self.rows {
@@ -240,6 +242,7 @@ impl ListDelta {
             });
         }
         if rows.is_empty() {
+            // A list without ids is deleted, so that no query reads it.
             operations.push(Operation::delete(partition_key, row_key, guard)?);
         }
         for (at, row) in current.rows.iter().enumerate().skip(rows.len().max(1)) {

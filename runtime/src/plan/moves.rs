@@ -140,6 +140,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
     let row = stored.row();
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
     let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
+    // A copy does not hold its primary's ETag, under which the source is marked.
     if stored.copy_family().is_some() {
         return refused(
             "an entity is moved as it was read through its own keys, not through an index",
@@ -222,6 +223,7 @@ pub(crate) fn update_target(
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }
+    // Properties that were added at the target since the arrival are kept.
     let mut bag = target.to_bag()?;
     for (name, value) in target_row(source, message, arrival)?.to_bag()?.iter() {
         bag.set(name, value.clone());

@@ -300,6 +300,7 @@ impl Tokens {
         if !schema.has_tokens() {
             return Ok(row_key);
         }
+        // A copy holds the fields from which the tokens of its primary's keys are made.
         let mut tokens = self.of_entity(schema, copy);
         for version in schema.versions() {
             let keys = [partition_key, &row_key];

@@ -63,6 +63,8 @@ impl TransactionPlan {
                     earlier.and_then(|earlier| effects.get(earlier)?.as_ref().new.as_ref());
                 taken_by_two_entities(copy, verb, holder.map(|rows| &rows.primary))
             };
+            // After all primaries: the position of a failed operation then tells primaries from
+            // copies.
             transaction.add_copies(verb, effect.as_ref(), missing, taken)?;
         }
         let partition_key = effects

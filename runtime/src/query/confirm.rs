@@ -35,6 +35,7 @@ pub(crate) async fn confirmed_row(
     };
     let name = CopyAddress::for_row(table, family, &row);
     let owner = owner_of_copy(&row, kinds, table)?;
+    // The owner first: while a key changes hands, both may derive it.
     for place in owner.into_iter().chain(previous_owner(&row)?) {
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.

@@ -27,19 +27,23 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
 
 /// Returns the filter to send. Every row that meets `filter` meets it too.
 pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
-    if has_encrypted(filter) { bounded(filter, Bound::Wider, token) } else { Ok(filter.clone()) }
+    if has_encrypted(filter) {
+        bounded(filter, Approximation::Wider, token)
+    } else {
+        Ok(filter.clone())
+    }
 }
 
 /// How the replacement of a filter relates to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum Approximation {
     /// Every row that meets the filter meets it, and perhaps more rows do.
     Wider,
     /// Only rows that meet the filter meet it, and perhaps fewer rows do.
     Narrower,
 }
 
-impl Bound {
+impl Approximation {
     const fn negated(self) -> Self {
         match self {
             Self::Wider => Self::Narrower,
@@ -50,9 +54,11 @@ impl Bound {
 
 /// Returns the filter after replacing its conditions on encrypted properties by conditions on blind
 /// tokens.
-fn bounded(filter: &Filter, bound: Bound, token: TokenCondition<'_>) -> Result<Filter> {
+fn bounded(filter: &Filter, bound: Approximation, token: TokenCondition<'_>) -> Result<Filter> {
     Ok(match filter {
-        Filter::Blind { property, value } if bound == Bound::Wider => token(property, value.get())?,
+        Filter::Blind { property, value } if bound == Approximation::Wider => {
+            token(property, value.get())?
+        }
         // No narrower condition on tokens exists: nothing is certain to match.
         Filter::Blind { .. } => Filter::Constant(false),
         Filter::Not(inner) => match bounded(inner, bound.negated(), token)? {

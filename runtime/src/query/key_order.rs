@@ -172,7 +172,7 @@ impl<E: TableEntity> KeyOrder<E> {
                 }
             });
             if let Some(run) = rest.run().await? {
-                sources.push(Source { run, items: VecDeque::new(), rest: Rest::From(None) });
+                sources.push(MergedQuery { run, items: VecDeque::new(), rest: Rest::From(None) });
             }
         }
         Ok(Merge { fingerprint, sources, last: None })
@@ -182,13 +182,13 @@ impl<E: TableEntity> KeyOrder<E> {
 /// The queries of a merge while it runs.
 struct Merge<E> {
     fingerprint: u64,
-    sources: Vec<Source<E>>,
+    sources: Vec<MergedQuery<E>>,
     /// The keys of the item that was returned last.
     last: Option<(String, String)>,
 }
 
 /// One query of a merge, with the items that were read and not returned.
-struct Source<E> {
+struct MergedQuery<E> {
     run: Run<Stored<E>>,
     items: VecDeque<Stored<E>>,
     rest: Rest,
@@ -200,7 +200,7 @@ enum Rest {
     Nothing,
 }
 
-impl<E: TableEntity> Source<E> {
+impl<E: TableEntity> MergedQuery<E> {
     /// Reads pages until an item is available or nothing is left.
     async fn fill(&mut self) -> Result<()> {
         while self.items.is_empty()
@@ -228,7 +228,7 @@ impl<E: TableEntity> Merge<E> {
     /// Removes and returns the item with the smallest keys; `None` at the end.
     async fn next(&mut self) -> Result<Option<Stored<E>>> {
         loop {
-            try_join_all(self.sources.iter_mut().map(Source::fill)).await?;
+            try_join_all(self.sources.iter_mut().map(MergedQuery::fill)).await?;
             let least = self
                 .sources
                 .iter_mut()

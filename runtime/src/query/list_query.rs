@@ -81,6 +81,7 @@ pub(crate) async fn ids(
         };
         return Ok((keys, prepared.next_table(cursor)?));
     }
+    // Refused here: a list in a blob is found by its whole key only, not by a scan.
     blob_of(request)?;
     let (page, next) = prepared.read_page(cursor).await?;
     let mut ids = Vec::new();
@@ -196,7 +197,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         }
     }
     let belongs = match remote {
-        Some(family) => Some(Belongs::of::<E>(prepared, family).await?),
+        Some(family) => Some(MembershipTest::of::<E>(prepared, family).await?),
         None => None,
     };
     let mut items = Vec::new();
@@ -218,13 +219,13 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
 }
 
 /// Tells from an entity's own fields whether it belongs in the remote lists of a request.
-struct Belongs {
+struct MembershipTest {
     family: &'static Family,
     keys: crate::access::Keys,
     tokens: Tokens,
 }
 
-impl Belongs {
+impl MembershipTest {
     async fn of<E: TableEntity>(
         prepared: &PreparedRequest,
         family: &'static Family,

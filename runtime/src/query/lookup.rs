@@ -55,9 +55,9 @@ struct Inner<E> {
     query: Query<E, Stored<E>>,
     ttl: Duration,
     clock: Arc<dyn Clock>,
-    kept: RwLock<Slot<E>>,
+    kept: RwLock<CacheSlot<E>>,
     /// The task that holds this lock reads; the others wait for it and take its result.
-    flight: Mutex<Option<Flight>>,
+    last_read: Mutex<Option<LastRead>>,
     /// The number of reads that were begun.
     begun: AtomicU64,
     ended: AtomicU64,
@@ -65,19 +65,19 @@ struct Inner<E> {
 
 /// The cached entities, and how often the cache was cleared: a read that began before a clearing
 /// must not fill it.
-struct Slot<E> {
-    kept: Option<Arc<Kept<E>>>,
+struct CacheSlot<E> {
+    kept: Option<Arc<CachedEntities<E>>>,
     forgotten: u64,
 }
 
 /// The result of the last read that ended.
-struct Flight {
+struct LastRead {
     number: u64,
     failed: Option<Error>,
 }
 
 /// The cached entities, and the time at which their read began.
-struct Kept<E> {
+struct CachedEntities<E> {
     at: Ticks,
     rows: Vec<Arc<Stored<E>>>,
     by_keys: HashMap<(String, String), usize>,
@@ -135,9 +135,9 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
-        let kept = RwLock::new(Slot { kept: None, forgotten: 0 });
+        let kept = RwLock::new(CacheSlot { kept: None, forgotten: 0 });
         let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Inner { query, ttl, clock, kept, flight: Mutex::new(None), begun, ended }))
+        Self(Arc::new(Inner { query, ttl, clock, kept, last_read: Mutex::new(None), begun, ended }))
     }
 
     /// Returns the entity at a point; `None` if there was none when the entities were read.
@@ -231,11 +231,11 @@ impl<E: TableEntity> Lookup<E> {
     /// ```
     pub async fn refresh(&self) -> Result<()> {
         let begun = self.0.begun.load(Ordering::Acquire);
-        let mut flight = self.0.flight.lock().await;
-        match flight.as_ref().filter(|last| last.number > begun) {
+        let mut last_read = self.0.last_read.lock().await;
+        match last_read.as_ref().filter(|last| last.number > begun) {
             // A read that began after this call saw all that was written before it.
             Some(last) => last.failed.clone().map_or(Ok(()), Err),
-            None => self.read(&mut flight).await.map(drop),
+            None => self.read(&mut last_read).await.map(drop),
         }
     }
 
@@ -256,32 +256,33 @@ impl<E: TableEntity> Lookup<E> {
     /// ```
     pub fn forget(&self) {
         let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
-        *slot = Slot { kept: None, forgotten: slot.forgotten + 1 };
+        *slot = CacheSlot { kept: None, forgotten: slot.forgotten + 1 };
     }
 
-    async fn current(&self) -> Result<Arc<Kept<E>>> {
+    async fn current(&self) -> Result<Arc<CachedEntities<E>>> {
         if let Some(kept) = self.fresh() {
             return Ok(kept);
         }
+        // Noted before waiting: only a read that ends after this answers this access.
         let ended = self.0.ended.load(Ordering::Acquire);
-        let mut flight = self.0.flight.lock().await;
+        let mut last_read = self.0.last_read.lock().await;
         // Another task may have read while this one waited for the lock.
         if let Some(kept) = self.fresh() {
             return Ok(kept);
         }
         // A read that failed while this access waited would fail again: its error is this access's
         // too.
-        match flight
+        match last_read
             .as_ref()
             .filter(|last| last.number > ended)
             .and_then(|last| last.failed.clone())
         {
             Some(error) => Err(error),
-            None => self.read(&mut flight).await,
+            None => self.read(&mut last_read).await,
         }
     }
 
-    fn fresh(&self) -> Option<Arc<Kept<E>>> {
+    fn fresh(&self) -> Option<Arc<CachedEntities<E>>> {
         let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
         let kept = slot.kept.clone()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
@@ -291,22 +292,23 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     /// Reads the entities, and keeps the result for the accesses that wait for this read.
-    async fn read(&self, flight: &mut Option<Flight>) -> Result<Arc<Kept<E>>> {
+    async fn read(&self, last_read: &mut Option<LastRead>) -> Result<Arc<CachedEntities<E>>> {
         let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let result = self.ask().await;
-        *flight = Some(Flight { number, failed: result.as_ref().err().cloned() });
+        *last_read = Some(LastRead { number, failed: result.as_ref().err().cloned() });
         self.0.ended.store(number, Ordering::Release);
         result
     }
 
-    async fn ask(&self) -> Result<Arc<Kept<E>>> {
+    async fn ask(&self) -> Result<Arc<CachedEntities<E>>> {
         let forgotten = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).forgotten;
+        // Before the read: the entities are as old as its request.
         let at = self.0.clock.now();
         let rows: Vec<Arc<Stored<E>>> =
             self.0.query.collect().await?.into_iter().map(Arc::new).collect();
         let keys = |row: &Stored<E>| (row.partition_key().to_owned(), row.row_key().to_owned());
         let by_keys = rows.iter().enumerate().map(|(at, row)| (keys(row), at)).collect();
-        let kept = Arc::new(Kept { at, rows, by_keys });
+        let kept = Arc::new(CachedEntities { at, rows, by_keys });
         let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
         // Cleared during the read: what was read may be older than the clearing.
         if slot.forgotten == forgotten {

@@ -34,6 +34,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                     let run = run.clone();
                     async move {
                         let Some((run, tables)) = run else { return Ok(None) };
+                        // A cursor into each table, so that eight first pages can be read before
+                        // the first is used up.
                         let start = tables.cursor_at(period, run.prepared.fingerprint(), None)?;
                         let page = run.fetch(Some(start.clone())).await?;
                         Ok::<_, Error>(Some((run, start.table, page)))
@@ -74,19 +76,19 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if self.request.tables.is_some() {
             return self.stream_tables();
         }
-        stream::try_unfold(Position::Start(Box::new(self.clone())), |position| async move {
+        stream::try_unfold(StreamPosition::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
-                Position::Start(query) => match query.run().await? {
+                StreamPosition::Start(query) => match query.run().await? {
                     Some(run) => (run, None),
                     None => return Ok(None),
                 },
-                Position::At(run, cursor) => (run, Some(cursor)),
-                Position::End => return Ok(None),
+                StreamPosition::At(run, cursor) => (run, Some(cursor)),
+                StreamPosition::End => return Ok(None),
             };
             let page = run.fetch(cursor).await?;
             let position = match page.next {
-                Some(next) => Position::At(run, next),
-                None => Position::End,
+                Some(next) => StreamPosition::At(run, next),
+                None => StreamPosition::End,
             };
             Ok(Some((stream::iter(page.items), position)))
         })
@@ -127,6 +129,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn first(&self) -> Result<Option<T>> {
+        // At most one, or none if the caller takes none.
         let most = self.request.take.unwrap_or(1).min(1);
         self.clone().take(most).stream().try_next().await
     }
@@ -251,6 +254,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
+        // Once for all pages, so that they share one filter and one fingerprint.
         let prepared = Arc::new(self.request.clone().prepare().await?);
         Ok(Some(Run { prepared, source: self.source.clone() }))
     }
@@ -337,7 +341,7 @@ fn pages_of_table<T: Send + 'static>(
 }
 
 /// The position of a stream.
-enum Position<E, T> {
+enum StreamPosition<E, T> {
     /// Nothing has been sent yet.
     Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.

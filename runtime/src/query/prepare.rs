@@ -47,6 +47,7 @@ impl Request {
 
     async fn prepare_unnamed(self) -> Result<PreparedRequest> {
         let members = self.members.map(|members| members.schemas()).unwrap_or_default();
+        // Before the first page, whose date then corrects the clock that hides expired rows.
         self.store.watch_time(self.schema.into_iter().chain(members.iter().copied()));
         let keyed = match self.with_key_tokens(&self.access).await {
             Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {

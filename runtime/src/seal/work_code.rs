@@ -101,7 +101,7 @@ impl DataKey {
     ///
     /// `is_decrypt` if the bytes are no work code, one of another key, or one of other work.
     pub(crate) fn verify_work(&self, input: &WorkInput, code: &[u8]) -> Result<()> {
-        let (id, mac) = split(code)?;
+        let (id, mac) = split_code(code)?;
         if id != self.id() {
             return Err(key_not_found_error(id));
         }
@@ -122,7 +122,7 @@ impl DataKey {
 }
 
 /// Splits a work code into the id of its key and its MAC.
-fn split(code: &[u8]) -> Result<(KeyId, &[u8; 32])> {
+fn split_code(code: &[u8]) -> Result<(KeyId, &[u8; 32])> {
     let Some(rest) = code.strip_prefix(&MAGIC) else { return Err(not_encrypted_error()) };
     let malformed = || Error::seal(SealFault::Malformed, "the code over the work is cut short");
     let (&suite, rest) = rest.split_first().ok_or_else(malformed)?;
@@ -142,5 +142,5 @@ fn split(code: &[u8]) -> Result<(KeyId, &[u8; 32])> {
 ///
 /// `is_decrypt` for bytes that are no whole work code of a known suite.
 pub(crate) fn work_key_id_of(code: &[u8]) -> Result<KeyId> {
-    split(code).map(|(id, _)| id)
+    split_code(code).map(|(id, _)| id)
 }

@@ -125,6 +125,7 @@ pub(crate) async fn raise_floor(
             Err(error) => return Err(error),
         }
         backoff::wait(&store.random, attempt).await;
+        // Another program may have raised it in between, perhaps far enough.
         floor = read_floor(store, dated).await?;
     }
     Err(backoff::contended().in_table(FLOORS))

@@ -240,6 +240,8 @@ pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Re
     Ok(match claim {
         Some(claim) if is_claim_alive(&claim)? => ClaimState::Alive,
         Some(_) => ClaimState::Dead,
+        // ClaimState::TableMissing, => The table may be known under a name that this client has not
+        // met.
         None if is_table_missing => ClaimState::TableMissing,
         None => ClaimState::Gone,
     })

@@ -101,6 +101,7 @@ impl Store {
 
     /// Creates a table.
     pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
+        // Checked here, so that the error names the rule that the name breaks.
         limits::check_table_name(name)?;
         self.send_table_request(TableRequest::Create(name)).await.map(drop)
     }
@@ -350,6 +351,7 @@ impl Store {
         let keys = (1..=count).map(|part| wide::part_key(row_key, part));
         let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
         let last = keys.last().map(String::as_str).unwrap_or_default();
+        // One range holds all parts, and a page of it is a snapshot.
         let filter = Filter::eq("PartitionKey", partition_key)
             & Filter::ge("RowKey", row_key)
             & Filter::le("RowKey", last);
@@ -490,6 +492,7 @@ impl Store {
         placed: Vec<Placed>,
         deadline: Option<&Deadline>,
     ) -> Result<Vec<Written>> {
+        // Encrypted once: a retry below sends the same bytes.
         let operations = self.sealing.seal(table, placed).await;
         let operations = operations.map_err(|error| error.in_table(table))?;
         let is_single = operations.len() == 1;

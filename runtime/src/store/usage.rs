@@ -189,6 +189,7 @@ impl UsageCounters {
         rows: impl IntoIterator<Item = &'r Row>,
         failure: Option<&Error>,
     ) {
+        // Sizes are counted only if somebody wants the figures.
         if !self.metering.is_on() {
             return;
         }

@@ -27,6 +27,7 @@ impl Worker {
     ) -> Result<RemovedDirtyRows> {
         let mut removed = RemovedDirtyRows::default();
         for finished in finished.chunks(BATCH_OPERATIONS) {
+            // One request for up to a hundred rows, as long as no newer work is among them.
             if finished.len() > 1 && self.remove_together(table, finished).await? {
                 removed.deleted += u64::try_from(finished.len()).unwrap_or(u64::MAX);
                 continue;

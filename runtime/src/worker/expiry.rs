@@ -51,7 +51,7 @@ struct DueSweep {
 
 /// The result of sweeping one partition.
 #[derive(Debug, Default)]
-struct Swept {
+struct SweepResult {
     deleted: u64,
     /// Number of rows that other writers changed meanwhile. The partition is swept once more.
     raced: u64,
@@ -100,6 +100,7 @@ impl Worker {
         memory.damaged_expiry = damaged;
         if is_done {
             memory.swept_before = Some(before);
+            // Nothing failed in this sweep.
             memory.sweeps_to_repeat.clear();
         }
         round
@@ -162,7 +163,7 @@ impl Worker {
                 continue;
             };
             match swept {
-                Ok(Swept { deleted, raced, failure }) => {
+                Ok(SweepResult { deleted, raced, failure }) => {
                     round.progressed += deleted;
                     round.raced += raced;
                     self.memory().stats.expired += deleted;
@@ -200,10 +201,10 @@ impl Worker {
         &self,
         schema: &'static Schema,
         ExpiryMarker { table, partition_key, .. }: &ExpiryMarker,
-    ) -> Result<Swept> {
+    ) -> Result<SweepResult> {
         // By the estimated time, to save rows; the page's own date decides about each row.
         let filter = expired_filter(schema, partition_key, self.store().time.now());
-        let (mut swept, mut from) = (Swept::default(), None);
+        let (mut swept, mut from) = (SweepResult::default(), None);
         loop {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
@@ -260,7 +261,12 @@ impl Worker {
 
     /// Deletes entities of one partition in one transaction. Halves the transaction if it is too
     /// large or another writer changed a row.
-    async fn delete_group(&self, table: &str, group: Vec<Change>, swept: &mut Swept) -> Result<()> {
+    async fn delete_group(
+        &self,
+        table: &str,
+        group: Vec<Change>,
+        swept: &mut SweepResult,
+    ) -> Result<()> {
         let mut waiting = vec![group];
         while let Some(mut group) = waiting.pop() {
             if group.is_empty() {

@@ -112,6 +112,7 @@ impl Handlers {
     ) -> Result<(), HandlerFailure> {
         let began = Instant::now();
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
+        // Checked by the caller too; a handler that is missing must not lose the message.
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };

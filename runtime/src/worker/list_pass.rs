@@ -51,6 +51,7 @@ impl Worker {
     }
 
     async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
+        // Started before the lists are read, since the write of each list follows from that read.
         let deadline = self.outbox().start_deadline();
         let addresses = rows.iter().flat_map(|row| self.lists_of(table, row)).collect();
         let lists = async { Ok(find_lists(self.store(), addresses).await) };

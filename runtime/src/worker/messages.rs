@@ -14,7 +14,7 @@ use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_newer},
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
-    outcome::{MessageOutcome, Remedy},
+    outcome::{FailureReaction, MessageOutcome},
     partition::{Chunk, OutboxRow},
     state::{DueWork, ROWS_AT_ONCE, RoundResult, Worker},
     visit::PartitionVisit,
@@ -371,14 +371,16 @@ impl Worker {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }
             Ok(found) => found,
-            Err(error) => match Remedy::for_message(error) {
-                Remedy::Count(error) => {
+            Err(error) => match FailureReaction::for_message(error) {
+                FailureReaction::Count(error) => {
                     let error = error.to_string();
                     return self.record_failure(table, message, etag, &error, now).await;
                 }
-                Remedy::TryLater(error) => return Err(error),
+                FailureReaction::TryLater(error) => return Err(error),
                 // Another actor changed the source, or its type is not known here: left as it is.
-                Remedy::BeginAgain | Remedy::LeaveToOthers => return Ok(MessageOutcome::Unknown),
+                FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
+                    return Ok(MessageOutcome::Unknown);
+                }
             },
         };
         let Some(lease) = OutboxLease::take(self, table, message, time).await? else {
@@ -407,15 +409,15 @@ impl Worker {
             Ok(MoveOutcome::Counted(error)) => {
                 self.record_failure(table, message, lease_etag, &error.to_string(), now).await
             }
-            Err(error) => match Remedy::for_message(error) {
-                Remedy::Count(error) => {
+            Err(error) => match FailureReaction::for_message(error) {
+                FailureReaction::Count(error) => {
                     self.record_failure(table, message, lease_etag, &error.to_string(), now).await
                 }
                 remedy => {
                     // Given back at once, so that the next round needs not wait for the lease.
                     self.write_leased(table, message.release(lease_etag)?).await?;
                     match remedy {
-                        Remedy::TryLater(error) => Err(error),
+                        FailureReaction::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
                     }
                 }

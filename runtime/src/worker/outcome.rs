@@ -16,7 +16,7 @@ use crate::{
 
 /// The worker's reaction to work that failed.
 #[derive(Debug)]
-pub(super) enum Remedy {
+pub(super) enum FailureReaction {
     /// Begin again at once: another actor changed a row first, or the write deadline passed.
     BeginAgain,
     /// Leave the work to programs that know its type.
@@ -27,7 +27,7 @@ pub(super) enum Remedy {
     TryLater(Error),
 }
 
-impl Remedy {
+impl FailureReaction {
     /// Returns the reaction to an outbox row whose work failed.
     pub(super) fn for_row(error: Error) -> Self {
         // A row that changed or went away meanwhile is no failure of the work, although the kind
@@ -89,21 +89,23 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        let remedy = match Remedy::for_row(error) {
-            Remedy::TryLater(error) if self.outbox().guards.has(Mutation::PassingFailureCounts) => {
-                Remedy::Count(error)
+        let remedy = match FailureReaction::for_row(error) {
+            FailureReaction::TryLater(error)
+                if self.outbox().guards.has(Mutation::PassingFailureCounts) =>
+            {
+                FailureReaction::Count(error)
             }
             remedy => remedy,
         };
         match remedy {
-            Remedy::BeginAgain => {
+            FailureReaction::BeginAgain => {
                 self.memory().stats.retried += 1;
                 round.raced += 1;
                 visit.revisit_after(Duration::ZERO);
             }
             // The row stays: programs that know its type find it in the same partition.
-            Remedy::LeaveToOthers => visit.open_to_unknown(),
-            Remedy::Count(error) => {
+            FailureReaction::LeaveToOthers => visit.open_to_unknown(),
+            FailureReaction::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
                 match self.count_failure(table, row, &error).await {
                     Ok(is_poisoned) => {
@@ -114,7 +116,7 @@ impl Worker {
                     Err(error) => self.report_failure(error, round),
                 }
             }
-            Remedy::TryLater(error) => {
+            FailureReaction::TryLater(error) => {
                 // Throttling and the like: the row must stay, however often it fails.
                 visit.revisit_after(Duration::ZERO);
                 self.report_failure(error, round);

@@ -174,6 +174,8 @@ impl Worker {
             return self.leave_to_others(port, message, Some(&envelope)).await;
         }
         self.memory().unknown_messages.remove(&id);
+        // The envelope's id, which stays when the message is put back under another id of the
+        // queue.
         let identity = MessageIdentity::in_queue(port.name(), &id);
         if envelope.done {
             // Receipts first: without the message nobody would find them again.

@@ -11,7 +11,7 @@ use super::{
     pass::PassOutcome,
     state::{DueWork, RoundResult, Worker, row_texts},
     stats::WorkerStats,
-    visit::{PartitionTexts, PartitionVisit, Seen},
+    visit::{PartitionTexts, PartitionVisit, VisitState},
 };
 use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
 
@@ -149,7 +149,7 @@ impl Worker {
         }
         visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
         let closed = self.close(&fences, markers).await?;
-        let seen = Seen {
+        let seen = VisitState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
             known_types: self.outbox().number_of_known_types(),
         };

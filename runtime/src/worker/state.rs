@@ -14,7 +14,7 @@ use super::{
     handler::{Context, Handlers},
     stats::{LastFailure, WorkerStats},
     stopping::Stopping,
-    visit::{Looks, PartitionTexts, PartitionVisit},
+    visit::{LookBudget, PartitionTexts, PartitionVisit},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -86,7 +86,7 @@ pub struct Worker {
     pub(super) stop_time: Option<Duration>,
     pub(super) stopping: Stopping,
     on_error: Listener<Error>,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<WorkerMemory>>,
 }
 
 /// Table, PartitionKey and RowKey of an outbox row, compared by exact text.
@@ -95,13 +95,13 @@ pub(super) type RowTexts = [String; 3];
 /// The memory of a worker. It only saves requests: a worker that starts without it makes no
 /// mistake.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct WorkerMemory {
     /// Rows whose work is done and that stay for a second look, with the ETag that the work was
     /// done for.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
     pub(super) visits: BTreeMap<PartitionTexts, PartitionVisit>,
-    pub(super) looks: Looks,
+    pub(super) looks: LookBudget,
     /// The ids of queue messages of unknown types, each with the time when it was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,
     /// Number of damaged directory markers in the last round.
@@ -159,7 +159,7 @@ impl RoundResult {
     }
 }
 
-impl Memory {
+impl WorkerMemory {
     /// Counts the unknown messages of queues; first forgets those that were not received for three
     /// minutes.
     pub(super) fn count_unknown_messages(&mut self) -> u64 {
@@ -421,6 +421,7 @@ impl Worker {
     /// ```
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.memory();
+        // Open work is that of the last visits: no request is sent for it.
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
         // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
@@ -450,7 +451,7 @@ impl Worker {
     }
 
     /// Locks the worker's memory. Callers must not hold the lock across an `await`.
-    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn memory(&self) -> MutexGuard<'_, WorkerMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -37,12 +37,12 @@ pub(super) struct PartitionVisit {
     /// Number of visits in a row that found the partition unchanged.
     unchanged: u32,
     /// What was read at this visit.
-    seen: Seen,
+    seen: VisitState,
 }
 
 /// What was read at a visit; a change of it means that the partition may have other work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct VisitState {
     /// The ETags of the fences. Every transaction with open work changes one of them.
     pub(super) fences: Vec<Option<ETag>>,
     /// Number of entity types that the client knew.
@@ -81,7 +81,7 @@ impl PartitionVisit {
 
     /// Plans the next visit of a partition none of whose rows is due by then. `before` is the visit
     /// before this one.
-    pub(super) fn plan_look(&mut self, before: Option<&Self>, seen: Seen, lease: Duration) {
+    pub(super) fn plan_look(&mut self, before: Option<&Self>, seen: VisitState, lease: Duration) {
         self.unchanged = match before {
             Some(before) if before.seen == seen => before.unchanged.saturating_add(1),
             _ => 0,
@@ -118,12 +118,12 @@ impl PartitionVisit {
 
 /// Bounds the looks of a worker: visits of partitions that have no due row.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct LookBudget {
     /// The moment from which the next look is allowed.
     next: Option<Instant>,
 }
 
-impl Looks {
+impl LookBudget {
     /// Chooses the partitions to look at in this round: those that have waited longest. Chooses as
     /// many as the time since the last look allows, and at most those of one `interval`.
     pub(super) fn choose<'v>(

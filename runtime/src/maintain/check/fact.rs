@@ -278,6 +278,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     ) -> Result<()> {
         let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
         let ids = read_row_keys(row)?;
+        // An id that stands twice in a row of the list must not cancel itself out.
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for id in &ids {
             let repeats = seen.entry(id).or_default();

@@ -21,6 +21,7 @@ pub(crate) async fn repair_remote<E: TableEntity>(
     table: &Table<E>,
     findings: &[Finding],
 ) -> Result<u64> {
+    // Sorted by partition, so that the rows of one partition share transactions.
     let mut by_primary: BTreeMap<(&str, &str), Vec<CopyAddress>> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.kind != FindingKind::Contested) {
         if let (Some(address), Some(partition_key), Some(primary)) =

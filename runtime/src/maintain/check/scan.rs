@@ -250,6 +250,8 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         limit: usize,
         listener: Listener<CheckProgress>,
     ) -> Self {
+        // One scan of the own table serves both: local facts by partition, remote facts in
+        // `remote`.
         let own = Scope::Tables(vec![reader.table.name.to_string()]);
         let all = Scope::Tables(tables_of(reader.table));
         Self {

@@ -249,6 +249,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         group: Vec<IndexedPrimary>,
     ) -> Result<Vec<IndexedPrimary>> {
         let is_race = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
+        // A missing table is no race: another attempt would fail too.
         let is_race = is_race && !error.is_table_missing();
         match role {
             Some(Role::Primary) if is_race => self.read_primaries_again(group).await,

@@ -64,6 +64,7 @@ impl<E: TableEntity> Rebuild<E> {
 
     async fn run(self) -> Result<RebuildReport> {
         let mut report = RebuildReport::default();
+        // The primaries themselves are no index: nothing has to be written.
         if self.family.is_primary() {
             return Ok(report);
         }

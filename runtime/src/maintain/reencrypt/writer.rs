@@ -119,6 +119,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
             self.report.failed.extend(rows.iter().map(|row| Unsealed::new(row, error.clone())));
             return Ok(Attempt::Done);
         }
+        // Without a position the group had one operation.
         let position = error.failed_index().unwrap_or(0);
         let is_race = error.is_precondition_failed() || error.is_not_found();
         if !is_race || position >= rows.len() {

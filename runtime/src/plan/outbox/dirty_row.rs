@@ -215,6 +215,8 @@ impl DirtyRow {
 /// Returns the RowKey of a primary's dirty row. It contains the primary's RowKey, or a hash of it
 /// if that RowKey is too long or looks like such a hash.
 pub(crate) fn dirty_row_key(primary: &str) -> String {
+    // A RowKey that looks like a hash is hashed too: otherwise two primaries could share a dirty
+    // row.
     let is_like_hash = primary.strip_prefix(HASH_LETTER).is_some_and(|rest| {
         rest.len() == HASH_DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
     });

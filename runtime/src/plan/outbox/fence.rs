@@ -87,6 +87,7 @@ impl Fence {
     pub(crate) fn touch(&self, beat: i64) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put("Beat", ValueRef::Int64(beat));
+        // `Any` means that the fence has to exist: it fails once a worker has deleted it.
         Ok(Operation::merge(row.finish()?, Condition::Any))
     }
 

@@ -48,10 +48,12 @@ pub(crate) fn copy_with_owner(
     if let Some(version) = version {
         row.put(DERIVED_FROM, ValueRef::String(&version.to_string()));
     }
+    // Stored only where a reader cannot compute the primary's keys from the copy's.
     if !can_derive_keys(family, primary) {
         row.put(OWNER_PARTITION_KEY, ValueRef::String(owner.partition_key));
         row.put(OWNER_ROW_KEY, ValueRef::String(owner.row_key));
     }
+    // A table of its own holds copies of primaries of several tables.
     if family.table.is_some() {
         row.put(OWNER_TABLE, ValueRef::String(owner.table));
     }
@@ -138,6 +140,7 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     for bag in [&mut found, &mut copy] {
         bag.remove(DERIVED_FROM);
+        // Other with each write, like the ETag.
         bag.remove(OPERATION_ID);
         if is_one_table {
             bag.remove(OWNER_TABLE);

@@ -154,6 +154,8 @@ impl TableQueue {
             if !taken.is_empty() && !batch.has_room_for(2, bytes) {
                 break;
             }
+            // Deletion and insertion stay together: each message takes two operations of the
+            // transaction.
             batch.push(delete)?;
             batch.push(insert)?;
             taken.push((message, due));

@@ -37,17 +37,17 @@ pub(super) struct Metadata {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Stored {
-    wrapped_content_key: StoredKey,
-    encryption_agent: Agent,
+struct StoredMetadata {
+    wrapped_content_key: StoredWrappedKey,
+    encryption_agent: EncryptionAgent,
     #[serde(rename = "ContentEncryptionIV")]
     content_encryption_iv: String,
-    key_wrapping_metadata: Option<Writer>,
+    key_wrapping_metadata: Option<KeyWrappingMetadata>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct StoredKey {
+struct StoredWrappedKey {
     key_id: String,
     encrypted_key: String,
     algorithm: String,
@@ -55,14 +55,14 @@ struct StoredKey {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Agent {
+struct EncryptionAgent {
     protocol: String,
     encryption_algorithm: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Writer {
+struct KeyWrappingMetadata {
     encryption_library: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Metadata {
                 format!("the row is not encrypted by the legacy protocol: it has no `{METADATA}`"),
             ));
         };
-        let stored: Stored = serde_json::from_str(text).map_err(|_| malformed_error())?;
+        let stored: StoredMetadata = serde_json::from_str(text).map_err(|_| malformed_error())?;
         let agent = &stored.encryption_agent;
         if agent.protocol != "1.0" || agent.encryption_algorithm != "AES_CBC_256" {
             return Err(Error::seal(

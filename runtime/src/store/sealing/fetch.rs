@@ -65,6 +65,7 @@ impl PageKeys {
             if scope.is_none() {
                 scope = self.scope(sealer, row.partition_key());
             }
+            // A client without keys fetches none; the value then fails to decrypt.
             let Some(scope) = scope else { continue };
             if let Entry::Vacant(entry) = self.positions.entry((scope, id)) {
                 entry.insert(self.wanted.len());
@@ -87,6 +88,7 @@ impl PageKeys {
                 .iter()
                 .filter_map(|(scope, id)| Some(keys.get(self.scopes.get(*scope)?, *id)));
             let found = join_all(asked).await;
+            // Counted over the page: invented key ids must not cost a request each.
             failures += found.iter().filter(|found| found.is_err()).count();
             self.found.extend(found);
         }

@@ -34,6 +34,7 @@ impl RowSealer {
                 held.insert(name.to_owned(), Some(value.to_value()));
             }
         }
+        // A hidden absence is a value too, which the code has to cover.
         held.extend(plan.absent.iter().map(|(name, _)| (name.to_string(), None)));
         Ok(held)
     }

@@ -60,6 +60,7 @@ impl<'v> IndexKeys<'v> {
         let scope = self.sealer.token_scope(family, row.partition_key());
         let current = self.key(&scope, None).await?;
         let mut refused = None;
+        // The token holds two bits of the version only, which may mean an earlier or the next key.
         for version in versions(current.version(), spare) {
             let key = match version == current.version() {
                 true => Ok(current.clone()),

@@ -44,7 +44,7 @@ impl TypeSealing {
 
 /// The type of a row as far as its reader knows it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Known {
+pub(crate) enum RowType {
     /// The row is of a type that the reader did not ask for.
     Foreign,
     /// The row is of the type at this position, and of this row family if it is known.
@@ -83,28 +83,28 @@ impl Reading {
     }
 
     /// Returns the type and row family of a row, as far as they are needed to decrypt it.
-    pub(crate) fn classify(self, row: &Row) -> Result<Known> {
+    pub(crate) fn classify(self, row: &Row) -> Result<RowType> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
-                Some(matched) => Known::Declared(matched.member(), Some(matched.family())),
+                Some(matched) => RowType::Declared(matched.member(), Some(matched.family())),
                 None => match members.wide_member_of(row) {
-                    Some((at, schema)) => Known::Declared(at, Some(schema.primary()?)),
-                    None => Known::Untyped,
+                    Some((at, schema)) => RowType::Declared(at, Some(schema.primary()?)),
+                    None => RowType::Untyped,
                 },
             },
-            Self::Untyped => Known::Untyped,
+            Self::Untyped => RowType::Untyped,
         })
     }
 }
 
 /// Returns the type of a row for a reader of one type. A row of an unknown version counts as of the
 /// type, so that it is not handed over encrypted.
-fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
+fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowType> {
     let families: &'static [Family] = schema.families;
     let kind = match schema.kind_of(row, None) {
         // A discriminator that is not a String does not name the type.
-        Err(error) if error.is_decode() => return Ok(Known::Foreign),
+        Err(error) if error.is_decode() => return Ok(RowType::Foreign),
         kind => kind?,
     };
     let family = match kind {
@@ -115,13 +115,13 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
         RowKind::UnknownCopy => None,
         RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
             match schema.discriminator {
-                Discriminator::Property(_) => return Ok(Known::Foreign),
+                Discriminator::Property(_) => return Ok(RowType::Foreign),
                 // Nothing in a row tells that it is not of a type without a discriminator.
                 Discriminator::RowKey => None,
             }
         }
     };
-    Ok(Known::Declared(0, family))
+    Ok(RowType::Declared(0, family))
 }
 
 impl RowSealer {
@@ -158,7 +158,7 @@ impl RowSealer {
         let sealed = reading.has_sealed();
         let types = if sealed { reading.types() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, Known::Declared(at, _)) = (sealed, reading.classify(&row)?)
+            if let (true, RowType::Declared(at, _)) = (sealed, reading.classify(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::keyless(

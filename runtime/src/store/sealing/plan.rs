@@ -129,6 +129,7 @@ impl RowSealer {
                 Some(column) => Some(SealColumn::of(column)),
                 None if stays_plain(schema, is_elsewhere, name) => None,
                 None => {
+                    // What was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
                         || self.chooses(partition_key, row_key, name);
                     is_wanted.then(SealColumn::default)

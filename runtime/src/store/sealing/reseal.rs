@@ -3,7 +3,7 @@
 
 use super::{
     RowSealer, keyless,
-    open::{Known, Reading, TypeSealing},
+    open::{Reading, RowType, TypeSealing},
     plan::Placed,
     unseal::is_library_property,
 };
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The keys and rules by which values are encrypted now.
-struct Now<'k> {
+struct SealingInUse<'k> {
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
@@ -42,7 +42,7 @@ impl RowSealer {
         stored: &Row,
     ) -> Result<Option<Placed>> {
         let reading = Reading::Typed(schema);
-        let Known::Declared(_, family) = reading.classify(stored)? else { return Ok(None) };
+        let RowType::Declared(_, family) = reading.classify(stored)? else { return Ok(None) };
         let family = family.map_or(schema.primary(), Ok)?;
         let keys = self.keys.as_ref().ok_or_else(|| keyless("rows are to be encrypted again"))?;
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
@@ -54,7 +54,7 @@ impl RowSealer {
             !is_library_property(name, Some(&declared))
                 && self.chooses_of(schema, family, stored, name)
         };
-        let now = Now { key: &key, index: index.as_deref(), chosen: &chosen };
+        let now = SealingInUse { key: &key, index: index.as_deref(), chosen: &chosen };
         // Blind tokens and padding can only be compared with the decrypted value.
         let is_opened = index.is_some() || declared.columns.iter().any(is_padded);
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
@@ -90,7 +90,11 @@ impl RowSealer {
 }
 
 /// Returns whether a value or the row's seal was made with another key, or is missing.
-fn is_sealed_otherwise(stored: &Row, declared: &TypeSealing, now: &Now<'_>) -> Result<bool> {
+fn is_sealed_otherwise(
+    stored: &Row,
+    declared: &TypeSealing,
+    now: &SealingInUse<'_>,
+) -> Result<bool> {
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
         let name = crate::store::sealing::plan::property_name(name)?;
@@ -117,7 +121,7 @@ fn resealing(
     plain: &Row,
     declared: &TypeSealing,
     family: &'static Family,
-    now: &Now<'_>,
+    now: &SealingInUse<'_>,
 ) -> Result<Option<Placed>> {
     let home = StoredAs::Entity(declared.schema, family);
     let guard = Condition::for_etag(stored.etag());
@@ -154,7 +158,7 @@ fn is_stale(
     declared: &TypeSealing,
     name: &str,
     value: ValueRef<'_>,
-    now: &Now<'_>,
+    now: &SealingInUse<'_>,
 ) -> Result<bool> {
     let column = declared.columns.iter().find(|column| column.name == name);
     let envelope = match stored.get(name)? {
@@ -194,7 +198,12 @@ fn is_of_other_length(column: &SealedColumn, value: Option<ValueRef<'_>>, envelo
 
 /// Returns whether a hidden absence is out of date. A merge cannot rewrite it, since there is no
 /// value to set.
-fn hides_stale(stored: &Row, plain: &Row, declared: &TypeSealing, now: &Now<'_>) -> Result<bool> {
+fn hides_stale(
+    stored: &Row,
+    plain: &Row,
+    declared: &TypeSealing,
+    now: &SealingInUse<'_>,
+) -> Result<bool> {
     for column in &declared.columns {
         let name: &str = &column.name;
         if plain.get(name)?.is_none()

@@ -53,6 +53,7 @@ impl RowSealer {
         let mut plans = Vec::with_capacity(placed.len());
         for placed in &placed {
             let plan = self.plan(placed)?;
+            // Before any key is fetched: a row that is refused costs no request.
             self.check_plain(placed, &plan)?;
             if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
                 self.check_sealed_copy(schema, family, placed.operation.row())?;
@@ -67,6 +68,8 @@ impl RowSealer {
         let partition_key =
             placed.first().map_or("", |placed| placed.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
+        // One key for the whole transaction: all its rows are in one partition, and so in one
+        // scope.
         let key = keys.primary(&scope).await?;
         let index_keys = self.index_keys_of(&placed, &plans).await?;
         let sealed = placed.into_iter().zip(plans).map(|(placed, plan)| {
@@ -81,7 +84,7 @@ impl RowSealer {
             };
             let scope = if plan.makes_tokens() { self.scope_of_placed(&placed) } else { None };
             let index = scope.and_then(|scope| index_keys.get(&scope)).map(|key| &**key);
-            let sealer = Sealer { table, own, key: &key, index };
+            let sealer = TransactionSealer { table, own, key: &key, index };
             let row = sealer.row(placed.operation.row(), &plan)?;
             Ok(placed.operation.with_row(row))
         });
@@ -165,7 +168,7 @@ impl RowSealer {
 
 /// Encrypts the rows of one transaction.
 #[cfg(feature = "encrypt")]
-struct Sealer<'k> {
+struct TransactionSealer<'k> {
     table: &'k str,
     /// The table that blind tokens are bound to: the entity's own, also for a copy in another
     /// table.
@@ -175,7 +178,7 @@ struct Sealer<'k> {
 }
 
 #[cfg(feature = "encrypt")]
-impl Sealer<'_> {
+impl TransactionSealer<'_> {
     fn row(&self, row: &Row, plan: &SealPlan) -> Result<Row> {
         let place = |property| ValueBinding {
             table: self.table,

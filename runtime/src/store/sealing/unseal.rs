@@ -5,7 +5,7 @@ use super::{
     fetch::PageKeys,
     index::IndexKeys,
     keyless,
-    open::{Known, Reading, TypeSealing},
+    open::{Reading, RowType, TypeSealing},
     plan::property_name,
 };
 use crate::{
@@ -39,7 +39,8 @@ impl RowSealer {
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
                 let what = reading.classify(row)?;
-                if !matches!(what, Known::Foreign) {
+                if !matches!(what, RowType::Foreign) {
+                    // Collected over the page, so that rows of one key cost one request.
                     keys.add_row(self, row)?;
                 }
                 Ok(what)
@@ -47,7 +48,7 @@ impl RowSealer {
             known.push(what);
         }
         keys.fetch(self).await;
-        let page = Page { sealer: self, table, types: &types, keys: &keys, select };
+        let page = PageOpener { sealer: self, table, types: &types, keys: &keys, select };
         let mut index = IndexKeys::new(self);
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
@@ -62,7 +63,7 @@ impl RowSealer {
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
-            if let (Ok((row, Known::Declared(at, Some(family)))), true) = (&plain, has_tokens)
+            if let (Ok((row, RowType::Declared(at, Some(family)))), true) = (&plain, has_tokens)
                 && let Some(declared) = types.get(*at)
                 && let Err(error) = index.check(declared.schema, family, row).await
             {
@@ -76,13 +77,13 @@ impl RowSealer {
 
 /// The type and row family of a row, as far as they are known.
 #[derive(Clone, Copy)]
-struct Declared<'p> {
+struct DeclaredRow<'p> {
     declared: Option<&'p TypeSealing>,
     family: Option<&'static Family>,
 }
 
 /// What all rows of one page are decrypted with.
-struct Page<'p> {
+struct PageOpener<'p> {
     sealer: &'p RowSealer,
     table: &'p str,
     types: &'p [TypeSealing],
@@ -90,12 +91,12 @@ struct Page<'p> {
     select: Option<&'p [String]>,
 }
 
-impl Page<'_> {
-    fn open(&self, row: Row, known: Known) -> Result<Row> {
+impl PageOpener<'_> {
+    fn open(&self, row: Row, known: RowType) -> Result<Row> {
         let (declared, family) = match known {
-            Known::Foreign => return Ok(row),
-            Known::Untyped => (None, None),
-            Known::Declared(at, family) => (self.types.get(at), family),
+            RowType::Foreign => return Ok(row),
+            RowType::Untyped => (None, None),
+            RowType::Declared(at, family) => (self.types.get(at), family),
         };
         // A client without keys reads rows of unknown types as they are stored.
         if self.sealer.keys.is_none()
@@ -108,10 +109,15 @@ impl Page<'_> {
             self.verify(declared, family, &row)?;
             self.check_plain(declared, family, &row)?;
         }
-        self.unseal(row, Declared { declared, family })
+        self.unseal(row, DeclaredRow { declared, family })
     }
 
-    fn place<'r>(&'r self, of: Declared<'_>, row: &'r Row, property: &'r str) -> ValueBinding<'r> {
+    fn place<'r>(
+        &'r self,
+        of: DeclaredRow<'_>,
+        row: &'r Row,
+        property: &'r str,
+    ) -> ValueBinding<'r> {
         ValueBinding {
             table: of
                 .declared
@@ -146,7 +152,7 @@ impl Page<'_> {
             );
         };
         let key = self.keys.key(row.partition_key(), id)?;
-        let of = Declared { declared: Some(declared), family };
+        let of = DeclaredRow { declared: Some(declared), family };
         key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
 
@@ -221,7 +227,7 @@ impl Page<'_> {
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }
 
-    fn unseal(&self, row: Row, of: Declared<'_>) -> Result<Row> {
+    fn unseal(&self, row: Row, of: DeclaredRow<'_>) -> Result<Row> {
         let declared = of.declared;
         if !needs_work(&row, declared)? {
             return Ok(row);
@@ -259,7 +265,7 @@ impl Page<'_> {
     fn decrypt(
         &self,
         row: &Row,
-        of: Declared<'_>,
+        of: DeclaredRow<'_>,
         name: &str,
         envelope: &[u8],
     ) -> Result<Option<Value>> {
