@@ -186,6 +186,8 @@ pub mod filter;
 pub mod access;
 pub mod page;
 pub mod batch;
+// Floor 2 too: the rules that simulations disable, and mistakes that they make.
+mod guard;
 // Floor 2 too: values under keys; only its key providers await.
 #[cfg(feature = "encrypt")]
 pub mod seal;
@@ -243,7 +245,7 @@ pub use object_store;
 
 #[cfg(feature = "conformance")]
 #[doc(hidden)]
-pub use crate::outbox::guard::{Guard, Mutation};
+pub use crate::guard::{Guard, Mutation};
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,

@@ -1,6 +1,6 @@
 //! Tests the state after a crash: processes that are killed, files that are torn or damaged.
 //!
-//! `ENTABLE_LONG=1` kills two hundred times and damages thousands of files.
+//! `ENTABLE_LONG=1` kills hundreds of times and damages thousands of files.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,6 +9,7 @@
     reason = "tests stop where something is wrong"
 )]
 
+mod adversary;
 mod image;
 mod kill;
 mod relaxed;

@@ -32,7 +32,7 @@ const fn seconds(seconds: u64) -> Duration {
 
 /// A clock that goes with the timers of the test.
 #[derive(Debug)]
-struct TimerClock(Instant);
+pub(crate) struct TimerClock(pub(crate) Instant);
 
 impl Clock for TimerClock {
     fn now(&self) -> Ticks {

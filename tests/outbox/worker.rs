@@ -127,6 +127,21 @@ async fn work_that_fails_for_good_is_put_aside_and_can_be_put_back() {
     assert!(worker.poisoned().await.unwrap().is_empty());
 }
 
+/// A page of the directory has at most 1,000 markers.
+#[tokio::test]
+async fn a_directory_of_more_than_a_page_is_read_whole() {
+    let world = World::left_to_workers().await;
+    let all = (0..1_100).map(|id| Employee { department: format!("d{id:04}"), ..employee(id) });
+    world.client.bulk().insert_all(all).await.unwrap().into_result().unwrap();
+    assert_eq!(world.markers().await, 1_100);
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.applied, stats.open), (1_100, 0));
+    assert_eq!(by_email(&world, 1_099).await, 1);
+    world.later(OutboxOptions::LEASE);
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.markers().await, 0);
+}
+
 #[tokio::test]
 async fn throttling_is_no_reason_to_give_up() {
     let world = World::left_to_workers().await;

@@ -94,6 +94,11 @@ impl Operation {
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
+    /// Returns the operation with no condition but that its row exists.
+    pub(crate) fn without_condition(self) -> Self {
+        Self { condition: Condition::Any, ..self }
+    }
+
     /// Copies the operation with another row.
     #[must_use]
     pub(crate) fn with_row(&self, row: Row) -> Self {

@@ -6,7 +6,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     limits::BATCH_OPERATIONS,
-    outbox::registration,
+    outbox::{guard::Mutation, registration},
     table::{
         Table,
         bulk::group_writer::{Attempt, GroupWriter, gather, write_groups},
@@ -37,6 +37,9 @@ pub(crate) async fn record_dirty_rows<E: TableEntity>(
             && group.len() + 1 < BATCH_OPERATIONS
             && addresses < ADDRESSES_PER_TRANSACTION
     });
+    let is_first_alone = table.client.outbox().guards.has(Mutation::FirstRepairAlone);
+    let groups = groups.into_iter().take(if is_first_alone { 1 } else { usize::MAX });
+    let groups: Vec<_> = groups.collect();
     let mut writer = DirtyRowWriter { table, recorded: 0 };
     write_groups(&mut writer, &table.client.store().random, groups).await?;
     Ok(writer.recorded)

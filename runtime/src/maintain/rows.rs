@@ -8,6 +8,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::{EntityRows, RowKind, RowVersion, TableEntity},
     error::Result,
+    guard::Mutation,
     plan::{StoredAs, Tokens, derive::Derived, wide},
     query::decode::at,
     row::Row,
@@ -121,8 +122,9 @@ pub(crate) fn touch_primary<E: TableEntity>(
             break;
         }
     }
+    let is_blind = table.client.outbox().guards.has(Mutation::RebuildUnconditional);
     // A merge of one value that is there changes nothing but the ETag.
-    let guard = Condition::for_etag(primary.etag());
+    let guard = Condition::for_etag(primary.etag().filter(|_| !is_blind));
     let touch = Operation::merge(row.finish()?, guard);
     // All parts get one new generation, so that they still belong together.
     let generation = table.client.store().random.id();

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use super::{
     deadline::WriteDeadline,
     fast_path::FastPath,
-    guard::Guard,
+    guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record,
@@ -254,13 +254,18 @@ impl Claims {
         });
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
-            let operation = reserve_existing(found, &self.id)?;
+            let operation = match outbox.guards.has(Mutation::TakenOverBlindly) {
+                true => reserve_existing(&found.clone().without_version(), &self.id)?,
+                false => reserve_existing(found, &self.id)?,
+            };
             let request = outbox.store.apply_one(&wanted.address.row.table, operation);
             let etag = self.deadline.run(request).await?.etag;
             return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, etag));
         }
         let row = reservation_row(copy, &self.id, from)?;
-        let replace = Operation::replace(row.clone(), Condition::for_etag(found.etag()));
+        let is_blind = outbox.guards.has(Mutation::TakenOverBlindly);
+        let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
+        let replace = Operation::replace(row.clone(), seen);
         let etag = self.write_copy(outbox, wanted, replace).await?;
         Ok(with_new_etag(&row, etag))
     }

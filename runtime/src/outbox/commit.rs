@@ -225,9 +225,16 @@ async fn try_once(
     let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
     if outbox_plan.needs_claims() {
         // Checked before anything is reserved for a transaction that is too large.
-        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new(), &HashMap::new(), "")?
-            .planned()
-            .len();
+        let planned = TransactionPlan::new(
+            &effects,
+            &lists,
+            &HashSet::new(),
+            &HashMap::new(),
+            "",
+            outbox.guards,
+        )?
+        .planned()
+        .len();
         check_room(table, planned + outbox_plan.operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
@@ -292,7 +299,7 @@ impl PlannedChanges<'_> {
         loop {
             // The plan is made anew each time, since a row that is missing changes its positions.
             let mut transaction =
-                TransactionPlan::new(effects, lists, &missing, &found, &generation)?;
+                TransactionPlan::new(effects, lists, &missing, &found, &generation, outbox.guards)?;
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {

@@ -4,6 +4,7 @@
 //! This only saves time: a worker does what is not done here.
 
 use super::{
+    guard::Mutation,
     remote_list::{ListWrite, write_lists},
     state::Outbox,
 };
@@ -43,7 +44,10 @@ pub(crate) async fn write_again(
         }
         let mut current = Vec::new();
         for (dirty, membership) in late {
-            current.push(current_membership(outbox, table, dirty, membership).await?);
+            current.push(match outbox.guards.has(Mutation::LatePrimaryNotRead) {
+                true => ListMembership::clone(membership),
+                false => current_membership(outbox, table, dirty, membership).await?,
+            });
         }
         let all: Vec<&ListMembership> = current.iter().collect();
         match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {

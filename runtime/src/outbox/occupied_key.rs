@@ -1,6 +1,6 @@
 //! Decides what to do about a row that occupies a unique key which an entity wants.
 
-use super::{keys::ReleasedKey, state::Outbox};
+use super::{guard::Mutation, keys::ReleasedKey, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -130,6 +130,11 @@ impl OccupiedKey<'_> {
         match find_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
             Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
             Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
+            Ok(KeyHolder::TableMissing)
+                if self.outbox.guards.has(Mutation::MissingTableIsNobody) =>
+            {
+                Ok(Holder::Nobody)
+            }
             Ok(KeyHolder::TableMissing) => Ok(Holder::TableMissing),
             // Deleting its copy could give the key to two entities.
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => {

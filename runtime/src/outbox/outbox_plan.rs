@@ -4,7 +4,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::Claims, fast_path::FastPath, guard::Guard, registration::fence, state::Outbox,
+    claims::Claims,
+    fast_path::FastPath,
+    guard::{Guard, Mutation},
+    registration::fence,
+    state::Outbox,
 };
 use crate::{
     address::RowAddress,
@@ -54,7 +58,11 @@ impl<'n> OutboxPlan<'n> {
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
-        let dirty = dirty_rows_of(effects, table, outbox.store.table_case());
+        let mut dirty = dirty_rows_of(effects, table, outbox.store.table_case());
+        if outbox.guards.has(Mutation::OldRemoteCopyUnnamed) {
+            let changes = dirty.iter_mut().map(|dirty| &mut dirty.copy_changes);
+            changes.for_each(|changes| changes.retain(|change| change.wanted.is_some()));
+        }
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             // A worker of this client must be able to do the work that is recorded here.

@@ -1,7 +1,10 @@
 //! Resolves a reservation whose transaction did not commit: writes it as the copy of the entity
 //! that derives its key, or deletes it if no entity does.
 
-use super::{guard::Guard, state::Outbox};
+use super::{
+    guard::{Guard, Mutation},
+    state::Outbox,
+};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -65,6 +68,9 @@ async fn resolve_once(
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
     let operation = outbox.guards.remote_write(operation)?;
     match deadline.write(&outbox.store, &key.address.row.table, kinds, operation).await {
+        Err(error) if error.lost_race() && outbox.guards.has(Mutation::SettlingGivesUp) => {
+            Ok(Attempt::Done(()))
+        }
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }

@@ -16,6 +16,7 @@ use crate::{
     batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
     error::{Error, Result, ServiceCode},
+    guard::{Guards, Mutation},
     row::{ETag, Row},
 };
 
@@ -25,6 +26,7 @@ pub(crate) struct TransactionPlan {
     planned: Vec<Planned>,
     /// The position of the operation on each row, by RowKey.
     by_row_key: HashMap<String, usize>,
+    guards: Guards,
 }
 
 impl TransactionPlan {
@@ -43,8 +45,12 @@ impl TransactionPlan {
         missing: &HashSet<String>,
         found: &HashMap<String, Option<ETag>>,
         generation: &str,
+        guards: Guards,
     ) -> Result<Self> {
-        let mut transaction = Self::default();
+        let mut transaction = Self { guards, ..Self::default() };
+        if guards.has(Mutation::CopiesFirst) {
+            transaction.add_all_copies(effects, missing)?;
+        }
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::primary_of(effect.schema)?;
@@ -53,32 +59,50 @@ impl TransactionPlan {
                 let may_miss = wide::may_miss_parts(effect.schema, joined);
                 let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
                 for operation in parts {
+                    let operation = match guards.has(Mutation::PrimaryUnconditional) {
+                        true => operation.without_condition(),
+                        false => operation,
+                    };
                     transaction.add_primary(verb, Planned { operation, role, stored_as })?;
                 }
             }
         }
-        for (verb, effect) in effects.iter().enumerate() {
-            let taken = |earlier: Option<usize>, copy: &CopyRow| {
-                let holder =
-                    earlier.and_then(|earlier| effects.get(earlier)?.as_ref().new.as_ref());
-                taken_by_two_entities(copy, verb, holder.map(|rows| &rows.primary))
-            };
-            // After all primaries: the position of a failed operation then tells primaries from
-            // copies.
-            transaction.add_copies(verb, effect.as_ref(), missing, taken)?;
+        // After all primaries: the position of a failed operation then tells primaries from copies.
+        if !guards.has(Mutation::CopiesFirst) {
+            transaction.add_all_copies(effects, missing)?;
         }
         let partition_key = effects
             .iter()
             .find_map(|effect| effect.as_ref().primary.first())
             .map(|operation| operation.row().partition_key().to_owned())
             .unwrap_or_default();
-        for (row_key, delta) in list_deltas(effects) {
+        for (row_key, mut delta) in list_deltas(effects) {
+            if guards.has(Mutation::ListedIdStays) {
+                delta.remove.clear();
+            }
             let current = lists.get(&row_key).and_then(Option::as_ref);
             for operation in delta.operations((&partition_key, &row_key), current)? {
                 transaction.push_framework_row(Role::List, operation);
             }
         }
         Ok(transaction)
+    }
+
+    /// Adds the operations on the local copies of all effects.
+    fn add_all_copies(
+        &mut self,
+        effects: &[impl AsRef<Effect>],
+        missing: &HashSet<String>,
+    ) -> Result<()> {
+        for (verb, effect) in effects.iter().enumerate() {
+            let taken = |earlier: Option<usize>, copy: &CopyRow| {
+                let holder =
+                    earlier.and_then(|earlier| effects.get(earlier)?.as_ref().new.as_ref());
+                taken_by_two_entities(copy, verb, holder.map(|rows| &rows.primary))
+            };
+            self.add_copies(verb, effect.as_ref(), missing, taken)?;
+        }
+        Ok(())
     }
 
     /// Returns the operations in the order in which they are sent.
@@ -128,7 +152,9 @@ impl TransactionPlan {
         let new = effect.new.as_ref().map(|rows| rows.local_copies.as_slice()).unwrap_or_default();
         for copy in old {
             let is_kept = new.iter().any(|new| have_same_key(copy, new));
-            if !is_kept && !missing.contains(copy.row.row_key()) {
+            let is_left =
+                missing.contains(copy.row.row_key()) || self.guards.has(Mutation::OldCopyStays);
+            if !is_kept && !is_left {
                 let row = &copy.row;
                 let operation =
                     // Without a condition: the primary's ETag protects its local copies.
@@ -148,7 +174,12 @@ impl TransactionPlan {
         for copy in new {
             let (role, operation) = match old.iter().find(|old| have_same_key(old, copy)) {
                 Some(old) if !has_moved && old.row.has_same_content(&copy.row) => continue,
+                Some(_) if self.guards.has(Mutation::KeptCopyStays) => continue,
                 Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
+                None if self.guards.has(Mutation::TakenKeyReplaced) => {
+                    let replace = Operation::insert_or_replace(copy.row.clone());
+                    (Role::NewCopy(verb, copy.family), replace)
+                }
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
             let stored_as = StoredAs::copy_of(effect.schema, copy.family);
@@ -182,6 +213,7 @@ impl TransactionPlan {
     ///
     /// Returns the verb whose entity has the key already.
     fn fold(&mut self, later: Planned) -> Result<(), Option<usize>> {
+        let is_inserted = self.guards.has(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier(later.operation.row().row_key()) else {
             self.push(later);
             return Ok(());
@@ -212,7 +244,10 @@ impl TransactionPlan {
             ) => return Err(None),
         };
         // Whatever the row holds: the deletion and the insertion became one write.
-        let operation = Operation::insert_or_replace(row);
+        let operation = match is_inserted {
+            true => Operation::insert(row),
+            false => Operation::insert_or_replace(row),
+        };
         *earlier = Planned { operation, role: Role::KeptCopy(verb), stored_as };
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::authentic::Authenticity;
 #[cfg(feature = "blob")]
 use crate::blob::{BlobStore, Blobs};
 #[cfg(feature = "conformance")]
-use crate::outbox::guard::{Guard, Mutation};
+use crate::guard::{Guard, Mutation};
 use crate::{
     authentic::WorkCodes,
     backend::{

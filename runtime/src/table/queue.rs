@@ -51,6 +51,6 @@ impl Client {
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
         let outbox = self.outbox();
         let (clock, random) = (outbox.server.clone(), outbox.store.random.fork());
-        TableQueue::with_clock(self.backend().clone(), name.into(), clock, random)
+        TableQueue::with_clock(self.backend().clone(), name.into(), clock, random, outbox.guards)
     }
 }

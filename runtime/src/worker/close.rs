@@ -34,8 +34,9 @@ impl Worker {
         for marker in markers {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
             // A worker that died between the two deletions left such a marker.
-            let has_fence =
-                fences.any(|id| *id == marker.id) || partition.damaged_fences.contains(&marker.id);
+            let is_damaged = partition.damaged_fences.contains(&marker.id)
+                && !self.outbox().guards.has(Mutation::DamagedFenceForgotten);
+            let has_fence = fences.any(|id| *id == marker.id) || is_damaged;
             if !has_fence {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }

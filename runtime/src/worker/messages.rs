@@ -27,7 +27,7 @@ use crate::{
     entity::{Message, Schema},
     error::{Error, ErrorKind, Result, Retry},
     outbox::{
-        guard::Guard,
+        guard::{Guard, Mutation},
         moves::{MoveJob, MoveOutcome, SourceReading},
     },
     plan::{
@@ -433,7 +433,9 @@ impl Worker {
         message: &StoredMessage,
         lease_etag: Option<ETag>,
     ) -> Result<MessageOutcome> {
-        self.write_leased(table, message.release(lease_etag)?).await?;
+        if !self.outbox().guards.has(Mutation::LeaseKept) {
+            self.write_leased(table, message.release(lease_etag)?).await?;
+        }
         Ok(MessageOutcome::Left)
     }
 
@@ -496,6 +498,9 @@ impl Worker {
         receipts: &[(String, String)],
     ) -> Result<MessageOutcome> {
         let operation = match receipts {
+            _ if self.outbox().guards.has(Mutation::ReceiptsOrphaned) => {
+                message.delete(lease_etag)?
+            }
             [] => message.delete(lease_etag)?,
             receipts => message.mark_done(lease_etag, receipts)?,
         };

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     authentic::{WorkFault, has_expired},
     error::{Error, Result},
+    guard::Mutation,
     plan::outbox::MessageIdentity,
     queue::{
         Envelope, MessageQueue, Receipts, Received,
@@ -132,7 +133,8 @@ impl Worker {
         due: DueWork,
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
-        if message.until() <= Instant::now() {
+        let is_late = message.until() <= Instant::now();
+        if is_late && !self.outbox().guards.has(Mutation::LateReceiptHandled) {
             // The queue's answer took longer than the lease: the message may be another worker's.
             return Ok(MessageOutcome::Raced);
         }
@@ -191,7 +193,7 @@ impl Worker {
             return put_aside(port, message, &reason).await;
         }
         if self.stopping.has_begun() {
-            return give_back(port, message, envelope).await;
+            return self.give_back_received(port, message, envelope).await;
         }
         if let Some(refused) = self.refuse_received(port, message, &envelope, &id, count).await? {
             return Ok(refused);
@@ -219,7 +221,7 @@ impl Worker {
                 Err(error)
             }
             Err(HandlerFailure::Stopped) => {
-                give_back(port, message, envelope.with_receipts(receipts)).await
+                self.give_back_received(port, message, envelope.with_receipts(receipts)).await
             }
             // The last of `poison_after` attempts.
             Err(HandlerFailure::Counted(reason)) if count >= most => {
@@ -320,6 +322,21 @@ impl Worker {
         hide(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
         Ok(MessageOutcome::Unknown)
     }
+
+    /// Makes a message visible again that this worker does not handle. The delivery does not count as
+    /// an attempt.
+    async fn give_back_received(
+        &self,
+        port: &dyn Queue,
+        message: &mut Received,
+        mut envelope: Envelope,
+    ) -> Result<MessageOutcome> {
+        if !self.outbox().guards.has(Mutation::GivenBackIsTried) {
+            envelope.skipped = envelope.skipped.saturating_add(1);
+        }
+        hide(port, message, Duration::ZERO, &[envelope.text()?]).await?;
+        Ok(MessageOutcome::Left)
+    }
 }
 
 /// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the
@@ -338,18 +355,6 @@ async fn hide(
         }
     }
     port.extend(message, wait, None).await
-}
-
-/// Makes a message visible again that this worker does not handle. The delivery does not count as
-/// an attempt.
-async fn give_back(
-    port: &dyn Queue,
-    message: &mut Received,
-    mut envelope: Envelope,
-) -> Result<MessageOutcome> {
-    envelope.skipped = envelope.skipped.saturating_add(1);
-    hide(port, message, Duration::ZERO, &[envelope.text()?]).await?;
-    Ok(MessageOutcome::Left)
 }
 
 /// Moves a message to the queue's poisoned messages.

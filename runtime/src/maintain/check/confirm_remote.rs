@@ -17,7 +17,7 @@ use crate::{
     error::Result,
     key::Family,
     maintain::rows::{derive_existing, read_primary, read_row},
-    outbox::guard::Guard,
+    outbox::guard::{Guard, Mutation},
     plan::{
         derive::Derived,
         moves::move_id,
@@ -170,7 +170,9 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
             match reading? {
                 // Equal ETags of copy and primary: nobody has written either since the first
                 // reading.
-                (suspect, Outcome::Wrong(now)) if now == before => {
+                (suspect, Outcome::Wrong(now))
+                    if now == before || outbox.guards.has(Mutation::ChangedSuspectConfirmed) =>
+                {
                     findings.push(finding(suspect, now, own));
                 }
                 (_, Outcome::Pending) => progress.counts.pending += 1,

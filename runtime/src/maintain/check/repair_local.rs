@@ -10,6 +10,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::TableEntity,
     error::Result,
+    guard::Mutation,
     maintain::rows::touch_primary,
     plan::{ListDelta, StoredAs},
     store::sealing::plan::Placed,
@@ -64,7 +65,9 @@ fn copy_operations<E: TableEntity>(
             operations
         }
         (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
-            let replace = Operation::replace(copy.row, Condition::for_etag(found.etag()));
+            let is_blind = table.client.outbox().guards.has(Mutation::RepairUnconditional);
+            let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
+            let replace = Operation::replace(copy.row, seen);
             vec![Placed::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
         }
         // Only the version of the copy that a whole scan found no owner for.

@@ -14,6 +14,7 @@ use crate::{
     batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, Result},
+    guard::Mutation,
     queue::{
         Received,
         port::{check_name, check_time},
@@ -42,6 +43,9 @@ impl TableQueue {
         for shard in self.shards_from_random() {
             if received.len() >= most {
                 break;
+            }
+            if self.guards.has(Mutation::FirstShardAlone) && !shard.ends_with("_00") {
+                continue;
             }
             match self.receive_from_shard(&shard, most - received.len(), visibility).await {
                 Ok(more) => received.extend(more),
@@ -74,7 +78,9 @@ impl TableQueue {
             }
             match self.take_messages(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
-                Err(error) if error.lost_race() => {
+                Err(error)
+                    if error.lost_race() && !self.guards.has(Mutation::LostMessageEndsReceipt) =>
+                {
                     // Each message has two operations. Those before the failed one found their rows.
                     let lost = error.failed_index().unwrap_or(0) / 2;
                     let mut rest = found.split_off(lost.min(found.len()));
@@ -144,7 +150,8 @@ impl TableQueue {
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
         for row in found {
-            let dequeue_count = row.message.dequeue_count.saturating_add(1);
+            let is_counted = !self.guards.has(Mutation::ReceiptNotCounted);
+            let dequeue_count = row.message.dequeue_count.saturating_add(is_counted.into());
             let message = StoredMessage { dequeue_count, ..row.message.clone() };
             let due = due_with_new_row_key(&message, latest_due, &row.row_key);
             let visibility = Visibility { due, hidden_ticks, holder: &holder };
@@ -183,6 +190,10 @@ impl TableQueue {
             let Some(etag) = etag else { continue };
             let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
             let StoredMessage { id, body, dequeue_count, .. } = message;
+            let until = match self.guards.has(Mutation::ReceiptFromAnswer) {
+                true => Instant::now() + visibility,
+                false => until,
+            };
             received.push(Received::new(id, body, dequeue_count, until, receipt));
         }
         Ok(received)
@@ -215,6 +226,7 @@ impl TableQueue {
         let read = Read { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
+            Some(row) if self.guards.has(Mutation::HolderNotCompared) => Ok(row.etag()),
             Some(row) if has_holder(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }

@@ -12,6 +12,7 @@ use crate::{
     clock::SystemClock,
     error::Result,
     filter::Filter,
+    guard::Guards,
     page::Continuation,
     queue::{
         Poison, ServerClock,
@@ -52,13 +53,15 @@ pub struct TableQueue {
     pub(crate) random: Arc<RandomSource>,
     /// A guard that a test disabled.
     disabled: Option<QueueGuard>,
+    pub(crate) guards: Guards,
 }
 
 impl TableQueue {
     /// Names a queue, without a request. The first message creates the table.
     pub fn new(backend: impl Backend, name: impl Into<String>) -> Self {
         let clock = Arc::new(ServerClock::new(Arc::new(SystemClock)));
-        Self::with_clock(Arc::new(backend), name.into(), clock, RandomSource::default())
+        let random = RandomSource::default();
+        Self::with_clock(Arc::new(backend), name.into(), clock, random, Guards::default())
     }
 
     /// Names a queue that takes the time from `clock` and random numbers from `random`.
@@ -67,8 +70,9 @@ impl TableQueue {
         name: String,
         clock: Arc<ServerClock>,
         random: RandomSource,
+        guards: Guards,
     ) -> Self {
-        Self { backend, name, shards: 1, clock, random: Arc::new(random), disabled: None }
+        Self { backend, name, shards: 1, clock, random: Arc::new(random), disabled: None, guards }
     }
 
     /// Sets the number of partitions that hold the messages: 1 by default, at most 100. A partition

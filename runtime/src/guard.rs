@@ -1,5 +1,5 @@
-//! The guards of the outbox protocols. A simulation can disable one guard to show that histories fail
-//! without it.
+//! The guards of the outbox protocols, and mutations of the code. A simulation can disable one guard, or
+//! make one mistake, to show that histories and scenarios fail then.
 
 use std::future::Future;
 
@@ -97,8 +97,8 @@ pub enum Guard {
 
 macro_rules! mutations {
     ($($(#[$docs:meta])* $name:ident,)*) => {
-        /// A mistake that a test build can make in the code of workers and writers, to show that a test
-        /// notices it. `tests/mutations.md` lists each with the test.
+        /// A mistake that a test build can make in the code of plans, writers, workers, queues, checks and
+        /// bulk writes, to show that a test notices it. `tests/mutations.md` lists each with the test.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[doc(hidden)]
         #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
@@ -144,6 +144,68 @@ mutations! {
     OrderAssumed,
     /// A partition leaves the directory although reads may not show its work.
     LaggingReadsTrusted,
+    /// A damaged fence does not keep its directory marker.
+    DamagedFenceForgotten,
+    /// The lease of a message counts from the answer to its take.
+    LeaseFromAnswer,
+    /// The lease of a message is not renewed while its handler runs.
+    RenewalForgotten,
+    /// A message whose lease a stopping worker gives back stays leased.
+    LeaseKept,
+    /// A handled message with receipts is deleted at once.
+    ReceiptsOrphaned,
+    /// A list that is written again holds what it was to hold before the race.
+    LatePrimaryNotRead,
+    /// A reservation that changes while it is settled counts as settled.
+    SettlingGivesUp,
+    /// A row under a unique key is taken over whatever its ETag.
+    TakenOverBlindly,
+    /// An owner whose table is missing counts as no owner.
+    MissingTableIsNobody,
+    /// The copies of a transaction stand before its primaries.
+    CopiesFirst,
+    /// A new local copy replaces the row that has its key.
+    TakenKeyReplaced,
+    /// A local copy whose key changes stays under its old key.
+    OldCopyStays,
+    /// A local copy whose key stays keeps its old content.
+    KeptCopyStays,
+    /// A local copy is inserted although the transaction frees its key.
+    FreedKeyInserted,
+    /// An id that leaves a local list stays in it.
+    ListedIdStays,
+    /// A primary is written whatever its ETag.
+    PrimaryUnconditional,
+    /// A dirty row does not name the copies that go.
+    OldRemoteCopyUnnamed,
+    /// A bulk group ends with the first change of it that fails.
+    RestOfGroupForgotten,
+    /// The second half of a bulk group that is too large is not written.
+    SecondHalfForgotten,
+    /// A rewritten entity that another writer changed first counts as rewritten.
+    RacedRewriteIsDone,
+    /// A repair records the first transaction of open work alone.
+    FirstRepairAlone,
+    /// A second reading of a check that shows another version confirms a finding.
+    ChangedSuspectConfirmed,
+    /// A repair writes a local copy whatever its ETag.
+    RepairUnconditional,
+    /// A rebuild does not hold a primary to the ETag that was read.
+    RebuildUnconditional,
+    /// A queue is received from its first shard alone.
+    FirstShardAlone,
+    /// The lease of a queue's message counts from the answer to its receipt.
+    ReceiptFromAnswer,
+    /// A receipt of a queue's message is not counted.
+    ReceiptNotCounted,
+    /// A receiver that loses one message to another leaves all that it found.
+    LostMessageEndsReceipt,
+    /// After a lost answer, a row of another receiver counts as the receiver's own.
+    HolderNotCompared,
+    /// A queue's message is handled although its lease ended before the answer came.
+    LateReceiptHandled,
+    /// A message that a worker gives back to its queue counts as tried.
+    GivenBackIsTried,
 }
 
 /// The guards that hold: all of them, except in a simulation that disables one.

@@ -1,5 +1,11 @@
-//! Shows for each mutation of the code of workers and writers that a scenario notices it: the scenario
-//! succeeds on the code as it is, and fails on the mutated code. `tests/mutations.md` lists them.
+//! Shows for each mutation of the code that a scenario notices it: the scenario succeeds on the code
+//! as it is, and fails on the mutated code. `tests/mutations.md` lists them.
+
+mod deliveries;
+mod hooked;
+mod maintenance;
+mod plans;
+mod values;
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +14,7 @@ use std::{
 };
 
 use entable::{
-    Mutation, OutboxOptions,
+    Clock, Mutation, OutboxOptions,
     backend::{
         Backend,
         layer::{InjectedFault, RequestKind},
@@ -16,6 +22,30 @@ use entable::{
     prelude::*,
 };
 
+use self::{
+    deliveries::{
+        a_late_receipt_is_not_handled, a_lease_is_given_back, a_lease_is_renewed,
+        a_lost_answer_takes_nothing_of_others, a_lost_message_ends_no_receipt,
+        a_message_that_is_given_back_was_not_tried, a_receipt_counts_from_its_request,
+        a_slow_take_is_renewed_in_time, every_shard_is_received, receipts_are_counted,
+        receipts_go_with_their_message,
+    },
+    maintenance::{
+        a_rebuild_holds_entities_to_their_version, a_repair_leaves_what_a_writer_changed,
+        a_repair_of_many_suspects_repairs_all, a_suspect_that_changes_is_no_finding,
+    },
+    plans::{
+        a_copy_follows_its_entity, a_key_that_was_left_finds_nothing, a_list_loses_who_left,
+        a_local_value_has_one_holder, a_remote_copy_that_was_left_goes,
+        a_rewrite_that_lost_a_race_is_repeated, a_version_is_replaced_once,
+        an_existing_entity_is_told_from_a_taken_key, both_halves_of_a_bulk_group_are_written,
+        the_rest_of_a_bulk_group_is_written, two_entities_exchange_a_value,
+    },
+    values::{
+        a_late_list_follows_its_primary, a_missing_table_holds_its_values,
+        a_row_is_taken_over_in_the_version_that_was_read, settling_goes_on_after_a_change,
+    },
+};
 use crate::{
     fixture::{Employee, World, employee},
     weak_stores::WeakStore,
@@ -35,11 +65,18 @@ fn client_of(
     options: OutboxOptions,
     mutation: Option<Mutation>,
 ) -> Client {
-    let builder = Client::builder()
-        .backend(store)
-        .clock(world.clock.clone())
-        .outbox(options.copies_before_answer(false))
-        .seed(11);
+    build(store, world.clock.clone(), options, mutation)
+}
+
+/// A client of `store` whose code is mutated.
+fn build(
+    store: impl Backend + 'static,
+    clock: Arc<impl Clock + 'static>,
+    options: OutboxOptions,
+    mutation: Option<Mutation>,
+) -> Client {
+    let builder =
+        Client::builder().backend(store).clock(clock).outbox(options.copies_before_answer(false));
     let builder = match mutation {
         Some(mutation) => builder.mutated(mutation),
         None => builder,
@@ -255,6 +292,29 @@ async fn a_second_look_comes(mutation: Option<Mutation>) -> Outcome {
     ensure(world.open().await.is_empty(), "the row stays for ever")
 }
 
+/// The directory keeps the marker of a fence that is damaged.
+async fn a_damaged_fence_keeps_its_marker(mutation: Option<Mutation>) -> Outcome {
+    let world = World::new().await;
+    world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
+    let staff = world.client.dynamic("Staff");
+    staff.insert(&outbox_row("~e0_damaged", "entable.fence", 1)).await.unwrap();
+    let directory = world.client.dynamic("EntableDirectory");
+    let filter = Filter::parse("Partition eq 'Sales'").unwrap();
+    let markers = directory.query(filter).allow_scan().collect().await.unwrap();
+    let whole = markers[0].row_key().rsplit_once('_').unwrap().0;
+    let marker = DynamicEntity::new(markers[0].partition_key(), format!("{whole}_damaged"))
+        .with_framework_names()
+        .with("EntityType", "entable.marker")
+        .with("Format", 1)
+        .with("Table", "Staff")
+        .with("Partition", "Sales")
+        .with("Registration", "damaged");
+    directory.insert(&marker).await.unwrap();
+    worker(&world, mutation).drain().await.unwrap();
+    let kept = directory.get(marker.partition_key(), marker.row_key()).await.unwrap();
+    ensure(kept.is_some(), "the fence stands, and its marker is gone")
+}
+
 /// Work that is committed while a worker reads a partition without order is found.
 async fn fences_are_read_before_work(mutation: Option<Mutation>) -> Outcome {
     let world = World::left_to_workers().await;
@@ -300,7 +360,8 @@ macro_rules! noticed {
                 #[tokio::test(start_paused = true)]
                 async fn $scenario() {
                     assert_eq!(super::$scenario(None).await, Ok(()));
-                    let mutated = super::$scenario(Some(Mutation::$mutation)).await;
+                    let mutated =
+                        super::$scenario(Some(Mutation::$mutation)).await;
                     println!("{:?}: {mutated:?}", Mutation::$mutation);
                     assert!(mutated.is_err(), "nobody notices {:?}", Mutation::$mutation);
                 }
@@ -324,11 +385,42 @@ noticed! {
     SecondLookForgotten: a_second_look_comes;
     OrderAssumed: fences_are_read_before_work;
     LaggingReadsTrusted: partitions_stay_where_reads_lag;
+    DamagedFenceForgotten: a_damaged_fence_keeps_its_marker;
+    LeaseFromAnswer: a_slow_take_is_renewed_in_time;
+    RenewalForgotten: a_lease_is_renewed;
+    LeaseKept: a_lease_is_given_back;
+    ReceiptsOrphaned: receipts_go_with_their_message;
+    LatePrimaryNotRead: a_late_list_follows_its_primary;
+    SettlingGivesUp: settling_goes_on_after_a_change;
+    TakenOverBlindly: a_row_is_taken_over_in_the_version_that_was_read;
+    MissingTableIsNobody: a_missing_table_holds_its_values;
+    CopiesFirst: an_existing_entity_is_told_from_a_taken_key;
+    TakenKeyReplaced: a_local_value_has_one_holder;
+    OldCopyStays: a_key_that_was_left_finds_nothing;
+    KeptCopyStays: a_copy_follows_its_entity;
+    FreedKeyInserted: two_entities_exchange_a_value;
+    ListedIdStays: a_list_loses_who_left;
+    PrimaryUnconditional: a_version_is_replaced_once;
+    OldRemoteCopyUnnamed: a_remote_copy_that_was_left_goes;
+    RestOfGroupForgotten: the_rest_of_a_bulk_group_is_written;
+    SecondHalfForgotten: both_halves_of_a_bulk_group_are_written;
+    RacedRewriteIsDone: a_rewrite_that_lost_a_race_is_repeated;
+    FirstRepairAlone: a_repair_of_many_suspects_repairs_all;
+    ChangedSuspectConfirmed: a_suspect_that_changes_is_no_finding;
+    RepairUnconditional: a_repair_leaves_what_a_writer_changed;
+    RebuildUnconditional: a_rebuild_holds_entities_to_their_version;
+    FirstShardAlone: every_shard_is_received;
+    ReceiptFromAnswer: a_receipt_counts_from_its_request;
+    ReceiptNotCounted: receipts_are_counted;
+    LostMessageEndsReceipt: a_lost_message_ends_no_receipt;
+    HolderNotCompared: a_lost_answer_takes_nothing_of_others;
+    LateReceiptHandled: a_late_receipt_is_not_handled;
+    GivenBackIsTried: a_message_that_is_given_back_was_not_tried;
 }
 
 #[test]
 fn the_list_names_each_mutation_and_its_scenario() {
-    let listed: Vec<_> = include_str!("../mutations.md")
+    let listed: Vec<_> = include_str!("../../mutations.md")
         .lines()
         .filter_map(|line| {
             let mut cells = line.strip_prefix("| `")?.split('|').map(|cell| cell.trim().to_owned());

@@ -1,0 +1,142 @@
+//! Scenarios of unique values and of remote lists.
+
+use entable::{Mutation, OutboxOptions, Verb, prelude::*};
+
+use super::{Outcome, build, client_of, ensure, hooked::Hooked};
+use crate::{
+    fixture,
+    unique::{Person, World, person},
+};
+
+const CLAIM: &str = "0123456789abcdef01234567";
+
+/// A pupil in a list of another partition.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Pupils",
+    partition_key = "{school}",
+    row_key = "id_{id:06}",
+    list(ByTown, partition_key = "town_{town}", row_key = "ids")
+)]
+struct Pupil {
+    school: String,
+    id: u32,
+    town: String,
+}
+
+fn pupil(id: u32) -> Pupil {
+    Pupil { school: "North".into(), id, town: "Bern".into() }
+}
+
+fn framework_row(partition_key: &str, row_key: &str, entity_type: &str) -> DynamicEntity {
+    DynamicEntity::new(partition_key, row_key)
+        .with_framework_names()
+        .with("EntityType", entity_type)
+}
+
+/// A writer that is late at a list writes what its entity says by then.
+pub(super) async fn a_late_list_follows_its_primary(mutation: Option<Mutation>) -> Outcome {
+    let world = fixture::World::new().await;
+    let writer = |options| client_of(&world, world.fault.clone(), options, None);
+    let pupils = writer(OutboxOptions::default()).table::<Pupil>();
+    pupils.create().await.unwrap();
+    let leaving = writer(OutboxOptions::default().background(0)).table::<Pupil>();
+    let other = pupils.clone();
+    let is_list = |one: &entable::Operation| one.row().partition_key() == "town_Bern";
+    let store = Hooked::before(world.fault.clone(), is_list, async move {
+        // The late writer's entity goes, and another writer is first at the list.
+        leaving.delete_at(Pupil::primary().school("North").id(1)).await.unwrap();
+        other.insert(&pupil(2)).await.unwrap().wait_for_copies().await.unwrap();
+    });
+    let late = client_of(&world, store, OutboxOptions::default(), mutation);
+    drop(late.table::<Pupil>().insert(&pupil(1)).await.unwrap().wait_for_copies().await);
+    late.wait_for_copies().await;
+    let listed = pupils.keys(Pupil::by_town().town("Bern")).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|at| at.row_key().to_owned()).collect();
+    ensure(listed == ["id_000002"], format!("the list has {listed:?}"))
+}
+
+/// The row that a claim reserves under a value that nobody has.
+fn reservation() -> DynamicEntity {
+    framework_row("email_b@a.com", "email", "Person#ByEmail")
+        .with("Department", "Sales")
+        .with("Id", 9_i64)
+        .with("Name", "Nobody")
+        .with("Email", "b@a.com")
+        .with("Badge", "none")
+        .with("SrcT", "Staff")
+        .with("SrcP", "empid_Sales")
+        .with("SrcR", "000009")
+        .with("SrcC", CLAIM)
+}
+
+/// A reservation that changes while a worker settles it is read again.
+pub(super) async fn settling_goes_on_after_a_change(mutation: Option<Mutation>) -> Outcome {
+    let world = World::new().await;
+    let rows = world.client.dynamic("Staff");
+    let claim = framework_row("empid_Sales", &format!("~e1_{CLAIM}"), "entable.claim")
+        .with("Format", 1)
+        .with("C_1", r#"["Person#ByEmail","Staff","email_b@a.com","email","000009"]"#);
+    rows.insert(&claim).await.unwrap();
+    world.later(OutboxOptions::CLAIM);
+    // The claim is dead after this.
+    world.client.worker().drain().await.unwrap();
+    rows.insert(&reservation()).await.unwrap();
+    world.later(OutboxOptions::FLIGHT);
+    let changed = rows.clone();
+    let is_reservation = |one: &entable::Operation| one.row().partition_key() == "email_b@a.com";
+    let store = Hooked::before(world.fault.clone(), is_reservation, async move {
+        let mut row = changed.get("email_b@a.com", "email").await.unwrap().unwrap();
+        row.allow_framework_names();
+        row.set("Name", "Somebody");
+        changed.replace(&row).await.unwrap();
+    });
+    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
+    client.worker().with::<Person>().drain().await.unwrap();
+    assert_eq!(world.open().await, [""; 0], "the claim is settled");
+    ensure(world.reservation("b@a.com").await.is_none(), "the reservation stays for ever")
+}
+
+/// A row that was an entity's own when it was read may be another entity's when it is taken over.
+pub(super) async fn a_row_is_taken_over_in_the_version_that_was_read(
+    mutation: Option<Mutation>,
+) -> Outcome {
+    let world = World::new().await;
+    let leaving = OutboxOptions::default().background(0);
+    let leaving = build(world.fault.clone(), world.clock.clone(), leaving, None);
+    let staff = leaving.table::<Person>();
+    let mut one = world.staff.insert(&person(1, "b@a.com")).await.unwrap();
+    one.wait_for_copies().await.unwrap();
+    // The copy under the first value stays for a worker.
+    one.email = "c@a.com".into();
+    let mut one = staff.replace(&one).await.unwrap();
+    let (worker, others) = (world.client.worker(), world.staff.clone());
+    let is_taken_over = |one: &entable::Operation| {
+        let is_row = one.row().partition_key() == "email_b@a.com";
+        is_row && matches!(one.verb(), Verb::Merge | Verb::Replace)
+    };
+    let store = Hooked::before(world.fault.clone(), is_taken_over, async move {
+        worker.drain().await.unwrap();
+        others.insert(&person(2, "b@a.com")).await.unwrap().wait_for_copies().await.unwrap();
+    });
+    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
+    one.email = "b@a.com".into();
+    let second = client.table::<Person>().replace(&one).await;
+    let is_refused = second.as_ref().is_err_and(Error::is_unique_violation);
+    ensure(is_refused, format!("two entities have the value: {:?}", second.map(drop)))
+}
+
+/// Nobody gets a value whose owner cannot be asked.
+pub(super) async fn a_missing_table_holds_its_values(mutation: Option<Mutation>) -> Outcome {
+    let world = World::new().await;
+    let badged = |id| Person { badge: "B1".into(), ..person(id, &format!("{id}@a.com")) };
+    world.staff.insert(&badged(1)).await.unwrap().wait_for_copies().await.unwrap();
+    world.client.delete_table("Staff").await.unwrap();
+    let store = world.fault.clone();
+    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
+    let other = client.table_named::<Person>("Staff2");
+    other.create().await.unwrap();
+    let second = other.insert(&badged(2)).await;
+    let is_refused = second.as_ref().is_err_and(Error::is_unique_violation);
+    ensure(is_refused, format!("the value was given away: {:?}", second.map(drop)))
+}
