@@ -11,6 +11,9 @@ use tokio::time::Instant;
 pub(crate) struct Metering {
     #[cfg(feature = "metrics")]
     is_on: bool,
+    /// The name of the backend, a label of each figure.
+    #[cfg(feature = "metrics")]
+    namespace: &'static str,
 }
 
 /// The figures of one request.
@@ -34,7 +37,19 @@ impl Metering {
     #[cfg(feature = "metrics")]
     pub(crate) fn on() -> Self {
         describe();
-        Self { is_on: true }
+        Self { is_on: true, namespace: "" }
+    }
+
+    /// Sets the name of the backend that the figures are about.
+    pub(crate) fn of_backend(self, name: &'static str) -> Self {
+        #[cfg(feature = "metrics")]
+        let named = Self { namespace: name, ..self };
+        #[cfg(not(feature = "metrics"))]
+        let named = {
+            let _ = name;
+            self
+        };
+        named
     }
 
     /// Returns whether the client reports figures.
@@ -51,11 +66,12 @@ impl Metering {
         self.is_on().then(Instant::now)
     }
 
-    /// Reports a verb that has ended. `error` is the type of its failure.
+    /// Reports a verb that has ended. `server` is the host of the store, and `error` the type of the failure.
     pub(crate) fn record_verb(
         self,
         verb: &'static str,
         table: &str,
+        server: Option<&str>,
         took: Duration,
         error: Option<String>,
     ) {
@@ -63,14 +79,16 @@ impl Metering {
         if self.is_on {
             let mut labels = vec![
                 metrics::Label::new("db.system.name", "azure.tables"),
+                metrics::Label::new("db.namespace", self.namespace),
                 metrics::Label::new("db.operation.name", verb),
                 metrics::Label::new("db.collection.name", table.to_owned()),
             ];
+            labels.extend(server.map(|host| metrics::Label::new("server.address", host.to_owned())));
             labels.extend(error.map(|error| metrics::Label::new("error.type", error)));
             metrics::histogram!("db.client.operation.duration", labels).record(took.as_secs_f64());
         }
         #[cfg(not(feature = "metrics"))]
-        let _ = (verb, table, took, error);
+        let _ = (verb, table, server, took, error);
     }
 
     /// Reports a request that has ended.
@@ -79,8 +97,13 @@ impl Metering {
         if self.is_on {
             let count = |name: &'static str, by: usize| {
                 let table = request.table.to_owned();
-                metrics::counter!(name, "db.operation.name" => request.kind, "db.collection.name" => table)
-                    .increment(u64::try_from(by).unwrap_or(u64::MAX));
+                metrics::counter!(
+                    name,
+                    "db.namespace" => self.namespace,
+                    "db.operation.name" => request.kind,
+                    "db.collection.name" => table
+                )
+                .increment(u64::try_from(by).unwrap_or(u64::MAX));
             };
             count("entable.requests", 1);
             let counts = [
@@ -99,10 +122,12 @@ impl Metering {
     pub(crate) fn record_round(self, open: u64, oldest: Option<Duration>) {
         #[cfg(feature = "metrics")]
         if self.is_on {
-            metrics::counter!("entable.worker.rounds").increment(1);
+            let namespace = self.namespace;
+            metrics::counter!("entable.worker.rounds", "db.namespace" => namespace).increment(1);
             #[allow(clippy::cast_precision_loss, reason = "a gauge needs no 52 bits")]
-            metrics::gauge!("entable.outbox.open").set(open as f64);
-            metrics::gauge!("entable.outbox.lag").set(oldest.unwrap_or_default().as_secs_f64());
+            metrics::gauge!("entable.outbox.open", "db.namespace" => namespace).set(open as f64);
+            metrics::gauge!("entable.outbox.lag", "db.namespace" => namespace)
+                .set(oldest.unwrap_or_default().as_secs_f64());
         }
         #[cfg(not(feature = "metrics"))]
         let _ = (open, oldest);
@@ -112,8 +137,12 @@ impl Metering {
     pub(crate) fn count_passes(self, table: &str, passes: usize) {
         #[cfg(feature = "metrics")]
         if self.is_on {
-            metrics::counter!("entable.worker.passes", "db.collection.name" => table.to_owned())
-                .increment(u64::try_from(passes).unwrap_or(u64::MAX));
+            metrics::counter!(
+                "entable.worker.passes",
+                "db.namespace" => self.namespace,
+                "db.collection.name" => table.to_owned()
+            )
+            .increment(u64::try_from(passes).unwrap_or(u64::MAX));
         }
         #[cfg(not(feature = "metrics"))]
         let _ = (table, passes);
@@ -123,7 +152,8 @@ impl Metering {
     pub(crate) fn count_poisoned(self) {
         #[cfg(feature = "metrics")]
         if self.is_on {
-            metrics::counter!("entable.outbox.poisoned").increment(1);
+            metrics::counter!("entable.outbox.poisoned", "db.namespace" => self.namespace)
+                .increment(1);
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Tests that rows are the same after a write and a read.
 
 use entable::{
-    Azure, Batch, Condition, Continuation, ETag, Filter, Operation, Row, Ticks, ValueRef,
-    backend::{Backend, Read, Scan, TableRequest},
+    Azure, AzureOptions, Batch, Condition, Continuation, ETag, Filter, Operation, Row, Ticks,
+    ValueRef,
+    backend::{
+        Backend, Read, Scan, TableRequest,
+        layer::{Observe, Retry, RetryPolicy},
+    },
 };
 use uuid::Uuid;
 
@@ -178,6 +182,18 @@ async fn a_selection_with_the_systems_names_is_never_over_255() {
     let request = Read { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
     fake.azure().read(request).await.unwrap().unwrap();
     assert_eq!(selected(&fake.asked()[0].url).unwrap().len(), 255);
+}
+
+#[test]
+fn a_backend_names_the_host_of_its_account() {
+    let fake = Fake::new([]);
+    assert_eq!(fake.azure().server_address(), Some("myaccount.table.core.windows.net"));
+    let emulator = fake.with(AzureOptions::emulator());
+    assert_eq!(emulator.server_address(), Some("127.0.0.1"));
+    // A layer names the host of the backend that it is around.
+    let layers = Observe::around(Retry::around(emulator, RetryPolicy::default()));
+    assert_eq!(layers.server_address(), Some("127.0.0.1"));
+    assert_eq!(layers.server("elsewhere").server_address(), Some("elsewhere"));
 }
 
 #[tokio::test]

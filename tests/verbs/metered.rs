@@ -13,7 +13,7 @@ use entable::{
     Error, OutboxOptions, ServiceCode,
     backend::{
         Memory,
-        layer::{FaultInjector, InjectedFault, RequestKind, RetryPolicy},
+        layer::{FaultInjector, InjectedFault, Observe, RequestKind, RetryPolicy},
     },
     prelude::*,
 };
@@ -98,7 +98,7 @@ impl Figures {
     }
 
     fn seconds(&self, labels: &str) -> Vec<f64> {
-        let name = format!("db.client.operation.duration azure.tables {labels}");
+        let name = format!("db.client.operation.duration azure.tables memory {labels}");
         let samples = self.samples.lock().unwrap();
         samples.get(&name).map(|samples| samples.0.lock().unwrap().clone()).unwrap_or_default()
     }
@@ -122,18 +122,18 @@ async fn a_recorder_gets_durations_requests_rows_bytes_retries_and_throttles() {
     assert_eq!(figures.seconds("query Staff"), [0.0]);
     assert!(staff.insert(&don()).await.is_err());
     assert_eq!(figures.seconds("insert Staff EntityAlreadyExists"), [0.0]);
-    assert_eq!(figures.count("entable.requests scan Staff"), 1);
-    assert_eq!(figures.count("entable.rows scan Staff"), 1);
+    assert_eq!(figures.count("entable.requests memory scan Staff"), 1);
+    assert_eq!(figures.count("entable.rows memory scan Staff"), 1);
     let reads = client.usage().reads;
-    assert_eq!(figures.count("entable.requests read Staff"), reads);
+    assert_eq!(figures.count("entable.requests memory read Staff"), reads);
     let bytes =
-        ["read", "scan", "apply"].map(|kind| figures.count(&format!("entable.bytes {kind} Staff")));
+        ["read", "scan", "apply"].map(|kind| figures.count(&format!("entable.bytes memory {kind} Staff")));
     assert!(bytes.iter().all(|bytes| *bytes > 20), "{bytes:?}");
     let busy = || Error::service(ServiceCode::ServerBusy, "busy");
     fault.inject(RequestKind::Read, 0, InjectedFault::Before(busy()));
     assert!(staff.get(at()).await.unwrap_err().is_throttled());
-    assert_eq!(figures.count("entable.throttles read Staff"), 1);
-    assert_eq!(figures.count("entable.failures read Staff"), 1);
+    assert_eq!(figures.count("entable.throttles memory read Staff"), 1);
+    assert_eq!(figures.count("entable.failures memory read Staff"), 1);
     // A layer reports retries by itself.
     let retrying = Client::builder().backend(fault.clone()).retry(RetryPolicy::default());
     let again = retrying.build().unwrap();
@@ -149,6 +149,18 @@ async fn a_recorder_gets_durations_requests_rows_bytes_retries_and_throttles() {
     assert_eq!(units["db.client.operation.duration"], Some(Unit::Seconds));
     assert_eq!(units["entable.outbox.lag"], Some(Unit::Seconds));
     assert_eq!(units["entable.bytes"], Some(Unit::Bytes));
+}
+
+#[tokio::test]
+async fn durations_tell_the_host_of_a_store_that_has_one() {
+    let figures = Figures::default();
+    let _guard = metrics::set_default_local_recorder(&figures);
+    let backend = Observe::around(Memory::new()).server("me.table.core.windows.net");
+    let client = Client::builder().backend(backend).metrics().build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    client.dynamic("Staff").get("p", "r").await.unwrap();
+    assert_eq!(figures.seconds("get Staff me.table.core.windows.net").len(), 1);
+    assert_eq!(figures.count("entable.requests memory read Staff"), 1);
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize, Message)]
@@ -170,14 +182,14 @@ async fn a_recorder_gets_the_lag_the_open_rows_the_passes_and_the_poison_of_a_wo
     staff.insert(&don()).await.unwrap();
     let worker = client.worker().on(|_, _: Greeting| async { Err("not today".into()) });
     worker.drain().await.unwrap();
-    assert!(figures.count("entable.worker.rounds") > 0);
-    assert!(figures.count("entable.worker.passes Staff") > 0);
-    assert_eq!(figures.gauge("entable.outbox.open"), Some(0.0));
-    assert_eq!(figures.gauge("entable.outbox.lag"), Some(0.0));
+    assert!(figures.count("entable.worker.rounds memory") > 0);
+    assert!(figures.count("entable.worker.passes memory Staff") > 0);
+    assert_eq!(figures.gauge("entable.outbox.open memory"), Some(0.0));
+    assert_eq!(figures.gauge("entable.outbox.lag memory"), Some(0.0));
     let mut egt = client.transaction();
     egt.insert(&Employee { id: 224, email: "e@a.com".into(), ..don() }).unwrap();
     egt.emit(&Greeting { text: "hello".into() }).unwrap();
     egt.commit().await.unwrap();
     worker.drain().await.unwrap();
-    assert_eq!(figures.count("entable.outbox.poisoned"), 1);
+    assert_eq!(figures.count("entable.outbox.poisoned memory"), 1);
 }

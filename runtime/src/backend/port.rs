@@ -46,6 +46,12 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Returns what this backend can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Returns the host of the store, which spans and figures tell as `server.address`; `None` by default, which
+    /// suits stores in this process. A layer asks the backend that it is around.
+    fn server_address(&self) -> Option<&str> {
+        None
+    }
+
     /// Reads one row by its keys. Returns `None` if there is no such row, and fails with `TableNotFound` if
     /// there is no such table.
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
@@ -118,6 +124,10 @@ fn length_of(file: &Path) -> u64 {
 impl<B: Backend + ?Sized> Backend for Arc<B> {
     fn capabilities(&self) -> Capabilities {
         (**self).capabilities()
+    }
+
+    fn server_address(&self) -> Option<&str> {
+        (**self).server_address()
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -10,7 +10,7 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     backend::{
-        Rows,
+        Backend, Rows,
         layer::{VerbCounts, count_request, error_type, record_failure},
     },
     batch::Batch,
@@ -90,6 +90,8 @@ pub(crate) struct UsageCounters {
     pub(crate) metering: Metering,
     /// The backend's name, which spans contain.
     backend: &'static str,
+    /// The host of the store, which spans of verbs tell if the backend knows it.
+    server: Option<String>,
     reads: AtomicU64,
     scans: AtomicU64,
     rows: AtomicU64,
@@ -103,10 +105,11 @@ pub(crate) struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// Creates counters. `metering` tells whether figures are reported; `backend` is the backend's
-    /// name.
-    pub(crate) fn new(metering: Metering, backend: &'static str) -> Self {
-        Self { metering, backend, ..Self::default() }
+    /// Creates counters for the requests to a backend. `metering` tells whether figures are reported.
+    pub(crate) fn new(metering: Metering, backend: &dyn Backend) -> Self {
+        let server = backend.server_address().map(str::to_owned);
+        let name = backend.capabilities().name;
+        Self { metering: metering.of_backend(name), backend: name, server, ..Self::default() }
     }
 
     /// Returns the span of a verb, with its name and table. The span contains no key and no value.
@@ -121,6 +124,7 @@ impl UsageCounters {
             db.collection.name = table,
             db.response.status_code = Empty,
             "error.type" = Empty,
+            server.address = self.server.as_deref(),
             entable.cost_class = Empty,
             entable.requests = Empty,
             entable.rows = Empty,
@@ -232,7 +236,8 @@ impl UsageCounters {
         let (done, counts) = VerbCounts::of(work).instrument(span.clone()).await;
         if let Some(began) = began {
             let error = done.as_ref().err().map(error_type);
-            self.metering.record_verb(verb, table, began.elapsed(), error);
+            let server = self.server.as_deref();
+            self.metering.record_verb(verb, table, server, began.elapsed(), error);
         }
         span.record("entable.requests", counts.requests());
         if counts.retries() > 0 {

@@ -357,7 +357,7 @@ impl ClientBuilder {
             None => None,
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let usage = UsageCounters::new(self.metering, backend.capabilities().name);
+        let usage = UsageCounters::new(self.metering, &backend);
         let store = Store {
             backend,
             sealing: Arc::new(self.sealing),

@@ -27,6 +27,8 @@ pub(super) struct Account {
     pub(super) pipeline: Pipeline,
     /// The address of the tables, without `/` at the end.
     pub(super) endpoint: String,
+    /// The host of the endpoint.
+    pub(super) host: String,
     /// The path of the endpoint: empty, or `/account`.
     path: String,
     pub(super) credential: Credential,
@@ -71,6 +73,7 @@ impl Account {
                 .client_options(settings.clone())
                 .build(),
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
+            host: endpoint.host().to_owned(),
             path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
             credential: options.credential.clone(),

@@ -105,6 +105,10 @@ impl Backend for Azure {
         }
     }
 
+    fn server_address(&self) -> Option<&str> {
+        Some(&self.0.host)
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.0.read(request))
     }

@@ -33,6 +33,16 @@ impl Endpoint {
         self.url.starts_with("https://")
     }
 
+    /// Returns the host of the address, without its port and without the brackets of an IPv6 address.
+    pub(super) fn host(&self) -> &str {
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
+        let authority = rest.split('/').next().unwrap_or_default();
+        match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, _)) => host,
+            None => authority.split(':').next().unwrap_or_default(),
+        }
+    }
+
     /// Returns the path of the address: empty, or `/account`.
     pub(super) fn path(&self) -> &str {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
@@ -170,6 +180,18 @@ mod tests {
             Endpoint::for_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
             "https://a.table.core.chinacloudapi.cn"
         );
+    }
+
+    #[test]
+    fn an_endpoint_tells_its_host() {
+        for (url, host) in [
+            ("https://me.table.core.windows.net", "me.table.core.windows.net"),
+            ("http://127.0.0.1:10002/devstoreaccount1", "127.0.0.1"),
+            ("http://[::1]:10002/me", "::1"),
+            ("http://localhost/me", "localhost"),
+        ] {
+            assert_eq!(Endpoint::parse(url).unwrap().host(), host);
+        }
     }
 
     #[cfg(feature = "azure-queue")]

@@ -298,6 +298,10 @@ impl Backend for Embedded {
         Capabilities::new("embedded", true).exclusive()
     }
 
+    fn server_address(&self) -> Option<&str> {
+        None
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             row_rules::check_keys(request.table, request.partition_key, request.row_key)?;

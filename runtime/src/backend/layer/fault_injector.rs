@@ -249,6 +249,10 @@ impl Backend for FaultInjector {
         self.inner.capabilities()
     }
 
+    fn server_address(&self) -> Option<&str> {
+        self.inner.server_address()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.run(self.take_faults(RequestKind::Read), move || self.inner.read(request)))
     }

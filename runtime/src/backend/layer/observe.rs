@@ -40,7 +40,7 @@ impl Observe {
         Self { inner: Arc::new(backend), server: None, shows_keys: false }
     }
 
-    /// Sets the `server.address` of the spans, such as the host of an account.
+    /// Sets the `server.address` of spans and figures; by default the host that the backend names, if it knows one.
     #[must_use]
     pub fn server(self, address: impl Into<String>) -> Self {
         Self { server: Some(address.into()), ..self }
@@ -83,7 +83,7 @@ impl Observe {
             db.operation.batch.size = Empty,
             db.response.status_code = Empty,
             "error.type" = Empty,
-            server.address = self.server.as_deref(),
+            server.address = self.server_address(),
             db.query.text = Empty,
             entable.partition_key = Empty,
             entable.row_key = Empty,
@@ -125,6 +125,10 @@ pub(crate) fn error_type(error: &Error) -> String {
 impl Backend for Observe {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    fn server_address(&self) -> Option<&str> {
+        self.server.as_deref().or_else(|| self.inner.server_address())
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -191,6 +191,10 @@ impl Backend for Recorder {
         self.inner.capabilities()
     }
 
+    fn server_address(&self) -> Option<&str> {
+        self.inner.server_address()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         self.record(Request::Read {
             table: request.table.to_owned(),

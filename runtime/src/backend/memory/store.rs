@@ -312,6 +312,10 @@ impl Backend for Memory {
         Capabilities::new("memory", false).exclusive().with_table_case(self.table_case)
     }
 
+    fn server_address(&self) -> Option<&str> {
+        None
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             consume_budget().await;

@@ -279,6 +279,10 @@ impl Backend for Retry {
         self.inner.capabilities()
     }
 
+    fn server_address(&self) -> Option<&str> {
+        self.inner.server_address()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.retry_read(request.table, move || self.inner.read(request)))
     }
