@@ -29,8 +29,8 @@ const DESCRIBED: usize = 100;
 /// after the last change of the source, with writers stopped, makes the target equal.
 ///
 /// Rows are copied as they are stored: sealed rows stay sealed, indexes and lists come as rows. Rows of the
-/// outbox stay, therefore work that is open refuses the copy: run a worker first. Large values in blobs are not
-/// copied.
+/// outbox stay, therefore work that is open refuses the copy: run a worker first. Values, lists and rows in
+/// blobs do not come along: copy them first, with `Client::copy_blobs_to`.
 #[must_use = "nothing is copied before it is awaited"]
 pub struct Copy {
     from: Client,

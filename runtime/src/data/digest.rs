@@ -79,26 +79,32 @@ impl fmt::Display for RowsDigest {
 
 /// Returns the first 128 bits of SHA-256 of keys and properties, each after its length.
 fn hash_of_row(row: &Row) -> u128 {
-    let mut bytes = Vec::with_capacity(row.as_bytes().len() + 64);
-    let mut put = |part: &[u8]| {
-        bytes.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
-        bytes.extend_from_slice(part);
-    };
+    // Room for the lengths of some thirty properties beside their names and values.
+    let mut bytes = Vec::with_capacity(row.as_bytes().len() + 512);
     let (partition_key, row_key) = row.keys();
-    put(partition_key.as_bytes());
-    put(row_key.as_bytes());
+    push_part(&mut bytes, partition_key.as_bytes());
+    push_part(&mut bytes, row_key.as_bytes());
     for (name, edm, value) in row.sorted_properties() {
-        put(name);
-        put(&[edm as u8]);
+        push_part(&mut bytes, name);
+        push_part(&mut bytes, &[edm as u8]);
         let double = value.try_into().map(f64::from_le_bytes);
         match (edm, double) {
             // The text of a NaN does not keep its bits.
-            (EdmType::Double, Ok(double)) if double.is_nan() => put(&f64::NAN.to_le_bytes()),
-            _ => put(value),
+            (EdmType::Double, Ok(double)) if double.is_nan() => {
+                push_part(&mut bytes, &f64::NAN.to_le_bytes());
+            }
+            _ => push_part(&mut bytes, value),
         }
     }
     let hash: [u8; 32] = Sha256::digest(&bytes).into();
     hash.first_chunk().map(|first| u128::from_be_bytes(*first)).unwrap_or_default()
+}
+
+/// Appends the length of the part, and the part.
+#[inline]
+fn push_part(bytes: &mut Vec<u8>, part: &[u8]) {
+    bytes.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+    bytes.extend_from_slice(part);
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! Exports of a table as text.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     fmt,
     fs::{File, OpenOptions},
     io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
+    beside::Beside,
     csv::{escape_formula, push_field},
     digest::RowsDigest,
     lines::{Format, push_json_line, read_json_line},
@@ -225,7 +227,7 @@ impl Export {
         };
         let columns = match self.format {
             Format::JsonLines => None,
-            Format::Csv => Some(self.find_columns(&mut source).await?),
+            Format::Csv => Some(Arc::new(self.find_columns(&mut source).await?)),
         };
         let mut text = Vec::new();
         if let Some(columns) = &columns {
@@ -237,13 +239,10 @@ impl Export {
         }
         loop {
             let has_rows = pages.fill().await?;
-            while let Some(row) = pages.take() {
-                report.digest.add(&row)?;
-                match &columns {
-                    None => push_json_line(&row, &mut text)?,
-                    Some(columns) => columns.push_row(&row, &mut text)?,
-                }
-            }
+            let rows = Arc::new(pages.take_all());
+            let encoding = Beside::begin(encode_rows(rows.clone(), columns.clone(), text));
+            rows.iter().try_for_each(|row| report.digest.add(row))?;
+            text = encoding.await?;
             report.file_bytes += u64::try_from(text.len()).unwrap_or(u64::MAX);
             out.write_all(&text).map_err(failed)?;
             text.clear();
@@ -366,6 +365,21 @@ impl Source {
         pages.read_from(&self.store);
         Ok(())
     }
+}
+
+/// Appends the rows to the text: as CSV if there are columns, and as JSON lines otherwise.
+async fn encode_rows(
+    rows: Arc<VecDeque<Row>>,
+    columns: Option<Arc<Columns>>,
+    mut text: Vec<u8>,
+) -> Result<Vec<u8>> {
+    for row in rows.iter() {
+        match &columns {
+            None => push_json_line(row, &mut text)?,
+            Some(columns) => columns.push_row(row, &mut text)?,
+        }
+    }
+    Ok(text)
 }
 
 /// Adds the name and type of each property of a row.

@@ -8,15 +8,20 @@ pub(crate) mod digest;
 pub(crate) mod framework;
 pub(crate) mod lines;
 pub(crate) mod csv;
+pub(crate) mod beside;
 pub(crate) mod row_reader;
 pub(crate) mod pages;
 pub(crate) mod row_writer;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod copy;
+#[cfg(feature = "blob")]
+pub(crate) mod copy_blobs;
 pub(crate) mod backup;
 
 pub use copy::{Copy, CopyProgress, CopyReport, PartitionDifference, TableCopy};
+#[cfg(feature = "blob")]
+pub use copy_blobs::{CopyBlobs, CopyBlobsReport};
 pub use digest::RowsDigest;
 pub use export::{Export, ExportProgress, ExportReport, to_csv};
 pub use import::{Import, ImportMode, ImportProgress, ImportReport};

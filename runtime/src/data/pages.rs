@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::framework::is_framework_row;
+use super::{beside::Beside, framework::is_framework_row};
 use crate::{
-    backend::Scan,
+    backend::{Rows, Scan},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     page::Continuation,
@@ -12,14 +12,19 @@ use crate::{
     store::Store,
 };
 
-/// The rows of a table in the order of their keys, without those of the outbox. At most one page is in
-/// memory.
+/// Bytes of a page up to which the page that follows is read ahead, which bounds the memory for both.
+const READ_AHEAD_BYTES: usize = 4 * 1024 * 1024;
+
+/// The rows of a table in the order of their keys, without those of the outbox. At most two pages are in memory:
+/// while the rows of one are worked on, the following is read.
 pub(crate) struct RowPages<'s> {
     store: Store,
     table: &'s str,
     /// The filters of the requests that follow, the present one first.
     filters: VecDeque<Filter>,
     from: Option<Continuation>,
+    /// The page that follows, on its way.
+    ahead: Option<Beside<Result<Rows>>>,
     rows: VecDeque<Row>,
     requests: u64,
     skipped: u64,
@@ -32,6 +37,7 @@ impl<'s> RowPages<'s> {
             table,
             filters: [filter].into(),
             from: None,
+            ahead: None,
             rows: VecDeque::new(),
             requests: 0,
             skipped: 0,
@@ -67,40 +73,62 @@ impl<'s> RowPages<'s> {
     /// understands.
     pub(crate) fn read_from(&mut self, store: &Store) {
         self.store = store.clone();
+        self.ahead = None;
     }
 
     /// Reads on until a row is in memory. Returns `false` at the end of the table.
     pub(crate) async fn fill(&mut self) -> Result<bool> {
         while self.rows.is_empty() {
-            let Some(filter) = self.filters.front() else { return Ok(false) };
-            let from = self.from.as_ref();
-            let scan = Scan { table: self.table, filter, select: None, top: None, from };
-            let page = self.store.scan(scan).await?;
+            let Some(reading) = self.ahead.take().or_else(|| self.begin_page()) else {
+                return Ok(false);
+            };
+            let page = reading.await?;
             self.requests += 1;
+            self.from = page.next;
+            if self.from.is_none() {
+                self.filters.pop_front();
+            }
+            let mut bytes = 0;
             for row in page.rows {
                 let row = row.map_err(|error| error.in_table(self.table))?;
+                bytes += row.as_bytes().len();
                 if is_framework_row(&row) {
                     self.skipped += 1;
                 } else {
                     self.rows.push_back(row);
                 }
             }
-            self.from = page.next;
-            if self.from.is_none() {
-                self.filters.pop_front();
+            if bytes <= READ_AHEAD_BYTES {
+                self.ahead = self.begin_page();
             }
         }
         Ok(true)
     }
 
+    /// Begins to read the page that follows. Returns `None` at the end of the table.
+    fn begin_page(&self) -> Option<Beside<Result<Rows>>> {
+        let filter = self.filters.front()?.clone();
+        let (store, table, from) = (self.store.clone(), self.table.to_owned(), self.from.clone());
+        Some(Beside::begin(async move {
+            let from = from.as_ref();
+            store.scan(Scan { table: &table, filter: &filter, select: None, top: None, from }).await
+        }))
+    }
+
     /// Ends the reading, such as that of a table which does not exist.
     pub(crate) fn end(&mut self) {
         self.filters.clear();
+        self.ahead = None;
     }
 
     /// Returns the next row in memory.
     pub(crate) fn peek(&self) -> Option<&Row> {
         self.rows.front()
+    }
+
+    /// Takes all rows in memory.
+    pub(crate) fn take_all(&mut self) -> VecDeque<Row> {
+        std::mem::take(&mut self.rows)
     }
 
     /// Takes the next row in memory.

@@ -1,18 +1,23 @@
 //! Backups: the rows of a snapshot, written in the order of their keys into a new file.
 
 use std::{
+    ops::Bound,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{SyncSender, sync_channel},
+    },
+    thread::Scope,
 };
 
-use redb::{Database, ReadableTable};
+use redb::{CursorError, Database, ReadableTable, WriteTransaction};
 use tokio::sync::oneshot;
 
 use super::{
     catalog,
     layout::{self, META, RowsDefinition, meta, rows_table_name},
     open_file,
-    snapshot::Snapshot,
+    snapshot::{RowsForRead, Snapshot},
     store_file::StoreFile,
 };
 use crate::{
@@ -20,8 +25,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// Bytes of rows that one transaction of the new file holds.
-const TRANSACTION_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of rows after which a transaction of the new file ends. Each end waits for the disk.
+const TRANSACTION_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of rows that are handed from reader to writer at once.
+const CHUNK_BYTES: usize = 512 * 1024;
+/// Chunks that wait for the writer at most.
+const CHUNKS_AHEAD: usize = 4;
 /// Bytes of memory for pages of the new file.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
@@ -53,7 +62,11 @@ fn write(snapshot: &Snapshot, path: &Path, is_wanted: &dyn Fn() -> bool) -> Resu
     }
     let mut report = BackupReport::default();
     let is_named = open_file::create_with(&target, CACHE_BYTES, |database| {
-        target.catch_panic(|| fill(snapshot, &target, database, &mut report, is_wanted))?;
+        target.catch_panic(|| {
+            std::thread::scope(|scope| {
+                fill(scope, snapshot, &target, database, &mut report, is_wanted)
+            })
+        })?;
         open_file::verify_pages(&target, database)
     })?;
     if !is_named {
@@ -63,9 +76,10 @@ fn write(snapshot: &Snapshot, path: &Path, is_wanted: &dyn Fn() -> bool) -> Resu
     Ok(report)
 }
 
-/// Writes all tables and rows of the snapshot.
-fn fill(
-    snapshot: &Snapshot,
+/// Writes all tables and rows of the snapshot. Threads of the scope read ahead of the rows that are written.
+fn fill<'s>(
+    scope: &'s Scope<'s, '_>,
+    snapshot: &'s Snapshot,
     target: &StoreFile,
     database: &Database,
     report: &mut BackupReport,
@@ -88,41 +102,87 @@ fn fill(
         let name = rows_table_name(written.map_err(fault)?.id);
         report.tables += 1;
         let rows = snapshot.rows(&entry.name)?;
-        let mut range =
-            ReadableTable::iter(rows).map_err(|error| snapshot.file().engine_error(error))?;
-        let mut is_finished = false;
-        while !is_finished {
-            let mut table = transaction
-                .open_table(RowsDefinition::new(&name))
-                .map_err(|error| fault(error.into()))?;
-            while pending < TRANSACTION_BYTES {
-                let Some(item) = range.next() else {
-                    is_finished = true;
-                    break;
-                };
-                let (key, value) = item.map_err(|error| snapshot.file().engine_error(error))?;
-                let (key, value) = (key.value(), value.value());
-                if layout::read_row(key, value).is_none() {
-                    return Err(snapshot.file().damaged_row_error(key));
-                }
-                table.insert(key, value).map_err(|error| fault(error.into()))?;
-                let bytes = u64::try_from(key.len() + value.len()).unwrap_or(u64::MAX);
-                report.rows += 1;
-                report.row_bytes += bytes;
-                pending += bytes;
+        let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
+        let reader = std::thread::Builder::new().name("entable-backup-reader".to_owned());
+        let read = move || read_chunks(snapshot, rows, &sender);
+        reader.spawn_scoped(scope, read).map_err(|error| target.io_error(error))?;
+        for chunk in chunks {
+            let chunk = chunk?;
+            append_rows(&transaction, &name, &chunk).map_err(fault)?;
+            let bytes = u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
+            report.rows += u64::try_from(chunk.lengths.len()).unwrap_or(u64::MAX);
+            report.row_bytes += bytes;
+            pending += bytes;
+            if !is_wanted() {
+                return Err(Error::new(ErrorKind::Backend, "the backup was given up"));
             }
-            drop(table);
             if pending >= TRANSACTION_BYTES {
                 transaction.commit().map_err(|error| fault(error.into()))?;
                 transaction = begin()?;
                 pending = 0;
-                if !is_wanted() {
-                    return Err(Error::new(ErrorKind::Backend, "the backup was given up"));
-                }
             }
         }
     }
     // The last commit keeps the map of free pages, so that the file opens without a search for them.
     transaction.set_quick_repair(true);
     transaction.commit().map_err(|error| fault(error.into()))
+}
+
+/// Rows on their way from the snapshot to the new file.
+#[derive(Default)]
+struct Chunk {
+    /// The address and the value of each row, one after the other.
+    bytes: Vec<u8>,
+    /// The bytes of each address and value.
+    lengths: Vec<(usize, usize)>,
+}
+
+/// Reads and checks the rows of a table, until nobody takes the chunks any more.
+fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Result<Chunk>>) {
+    let file = snapshot.file();
+    let read = file.catch_panic(|| {
+        let mut chunk = Chunk::default();
+        for item in ReadableTable::iter(rows).map_err(|error| file.engine_error(error))? {
+            let (key, value) = item.map_err(|error| file.engine_error(error))?;
+            let (key, value) = (key.value(), value.value());
+            if layout::read_row(key, value).is_none() {
+                return Err(file.damaged_row_error(key));
+            }
+            chunk.bytes.extend_from_slice(key);
+            chunk.bytes.extend_from_slice(value);
+            chunk.lengths.push((key.len(), value.len()));
+            if chunk.bytes.len() >= CHUNK_BYTES && chunks.send(Ok(std::mem::take(&mut chunk))).is_err()
+            {
+                return Ok(());
+            }
+        }
+        // The writer may have given up.
+        let _ = chunks.send(Ok(chunk));
+        Ok(())
+    });
+    if let Err(error) = read {
+        let _ = chunks.send(Err(error));
+    }
+}
+
+/// Appends rows to a table of the new file, whose keys follow those that it has.
+fn append_rows(
+    transaction: &WriteTransaction,
+    table: &str,
+    chunk: &Chunk,
+) -> Result<(), redb::Error> {
+    let mut rows = transaction.open_table(RowsDefinition::new(table))?;
+    let mut end = rows.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
+    let mut rest = &*chunk.bytes;
+    for (key, value) in &chunk.lengths {
+        let cut = || redb::Error::Corrupted("a row is cut on its way".to_owned());
+        let (key, values) = rest.split_at_checked(*key).ok_or_else(cut)?;
+        let (value, others) = values.split_at_checked(*value).ok_or_else(cut)?;
+        end.insert_before(key, value).map_err(|error| match error {
+            CursorError::Storage(error) => error.into(),
+            error => redb::Error::Corrupted(error.to_string()),
+        })?;
+        rest = others;
+    }
+    Ok(end.close()?)
 }

@@ -1,0 +1,270 @@
+//! Copies of blobs into the blob store of another client.
+
+use std::{future::IntoFuture, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::{
+    Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart,
+    path::Path,
+};
+
+use crate::{
+    entity::blob_name::owner_of_blob,
+    error::{Error, ErrorKind, Result},
+    outbox::blob_writes::without_blobs,
+    table::{
+        Client,
+        job::{JobFuture, Listener},
+    },
+};
+
+/// Blobs that are compared and copied at once.
+const IN_FLIGHT: usize = 8;
+/// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
+const PART_BYTES: u64 = 8 << 20;
+/// Requests of one upload that are under way at once.
+const PARTS_IN_FLIGHT: usize = 3;
+
+/// A copy of all blobs into the blob store of another client, which [`Client::copy_blobs_to`] makes and which
+/// runs when it is awaited.
+#[derive(Debug)]
+#[must_use = "nothing is copied before it is awaited"]
+pub struct CopyBlobs {
+    from: Client,
+    to: Client,
+    is_writing: bool,
+    on_progress: Listener<CopyBlobsReport>,
+}
+
+/// The counts of a copy of blobs, so far or at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CopyBlobsReport {
+    /// The blobs that were copied, because the target had none or others.
+    pub copied: u64,
+    /// The bytes of the blobs that were copied.
+    pub bytes: u64,
+    /// The blobs that were equal in both stores.
+    pub equal: u64,
+    /// The blobs that differ, which [`CopyBlobs::compare_only`] finds.
+    pub different: u64,
+    /// The blobs that were gone when it was their turn, because a writer has replaced or deleted them.
+    pub gone: u64,
+}
+
+impl CopyBlobsReport {
+    /// Returns whether every blob that was listed is in the target now.
+    pub const fn is_equal(&self) -> bool {
+        self.different == 0 && self.gone == 0
+    }
+}
+
+impl Client {
+    /// Returns a copy of the blobs of this client's blob store into that of another client: blobs of fields,
+    /// lists in blobs, logs and archived rows, under the names that rows point to.
+    ///
+    /// Copy the blobs before the rows that point to them, and both once more when writers are stopped. A blob
+    /// that is complete in the target is not sent again, so that a copy which was interrupted goes on when it
+    /// is repeated. Blobs that the source does not have stay in the target; [`Table::sweep_blobs`] removes
+    /// those that no row points to.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use entable::{Blob, backend::Memory, object_store::memory::InMemory, prelude::*};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee {
+    ///     pub department: String,
+    ///     pub id: u32,
+    ///     #[table(blob)]
+    ///     pub photo: Option<Blob>,
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = || Client::builder().backend(Memory::new()).blobs(Arc::new(InMemory::new())).build();
+    /// let (client, other) = (client()?, client()?);
+    /// client.table::<Employee>().create().await?;
+    /// let photo = Some(Blob::new(vec![7; 40_000]));
+    /// client.table().insert(&Employee { department: "Sales".into(), id: 223, photo }).await?;
+    ///
+    /// let copied = client.copy_blobs_to(&other).await?;
+    /// assert!(copied.is_equal());
+    /// assert!(client.copy_to(&other).await?.is_equal());
+    /// let path = Employee::primary().department("Sales").id(223);
+    /// let Some(don) = other.table::<Employee>().get(path).await? else { return Ok(()) };
+    /// let Some(photo) = &don.photo else { return Ok(()) };
+    /// assert_eq!(other.table::<Employee>().blob(photo).bytes().await?.len(), 40_000);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`Table::sweep_blobs`]: crate::Table::sweep_blobs
+    pub fn copy_blobs_to(&self, other: &Client) -> CopyBlobs {
+        CopyBlobs {
+            from: self.clone(),
+            to: other.clone(),
+            is_writing: true,
+            on_progress: Listener::none(),
+        }
+    }
+}
+
+impl CopyBlobs {
+    /// Writes nothing: counts the blobs that the target does not have, or has with other bytes.
+    pub fn compare_only(self) -> Self {
+        Self { is_writing: false, ..self }
+    }
+
+    /// Calls `report` with the counts so far after every blob.
+    pub fn on_progress(self, report: impl Fn(CopyBlobsReport) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
+    }
+
+    async fn run(self) -> Result<CopyBlobsReport> {
+        let store_of = |client: &Client| {
+            let blobs = client.store().blobs.as_ref().ok_or_else(without_blobs)?;
+            Ok::<_, Error>(blobs.object_store())
+        };
+        self.check_case()?;
+        let copier = Copier {
+            from: store_of(&self.from)?,
+            to: store_of(&self.to)?,
+            is_writing: self.is_writing,
+        };
+        let mut report = CopyBlobsReport::default();
+        let listed = copier.from.list(None).map_err(failed);
+        let copier = &copier;
+        let mut copies = std::pin::pin!(
+            listed
+                .map(|listed| async { copier.copy_listed(listed?).await })
+                .buffer_unordered(IN_FLIGHT)
+        );
+        while let Some(outcome) = copies.next().await {
+            match outcome? {
+                Outcome::Copied(bytes) => {
+                    report.copied += 1;
+                    report.bytes += bytes;
+                }
+                Outcome::Equal => report.equal += 1,
+                Outcome::Different => report.different += 1,
+                Outcome::Gone => report.gone += 1,
+                Outcome::Passed => continue,
+            }
+            self.on_progress.notify(|| report);
+        }
+        Ok(report)
+    }
+
+    /// Refuses two stores that name the blobs of a table in two ways: rows would point to names that the other
+    /// store does not take for theirs.
+    fn check_case(&self) -> Result<()> {
+        let case = |client: &Client| client.store().table_case();
+        if case(&self.from) == case(&self.to) {
+            return Ok(());
+        }
+        let message = "case counts in the names of tables in one store and not in the other, so that their blobs have \
+                       other names; write the entities with their blobs anew";
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
+}
+
+impl IntoFuture for CopyBlobs {
+    type Output = Result<CopyBlobsReport>;
+    type IntoFuture = JobFuture<CopyBlobsReport>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// The result for one blob.
+enum Outcome {
+    Copied(u64),
+    Equal,
+    Different,
+    Gone,
+    /// The blob holds nothing that a client would read.
+    Passed,
+}
+
+/// Two blob stores, and how blobs go from one to the other.
+struct Copier {
+    from: Arc<dyn ObjectStore>,
+    to: Arc<dyn ObjectStore>,
+    is_writing: bool,
+}
+
+impl Copier {
+    async fn copy_listed(&self, listed: ObjectMeta) -> Result<Outcome> {
+        let name = listed.location.as_ref();
+        // Blobs that entable writes to learn something of the store have one segment.
+        if !name.contains('/') && name.starts_with("entable-") {
+            return Ok(Outcome::Passed);
+        }
+        if self.is_equal(&listed).await? {
+            return Ok(Outcome::Equal);
+        }
+        if !self.is_writing {
+            return Ok(Outcome::Different);
+        }
+        let answer = match self.from.get(&listed.location).await {
+            Err(StoreError::NotFound { .. }) => return Ok(Outcome::Gone),
+            answer => answer.map_err(failed)?,
+        };
+        let size = answer.meta.size;
+        if size <= PART_BYTES {
+            let bytes = answer.bytes().await.map_err(failed)?;
+            self.to.put(&listed.location, PutPayload::from(bytes)).await.map_err(failed)?;
+            return Ok(Outcome::Copied(size));
+        }
+        let upload = self.to.put_multipart(&listed.location).await.map_err(failed)?;
+        let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
+        let mut bytes = answer.into_stream();
+        while let Some(chunk) = bytes.next().await {
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(error) => {
+                    // The error of the source is the one to tell; what is left is the store's to drop.
+                    let _ = upload.abort().await;
+                    return Err(failed(error));
+                }
+            };
+            upload.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failed)?;
+            upload.put(chunk);
+        }
+        upload.finish().await.map_err(failed)?;
+        Ok(Outcome::Copied(size))
+    }
+
+    /// Returns whether the target has the blob. The bytes under a name that rows point to never change; the
+    /// bytes of lists, logs and archived rows do.
+    async fn is_equal(&self, listed: &ObjectMeta) -> Result<bool> {
+        let found = match self.to.head(&listed.location).await {
+            Err(StoreError::NotFound { .. }) => return Ok(false),
+            found => found.map_err(failed)?,
+        };
+        if found.size != listed.size {
+            return Ok(false);
+        }
+        if owner_of_blob(listed.location.as_ref()).is_some() {
+            return Ok(true);
+        }
+        let bytes = read(&*self.from, &listed.location).await?;
+        Ok(bytes.is_some() && bytes == read(&*self.to, &listed.location).await?)
+    }
+}
+
+/// Reads a blob; `None` if it is gone.
+async fn read(store: &dyn ObjectStore, name: &Path) -> Result<Option<Bytes>> {
+    match store.get(name).await {
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        answer => answer.map_err(failed)?.bytes().await.map(Some).map_err(failed),
+    }
+}
+
+fn failed(error: StoreError) -> Error {
+    Error::new(ErrorKind::Backend, "a store of blobs failed").with_source(error)
+}

@@ -1,0 +1,131 @@
+//! Tests copies of blobs between the blob stores of two clients.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use entable::{
+    Blob,
+    backend::{Embedded, Memory},
+    data::CopyBlobsReport,
+    object_store::{local::LocalFileSystem, memory::InMemory},
+    prelude::*,
+};
+
+use crate::scratch;
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Papers",
+    partition_key = "{author}",
+    row_key = "paper_{id:04}",
+    list(ByYear, partition_key = "all", row_key = "year_{year:04}", in_blob)
+)]
+struct Paper {
+    author: String,
+    id: u32,
+    year: u32,
+    #[table(blob)]
+    text: Blob,
+}
+
+fn paper(id: u32, bytes: usize) -> Paper {
+    let text = Blob::new(vec![u8::try_from(id).unwrap(); bytes]);
+    Paper { author: "Don".into(), id, year: 2014, text }
+}
+
+/// Papers with the number of bytes of each.
+async fn papers(client: &Client, sizes: &[usize]) -> Table<Paper> {
+    let papers = client.table::<Paper>();
+    papers.create_if_not_exists().await.unwrap();
+    for (id, bytes) in sizes.iter().enumerate() {
+        papers.insert(&paper(id as u32, *bytes)).await.unwrap();
+    }
+    client.wait_for_copies().await;
+    client.worker().drain().await.unwrap();
+    papers
+}
+
+/// Reads the papers of the year by the list, and the bytes of their blobs.
+async fn sizes(client: &Client) -> Vec<usize> {
+    let papers = client.table::<Paper>();
+    let found = papers.query(Paper::by_year().year(2014)).collect().await.unwrap();
+    let mut sizes = Vec::new();
+    for paper in found {
+        sizes.push(papers.blob(&paper.text).bytes().await.unwrap().len());
+    }
+    assert!(papers.check().await.unwrap().is_clean());
+    sizes
+}
+
+fn counts(report: CopyBlobsReport) -> [u64; 4] {
+    [report.copied, report.equal, report.different, report.gone]
+}
+
+/// Deletes the first file below a directory that is larger than `bytes`.
+fn delete_one(directory: &Path, bytes: u64) -> bool {
+    fs::read_dir(directory).unwrap().any(|entry| {
+        let entry = entry.unwrap();
+        let found = entry.metadata().unwrap();
+        if found.is_dir() {
+            return delete_one(&entry.path(), bytes);
+        }
+        found.len() > bytes && fs::remove_file(entry.path()).is_ok()
+    })
+}
+
+#[tokio::test]
+async fn blobs_come_along_and_only_what_lacks_is_sent_again() {
+    const LARGE: usize = 9 << 20;
+    let blobs = Arc::new(InMemory::new());
+    let source = Client::builder().backend(Memory::new()).blobs(blobs).build().unwrap();
+    let staff = papers(&source, &[40_000, LARGE, 50_000]).await;
+    let (directory, path) = scratch();
+    let folder = directory.path().join("blobs");
+    fs::create_dir_all(&folder).unwrap();
+    let files = Arc::new(LocalFileSystem::new_with_prefix(&folder).unwrap());
+    let builder = Client::builder().backend(Embedded::open(&path).unwrap());
+    let target = builder.blobs(files).build().unwrap();
+    // Three blobs of rows and a list.
+    let compared = source.copy_blobs_to(&target).compare_only().await.unwrap();
+    assert_eq!((counts(compared), compared.is_equal()), ([0, 0, 4, 0], false));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let into = seen.clone();
+    let copy = source.copy_blobs_to(&target);
+    let copied = copy.on_progress(move |so_far| into.lock().unwrap().push(so_far)).await.unwrap();
+    assert_eq!((counts(copied), copied.is_equal()), ([4, 0, 0, 0], true));
+    assert!(copied.bytes > (40_000 + LARGE + 50_000) as u64);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    assert_eq!((seen.len(), seen.last()), (4, Some(&copied)));
+    assert!(source.copy_to(&target).await.unwrap().is_equal());
+    assert_eq!(sizes(&target).await, [40_000, LARGE, 50_000]);
+    // A copy that was interrupted sends the blobs that lack, and lists that have changed.
+    assert!(delete_one(&folder, 8 << 20));
+    staff.insert(&paper(3, 60_000)).await.unwrap();
+    source.wait_for_copies().await;
+    source.worker().drain().await.unwrap();
+    let again = source.copy_blobs_to(&target).await.unwrap();
+    assert_eq!(counts(again), [3, 2, 0, 0], "the large one, the new one, the list");
+    assert_eq!(counts(source.copy_blobs_to(&target).await.unwrap()), [0, 5, 0, 0]);
+    assert!(source.copy_to(&target).await.unwrap().is_equal());
+    assert_eq!(sizes(&target).await, [40_000, LARGE, 50_000, 60_000]);
+    // The way back finds everything there.
+    assert_eq!(counts(target.copy_blobs_to(&source).await.unwrap()), [0, 5, 0, 0]);
+    let without = Client::memory();
+    assert!(source.copy_blobs_to(&without).await.unwrap_err().is_unsupported());
+}
+
+#[tokio::test]
+async fn stores_that_name_blobs_in_two_ways_are_refused() {
+    let client = |memory: Memory| {
+        let blobs = Arc::new(InMemory::new());
+        Client::builder().backend(memory).blobs(blobs).build().unwrap()
+    };
+    let [exact, other] = [Memory::new().case_sensitive_tables(), Memory::new()].map(client);
+    for (from, to) in [(&exact, &other), (&other, &exact)] {
+        let error = from.copy_blobs_to(to).await.unwrap_err();
+        assert!(error.is_unsupported() && error.message().contains("case"), "{error}");
+    }
+}
