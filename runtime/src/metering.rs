@@ -83,7 +83,8 @@ impl Metering {
                 metrics::Label::new("db.operation.name", verb),
                 metrics::Label::new("db.collection.name", table.to_owned()),
             ];
-            labels.extend(server.map(|host| metrics::Label::new("server.address", host.to_owned())));
+            labels
+                .extend(server.map(|host| metrics::Label::new("server.address", host.to_owned())));
             labels.extend(error.map(|error| metrics::Label::new("error.type", error)));
             metrics::histogram!("db.client.operation.duration", labels).record(took.as_secs_f64());
         }

@@ -126,8 +126,8 @@ async fn a_recorder_gets_durations_requests_rows_bytes_retries_and_throttles() {
     assert_eq!(figures.count("entable.rows memory scan Staff"), 1);
     let reads = client.usage().reads;
     assert_eq!(figures.count("entable.requests memory read Staff"), reads);
-    let bytes =
-        ["read", "scan", "apply"].map(|kind| figures.count(&format!("entable.bytes memory {kind} Staff")));
+    let bytes = ["read", "scan", "apply"]
+        .map(|kind| figures.count(&format!("entable.bytes memory {kind} Staff")));
     assert!(bytes.iter().all(|bytes| *bytes > 20), "{bytes:?}");
     let busy = || Error::service(ServiceCode::ServerBusy, "busy");
     fault.inject(RequestKind::Read, 0, InjectedFault::Before(busy()));

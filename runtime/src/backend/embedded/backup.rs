@@ -151,7 +151,8 @@ fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Resu
             chunk.bytes.extend_from_slice(key);
             chunk.bytes.extend_from_slice(value);
             chunk.lengths.push((key.len(), value.len()));
-            if chunk.bytes.len() >= CHUNK_BYTES && chunks.send(Ok(std::mem::take(&mut chunk))).is_err()
+            if chunk.bytes.len() >= CHUNK_BYTES
+                && chunks.send(Ok(std::mem::take(&mut chunk))).is_err()
             {
                 return Ok(());
             }
