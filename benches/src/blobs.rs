@@ -26,8 +26,12 @@ use entable::{
 use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use time::{OffsetDateTime, macros::datetime};
 use tokio::runtime::Runtime;
+use xaes_256_gcm::{
+    Key, Nonce, Tag, Xaes256Gcm,
+    aead::{AeadInOut, KeyInit},
+};
 
-use crate::figure::{figure, in_turns, note};
+use crate::figure::{figure, in_turns, note, timed};
 
 const MIB: usize = 1 << 20;
 /// MiB of the blob whose memory is measured.
@@ -63,16 +67,39 @@ pub(crate) fn run(runtime: &Runtime) {
     windows_of_a_day(runtime);
 }
 
-fn pieces(count: usize) -> impl stream::Stream<Item = std::io::Result<Bytes>> {
-    let piece = Bytes::from(vec![0x5a; MIB]);
-    stream::iter((0..count).map(move |_| Ok(piece.clone())))
+/// The bytes of a blob: pieces of 1 MiB, no two of which share a buffer.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// Each piece is made when it is asked for.
+    Made(usize),
+    /// The pieces are there before.
+    Ready(&'a [Bytes]),
 }
 
-async fn upload(scans: &Table<Scan>, field: Field, mebibytes: usize) -> Blob {
+impl<'a> Source<'a> {
+    fn pieces(self) -> impl stream::Stream<Item = std::io::Result<Bytes>> + use<'a> {
+        let count = match self {
+            Self::Made(count) => count,
+            Self::Ready(pieces) => pieces.len(),
+        };
+        stream::iter((0..count).map(move |at| {
+            Ok(match self {
+                Self::Made(_) => piece(at),
+                Self::Ready(pieces) => pieces[at].clone(),
+            })
+        }))
+    }
+}
+
+fn piece(at: usize) -> Bytes {
+    Bytes::from(vec![u8::try_from(at % 251).unwrap(); MIB])
+}
+
+async fn upload(scans: &Table<Scan>, field: Field, source: Source<'_>) -> Blob {
     let scan = Scan { folder: "f".into(), id: 1, plain: None, encrypted: None };
     let uploaded = match field {
-        Field::Plain => scans.upload(&scan, Scan::PLAIN, pieces(mebibytes)).await,
-        Field::Encrypted => scans.upload(&scan, Scan::ENCRYPTED, pieces(mebibytes)).await,
+        Field::Plain => scans.upload(&scan, Scan::PLAIN, source.pieces()).await,
+        Field::Encrypted => scans.upload(&scan, Scan::ENCRYPTED, source.pieces()).await,
     };
     uploaded.unwrap()
 }
@@ -83,10 +110,10 @@ async fn read(scans: &Table<Scan>, blob: &Blob, mebibytes: usize) {
     assert_eq!(read, mebibytes * MIB);
 }
 
-async fn bare_upload(store: &dyn ObjectStore, path: &Path, mebibytes: usize) {
+async fn bare_upload(store: &dyn ObjectStore, path: &Path, source: Source<'_>) {
     let open = store.put_multipart(path).await.unwrap();
     let mut open = WriteMultipart::new_with_chunk_size(open, 8 * MIB);
-    let mut pieces = std::pin::pin!(pieces(mebibytes));
+    let mut pieces = std::pin::pin!(source.pieces());
     while let Some(piece) = pieces.next().await {
         open.wait_for_capacity(3).await.unwrap();
         open.put(piece.unwrap());
@@ -100,54 +127,101 @@ async fn bare_read(store: &dyn ObjectStore, path: &Path, mebibytes: usize) {
     assert_eq!(pieces.try_fold(0, sum).await.unwrap(), mebibytes * MIB);
 }
 
-/// Streams blobs to and from a directory: memory, and the rate beside that of the directory alone.
+/// A directory, the tables beside it, and what removes a blob.
+struct Place {
+    store: Arc<LocalFileSystem>,
+    scans: Table<Scan>,
+    _directory: tempfile::TempDir,
+}
+
+impl Place {
+    /// Opens a new directory. Files are on the disk before a write returns if `is_synced`.
+    fn new(runtime: &Runtime, is_synced: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+        let store = Arc::new(store.with_fsync(is_synced));
+        let client = Client::builder().backend(Memory::new()).blobs(store.clone());
+        let client = client.keys(Keyring::from_bytes([7; 32])).build().unwrap();
+        let scans = client.table::<Scan>();
+        runtime.block_on(scans.create()).unwrap();
+        Self { store, scans, _directory: directory }
+    }
+
+    async fn remove(&self, blob: &Blob) {
+        self.store.delete(&Path::parse(blob.name().unwrap()).unwrap()).await.unwrap();
+    }
+}
+
+/// Streams blobs to and from a directory: memory, and rates beside those of the directory alone.
 fn streams(runtime: &Runtime) {
-    let directory = tempfile::tempdir().unwrap();
-    let store = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
-    let client = Client::builder().backend(Memory::new()).blobs(store.clone());
-    let client = client.keys(Keyring::from_bytes([7; 32])).build().unwrap();
-    let scans = client.table::<Scan>();
-    runtime.block_on(scans.create()).unwrap();
-    let remove = |blob: &Blob| {
-        let path = Path::parse(blob.name().unwrap()).unwrap();
-        runtime.block_on(store.delete(&path)).unwrap();
-    };
+    let place = Place::new(runtime, false);
     for (field, name) in [(Field::Plain, "plain"), (Field::Encrypted, "encrypted")] {
         let before = reset_peak();
-        let blob = runtime.block_on(upload(&scans, field, LARGE));
+        let blob = runtime.block_on(upload(&place.scans, field, Source::Made(LARGE)));
         let written = peak_mebibytes() - before;
         let before = reset_peak();
-        runtime.block_on(read(&scans, &blob, LARGE));
+        runtime.block_on(read(&place.scans, &blob, LARGE));
         let peak = written.max(peak_mebibytes() - before);
         figure(&format!("models.blob {name}, MiB held to stream 1 GiB both ways"), peak, "< 64");
-        remove(&blob);
+        runtime.block_on(place.remove(&blob));
     }
+    drop(place);
+    rates(runtime, &Place::new(runtime, true), "synced directory");
+    rates(runtime, &Place::new(runtime, false), "page cache");
+    costs();
+}
+
+/// Streams blobs to and from a directory, in turns with the directory alone.
+fn rates(runtime: &Runtime, place: &Place, kind: &str) {
+    let Place { store, scans, .. } = place;
+    let made: Vec<Bytes> = (0..USUAL).map(piece).collect();
+    let source = Source::Ready(&made);
     let bare = Path::from("bare");
     let rate = |time: Duration| USUAL as f64 / time.as_secs_f64();
+    let print = |what: &str, (ours, theirs): (Duration, Duration), goal: &str| {
+        figure(&format!("models.blob {what}, beside a {kind}"), rate(ours) / rate(theirs), goal);
+        let both = format!("{:.0}, the {kind} alone {:.0}", rate(ours), rate(theirs));
+        note(&format!("models.blob {what}, MiB/s"), both);
+    };
     for (field, name, goal) in
         [(Field::Plain, "plain", ">= 0.8"), (Field::Encrypted, "encrypted", ">= 0.4")]
     {
-        let (ours, theirs) = in_turns(
-            || remove(&runtime.block_on(upload(&scans, field, USUAL))),
+        let times = in_turns(
+            || runtime.block_on(async { place.remove(&upload(scans, field, source).await).await }),
             || {
-                runtime.block_on(bare_upload(&*store, &bare, USUAL));
+                runtime.block_on(bare_upload(&**store, &bare, source));
                 runtime.block_on(store.delete(&bare)).unwrap();
             },
         );
-        let ratio = rate(ours) / rate(theirs);
-        figure(&format!("models.blob {name}, upload beside the store"), ratio, goal);
-        note(&format!("models.blob {name}, uploaded MiB/s"), format!("{:.0}", rate(ours)));
-        let blob = runtime.block_on(upload(&scans, field, USUAL));
-        runtime.block_on(bare_upload(&*store, &bare, USUAL));
-        let (ours, theirs) = in_turns(
-            || runtime.block_on(read(&scans, &blob, USUAL)),
-            || runtime.block_on(bare_read(&*store, &bare, USUAL)),
+        print(&format!("{name} upload"), times, goal);
+        let blob = runtime.block_on(upload(scans, field, source));
+        runtime.block_on(bare_upload(&**store, &bare, source));
+        let times = in_turns(
+            || runtime.block_on(read(scans, &blob, USUAL)),
+            || runtime.block_on(bare_read(&**store, &bare, USUAL)),
         );
-        let ratio = rate(ours) / rate(theirs);
-        figure(&format!("models.blob {name}, read beside the store"), ratio, goal);
-        note(&format!("models.blob {name}, read MiB/s"), format!("{:.0}", rate(ours)));
-        remove(&blob);
+        print(&format!("{name} read"), times, goal);
+        runtime.block_on(place.remove(&blob));
     }
+}
+
+/// What an upload computes for each MiB, by one thread.
+fn costs() {
+    let bytes = piece(1);
+    let shortest = |work: &mut dyn FnMut()| (0..200).map(|_| timed(&mut *work)).min().unwrap();
+    let hash = shortest(&mut || drop(std::hint::black_box(Blob::new(bytes.clone()))));
+    note("models.blob, shortest time of SHA-256, us/MiB", hash.as_micros());
+    let cipher = Xaes256Gcm::new(&<Key>::from([7; 32]));
+    let mut chunk = vec![1; 64 << 10];
+    let seal = shortest(&mut || {
+        for at in 0..16 {
+            let nonce = <Nonce>::from([at; 24]);
+            let tag: Tag =
+                cipher.encrypt_inout_detached(&nonce, b"", chunk.as_mut_slice().into()).unwrap();
+            std::hint::black_box(tag);
+        }
+    });
+    note("models.blob, shortest time of XAES-256-GCM, us/MiB", seal.as_micros());
 }
 
 /// Sets the peak of the process's memory back, and returns what it holds now, in MiB.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use entable::{
-    Batch, BlobTarget, Queue, SteppedClock, Ticks, Worker, Written,
+    Batch, Blob, BlobTarget, Queue, SteppedClock, Ticks, Worker, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
         TableRequest,
@@ -170,6 +170,41 @@ async fn k02_a_folder_of_blobs_is_a_target() -> TestResult {
         Ok(())
     })
     .await
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Pictured", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Pictured {
+    department: String,
+    id: u32,
+    #[table(blob)]
+    photo: Option<Blob>,
+}
+
+/// A table and a blob store are left together: the row becomes the service's JSON, its blob a copy.
+#[tokio::test]
+async fn k02_a_folder_of_blobs_takes_an_entity_with_its_blobs() -> TestResult {
+    let (blobs, archive) = (Arc::new(InMemory::new()), Arc::new(InMemory::new()));
+    let client = Client::builder().backend(Memory::new()).blobs(blobs.clone()).build()?;
+    let pictured = client.table::<Pictured>();
+    pictured.create().await?;
+    let photo = Some(Blob::new(&b"a photo"[..]));
+    let jones = Pictured { department: "Sales".into(), id: 456, photo };
+    let stored = pictured.insert(&jones).await?;
+    let name = stored.photo.as_ref().and_then(Blob::name).ok_or("it is stored")?;
+    let point = Pictured::primary().department("Sales").id(456);
+    let target = BlobTarget::new(archive.clone(), "archive");
+    assert!(pictured.transfer(point, &target).await?);
+    client.wait_for_copies().await;
+    let row = archive.get(&"archive/Pictured/Sales/empid_000456.json".into()).await?;
+    let json: serde_json::Value = serde_json::from_slice(&row.bytes().await?)?;
+    assert_eq!(json["Photo"], name);
+    let copy = format!("archive/_blobs/{name}");
+    let copy = archive.get(&object_store::path::Path::parse(copy)?).await?;
+    assert_eq!(&copy.bytes().await?[..], b"a photo");
+    let left = blobs.get(&object_store::path::Path::parse(name)?).await;
+    assert!(matches!(left, Err(object_store::Error::NotFound { .. })), "it goes with the row");
+    Ok(())
 }
 
 /// A change between the steps is not lost: only the state that was put is deleted.

@@ -169,6 +169,29 @@ async fn u08_metadata_has_the_first_and_the_last_time() -> TestResult {
     Ok(())
 }
 
+/// The guide's value 41: the name of the first file of the hour, the hour's folder, the blob's times.
+#[tokio::test]
+async fn u06_u08_value_41_the_first_file_of_an_hour_is_named_listed_and_dated() -> TestResult {
+    let (blobs, log) = new_log()?;
+    let writer = log.writer(Flush::buffered());
+    let (from, to) = (datetime!(2014-07-31 18:04:05 UTC), datetime!(2014-07-31 18:59 UTC));
+    // The hours before and after have files of their own.
+    let others = [datetime!(2014-07-31 17:59:59 UTC), datetime!(2014-07-31 19:00 UTC)];
+    for at in others.into_iter().chain([to, from]) {
+        writer.append(LogRecord::new(at, ["info"])).await?;
+    }
+    writer.close().await?;
+    let folder = Path::from("queue/2014/07/31/1800");
+    let listed: Vec<String> =
+        blobs.list(Some(&folder)).map_ok(|blob| blob.location.to_string()).try_collect().await?;
+    assert_eq!(listed, ["queue/2014/07/31/1800/000001.log"]);
+    let blob = blobs.get_opts(&listed[0].as_str().into(), GetOptions::default()).await?;
+    let text = |key: &'static str| blob.attributes.get(&Attribute::Metadata(key.into()));
+    assert_eq!(text("StartTime").ok_or("none")?.as_ref(), "2014-07-31T18:04:05Z");
+    assert_eq!(text("EndTime").ok_or("none")?.as_ref(), "2014-07-31T18:59:00Z");
+    Ok(())
+}
+
 #[tokio::test]
 async fn u09_buffered_records_are_few_writes_and_each_is_as_many() -> TestResult {
     let records: Vec<LogRecord> = busy_hour().take(5_000).collect();

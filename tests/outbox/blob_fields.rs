@@ -4,14 +4,15 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use entable::{
-    Blob, BlobTarget, ErrorKind, KeyScope, Keyring, OutboxOptions, Point, RootKey, SteppedClock,
-    Ticks, ValueRef,
+    Batch, Blob, BlobTarget, ErrorKind, KeyScope, Keyring, Operation, OutboxOptions, Point,
+    RootKey, Row, SteppedClock, Ticks, ValueRef,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
-    object_store::local::LocalFileSystem,
+    object_store::{local::LocalFileSystem, prefix::PrefixStore},
     prelude::*,
+    table::Target,
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -504,17 +505,165 @@ async fn a_sweep_keeps_the_blobs_of_rows_that_a_client_encrypts() {
     assert_eq!(&bytes[..], b"kept");
 }
 
-/// The archive would hold the name of a blob that is deleted with the entity.
+/// An employee with a plain and an encrypted blob; the latter takes two chunks.
+fn with_both() -> Employee {
+    let mut don = employee(1, Some(photo("kept")));
+    don.scan = Some(Blob::new(vec![0x5c; 100_000]));
+    don
+}
+
 #[tokio::test]
-async fn a_folder_of_blobs_takes_no_entity_that_has_blobs() {
+async fn a_folder_of_blobs_takes_an_entity_with_copies_of_its_blobs() {
     let world = World::new().await;
-    let don = world.staff.insert(&employee(1, Some(photo("kept")))).await.unwrap();
+    let don = world.staff.insert(&with_both()).await.unwrap();
+    let name = |blob: &Option<Blob>| blob.as_ref().unwrap().name().unwrap().to_owned();
+    let (photo, scan) = (name(&don.photo), name(&don.scan));
+    let stored = world.blobs.stored(&scan).await;
+    world.blobs.take_log();
     let archive = BlobTarget::new(world.blobs.clone(), "archive");
+    assert!(Target::<Employee>::put(&archive, &don).await.is_err(), "it would hold no blobs");
+    assert!(world.staff.transfer(at(1), &archive).await.unwrap());
+    assert!(!world.staff.transfer(at(1), &archive).await.unwrap());
+    world.client.wait_for_copies().await;
+    // The row is the one that was stored, and names blobs below the folder.
+    let json = world.blobs.stored("archive/Staff/Sales/empid_000001.json").await;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((json["Photo"].as_str(), json["Scan"].as_str()), (Some(&*photo), Some(&*scan)));
+    assert_eq!(json["PhotoLength"], "4");
+    assert_eq!(world.blobs.stored(&format!("archive/_blobs/{photo}")).await, b"kept");
+    assert_eq!(
+        world.blobs.stored(&format!("archive/_blobs/{scan}")).await,
+        stored,
+        "encrypted still"
+    );
+    let log = world.blobs.take_log();
+    let order = |request: &str| {
+        log.iter().position(|line| line == request).unwrap_or_else(|| panic!("{request}: {log:?}"))
+    };
+    let row = order("put archive/Staff/Sales/empid_000001.json");
+    for name in [&photo, &scan] {
+        assert!(order(&format!("put archive/_blobs/{name}")) < row, "first the blob, then its row");
+        assert!(row < order(&format!("delete {name}")));
+    }
+    assert_eq!(world.blob_names().await.len(), 3, "nothing else is left");
+    // The folder is the store of blobs of a client that gets the row back.
+    let ring = keys();
+    let blobs = Arc::new(PrefixStore::new(world.blobs.clone(), "archive/_blobs"));
+    let client = Client::builder().backend(Memory::new()).keys(ring).blobs(blobs).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    put_back(&client, &json).await;
+    let back = staff.get(at(1)).await.unwrap().unwrap();
+    assert_eq!(*back, *don);
+    assert_eq!(staff.blob(back.photo.as_ref().unwrap()).bytes().await.unwrap(), "kept");
+    let bytes = staff.blob(back.scan.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(bytes, vec![0x5c; 100_000]);
+    // That client's blobs would be their own copies, and go with the entity.
+    let error = staff.transfer(at(1), &archive).await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("another folder"), "{error}");
+    let back = staff.get(at(1)).await.unwrap().unwrap();
+    assert_eq!(staff.blob(back.photo.as_ref().unwrap()).bytes().await.unwrap(), "kept");
+    assert_eq!(world.blob_names().await.len(), 3, "what asked for the place is removed");
+}
+
+/// Inserts the row that a blob of JSON holds.
+async fn put_back(client: &Client, json: &serde_json::Value) {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let text = |name: &str| json[name].as_str().unwrap();
+    let mut row = Row::build(text("PartitionKey"), text("RowKey"));
+    for (name, value) in json.as_object().unwrap() {
+        if name.contains('@') || ["PartitionKey", "RowKey", "Timestamp"].contains(&&**name) {
+            continue;
+        }
+        let text = value.as_str().unwrap();
+        match json.get(format!("{name}@odata.type")).and_then(|edm| edm.as_str()) {
+            Some("Edm.Binary") => {
+                row.put(name, ValueRef::Binary(&STANDARD.decode(text).unwrap()));
+            }
+            Some("Edm.Int64") => {
+                row.put(name, ValueRef::Int64(text.parse().unwrap()));
+            }
+            _ => {
+                row.put(name, ValueRef::String(text));
+            }
+        }
+    }
+    let operation = Operation::insert(row.finish().unwrap());
+    client.backend().apply(&Batch::single("Staff", operation).unwrap()).await.unwrap();
+}
+
+/// The entity is here with its blobs, or in the archive with theirs.
+#[tokio::test]
+async fn a_fault_at_any_request_of_a_transfer_loses_no_blob() {
+    for fails in [Fails::Before, Fails::After] {
+        for nth in 0.. {
+            let world = World::new().await;
+            let don = world.staff.insert(&with_both()).await.unwrap();
+            let archive = BlobTarget::new(world.blobs.clone(), "archive");
+            world.blobs.inject(nth, fails);
+            let first = world.staff.transfer(at(1), &archive).await;
+            let is_through = world.blobs.calm();
+            if first.is_err() {
+                world.check_pointers(&format!("{fails:?} {nth}")).await;
+                assert_eq!(world.pointers().await.0.len(), 2, "the entity is still here");
+                assert!(world.staff.transfer(at(1), &archive).await.unwrap());
+            }
+            for _ in 0..4 {
+                world.client.worker().with::<Employee>().drain().await.unwrap();
+                world.later(Duration::from_secs(3_600));
+            }
+            let names = world.blob_names().await;
+            assert!(
+                names.iter().all(|name| name.starts_with("archive/")),
+                "{fails:?} {nth}: {names:?}"
+            );
+            for (blob, bytes) in [(&don.photo, 4), (&don.scan, 100_032)] {
+                let name = blob.as_ref().unwrap().name().unwrap();
+                let copy = world.blobs.stored(&format!("archive/_blobs/{name}")).await;
+                assert_eq!(copy.len(), bytes, "{fails:?} {nth}");
+            }
+            if is_through {
+                assert!(nth > 6, "looks, reads and writes of two blobs, a row, deletions");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_keeps_an_entity_whose_blob_cannot_be_copied() {
+    let world = World::new().await;
+    let don = world.staff.insert(&with_both()).await.unwrap();
+    let archive = BlobTarget::new(world.blobs.clone(), "archive");
+    let name = don.photo.as_ref().unwrap().name().unwrap();
+    let copy = format!("archive/_blobs/{name}");
+    // Others' bytes under the name of the copy.
+    world.blobs.damage(&copy, b"theirs").await;
     let error = world.staff.transfer(at(1), &archive).await.unwrap_err();
-    assert!(error.is_unsupported(), "{error}");
-    let bytes = world.staff.blob(don.photo.as_ref().unwrap()).bytes().await.unwrap();
-    assert_eq!(&bytes[..], b"kept");
-    // A table gets blobs of its own.
+    assert!(error.is_conflict() && error.to_string().contains(&copy), "{error}");
+    assert_eq!(world.blobs.stored(&copy).await, b"theirs");
+    world.blobs.remove(&copy).await;
+    // Other bytes under the blob's own name, then none.
+    world.blobs.damage(name, b"tepk").await;
+    let error = world.staff.transfer(at(1), &archive).await.unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains(name), "{error}");
+    assert!(!world.blob_names().await.contains(&copy), "no damaged copy");
+    world.blobs.remove(name).await;
+    let error = world.staff.transfer(at(1), &archive).await.unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains(name), "{error}");
+    assert!(world.staff.get(at(1)).await.unwrap().is_some());
+    // A store without conditional writes is told by name.
+    world.blobs.damage(name, b"kept").await;
+    world.blobs.has_no_conditions(true);
+    let error = world.staff.transfer(at(1), &archive).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("TestBlobs"), "{error}");
+    assert!(world.staff.get(at(1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_table_takes_an_entity_with_copies_of_its_blobs() {
+    let world = World::new().await;
+    world.staff.insert(&employee(1, Some(photo("kept")))).await.unwrap();
     let left: Table<Employee> = world.client.table_named("Left");
     left.create().await.unwrap();
     assert!(world.staff.transfer(at(1), &left).await.unwrap());
@@ -649,6 +798,53 @@ async fn a_directory_holds_blobs_too() {
     let long = Employee { department: "D".repeat(128), ..employee(3, Some(photo("x"))) };
     let error = staff.insert(&long).await.unwrap_err();
     assert!(error.is_too_large() && error.property() == Some("Photo"), "{error}");
+}
+
+/// Streams of several MiB: what one thread reads or encrypts comes in order and whole.
+#[tokio::test]
+async fn a_directory_streams_in_pieces_and_tells_what_is_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+    let builder = Client::builder().backend(Memory::new()).blobs(files).keys(keys());
+    let client = builder.build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let don = employee(1, None);
+    // 5 MiB and a piece, so that no bound of 1 MiB is one of the source's pieces.
+    let source = || pieces(53, 100_000);
+    let expected: Vec<u8> = source().map_ok(|piece| piece.to_vec()).try_concat().await.unwrap();
+    let plain = staff.upload(&don, Employee::PHOTO, source()).await.unwrap();
+    let encrypted = staff.upload(&don, Employee::SCAN, source()).await.unwrap();
+    for (blob, most_items) in [(&plain, 6), (&encrypted, 81)] {
+        assert_eq!(blob.len(), 5_300_000);
+        let items: Vec<_> = staff.blob(blob).stream().try_collect().await.unwrap();
+        assert_eq!(items.concat(), expected);
+        assert!(items.len() <= most_items, "{} items", items.len());
+        assert_eq!(staff.blob(blob).bytes().await.unwrap(), expected);
+        let range = staff.blob(blob).range(1_048_570..2_000_000).await.unwrap();
+        assert_eq!(range, expected[1_048_570..2_000_000]);
+        let path = directory.path().join(blob.name().unwrap());
+        let stored = std::fs::read(&path).unwrap();
+        for cut in [stored.len() - 1, 2 << 20, 0] {
+            std::fs::write(&path, &stored[..cut]).unwrap();
+            let items: Vec<_> = staff.blob(blob).stream().collect().await;
+            let (last, before) = items.split_last().unwrap();
+            assert!(last.as_ref().is_err_and(Error::is_corrupt), "{cut}: {last:?}");
+            assert!(before.iter().all(Result::is_ok), "{cut}");
+        }
+        let mut changed = stored.clone();
+        changed[3_000_000] ^= 1;
+        std::fs::write(&path, &changed).unwrap();
+        let error = staff.blob(blob).stream().try_collect::<Vec<_>>().await.unwrap_err();
+        assert!(error.is_corrupt(), "{error}");
+        std::fs::write(&path, &stored).unwrap();
+    }
+    // A source that fails in the middle leaves nothing, also where pieces are encrypted ahead.
+    let broken = source().chain(stream::iter([Err(std::io::Error::other("line lost"))]));
+    let error = staff.upload(&don, Employee::SCAN, broken).await.unwrap_err();
+    assert!(error.is_rejected(), "{error}");
+    let swept = staff.sweep_blobs().grace(Duration::ZERO).await.unwrap();
+    assert_eq!((swept.removed, swept.kept), (2, 0), "the two uploads that no row points to");
 }
 
 #[tokio::test]

@@ -662,6 +662,111 @@ async fn reencrypt_encrypts_the_plain_blobs_of_a_field_that_became_encrypted() {
     assert!(world.blobs.take_log().is_empty());
 }
 
+/// A record whose scans were plain in its first version, and whose photos were always encrypted.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Record",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}"
+)]
+struct RecordV1 {
+    department: String,
+    id: u32,
+    #[table(blob)]
+    scan: Option<Blob>,
+    #[table(blob, encrypt)]
+    photo: Option<Blob>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    version = 2,
+    upgrade_from(RecordV1)
+)]
+struct Record {
+    department: String,
+    id: u32,
+    #[table(blob, encrypt)]
+    scan: Option<Blob>,
+    #[table(blob, encrypt)]
+    photo: Option<Blob>,
+    #[table(default)]
+    age: i32,
+}
+
+impl From<RecordV1> for Record {
+    fn from(RecordV1 { department, id, scan, photo }: RecordV1) -> Self {
+        Self { department, id, scan, photo, age: 0 }
+    }
+}
+
+fn record_v1(id: u32, scan: Option<&[u8]>, photo: Option<&[u8]>) -> RecordV1 {
+    let blob = |bytes: &[u8]| Blob::new(bytes.to_vec());
+    let (scan, photo) = (scan.map(blob), photo.map(blob));
+    RecordV1 { department: "Sales".into(), id, scan, photo }
+}
+
+#[tokio::test]
+async fn reencrypt_keeps_the_version_of_a_row_and_leaves_its_plain_blob_to_an_upgrade() {
+    let world = World::new().await;
+    let older = world.client.table::<RecordV1>();
+    let (scan, photo) = (content(CHUNK + 1), content(CHUNK + 2));
+    older.insert(&record_v1(1, Some(&scan), Some(&photo))).await.unwrap();
+    older.insert(&record_v1(2, None, Some(&photo))).await.unwrap();
+    let before = world.blobs.names().await;
+    let scope = KeyScope::default_scope();
+    let both = || Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1));
+    let client =
+        open(&world.recorder, &world.blobs, both().build().unwrap(), PlaintextPolicy::Allow);
+    let records = client.table::<Record>();
+    world.blobs.take_log();
+    let report = records.reencrypt().await.unwrap();
+    // Only its row changes where the older version encrypted the blob.
+    assert_eq!(value(&world.stored("Sales", "empid_000002").await, "Age"), None, "still version 1");
+    let id_of = async |row_key| {
+        let row = world.stored("Sales", row_key).await;
+        key_id_of(value(&row, "PhotoKey").unwrap().as_bytes().unwrap()).unwrap().unwrap()
+    };
+    assert_eq!(id_of("empid_000002").await, key(2).id());
+    // A plain blob cannot be encrypted in a row that has no property for its key.
+    let [failed] = &report.failed[..] else { panic!("{report:?}") };
+    assert_eq!(failed.row_key, "empid_000001");
+    assert!(failed.error.is_unrecognized_entity(), "{failed:?}");
+    assert!(failed.error.to_string().contains("upgrade_all"), "{failed:?}");
+    assert!(!report.is_complete(), "the work is not done");
+    assert!(world.blobs.take_log().is_empty(), "no blob is read or written");
+
+    let upgraded = records.upgrade_all().await.unwrap();
+    assert!(upgraded.is_complete(), "{upgraded:?}");
+    client.wait_for_copies().await;
+    let report = records.reencrypt().await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    for row_key in ["empid_000001", "empid_000002"] {
+        assert_eq!(id_of(row_key).await, key(2).id());
+    }
+    // A client that refuses plain values and has the new key alone reads all of them.
+    let alone = Keyring::builder().primary(&scope, &root(2)).build().unwrap();
+    let client = open(&world.recorder, &world.blobs, alone, PlaintextPolicy::Reject);
+    let records = client.table::<Record>();
+    let read = async |id| {
+        let point = Record::primary().department("Sales").id(id);
+        records.get(point).await.unwrap().unwrap()
+    };
+    let first = read(1).await;
+    assert_eq!(records.blob(first.scan.as_ref().unwrap()).bytes().await.unwrap(), scan);
+    assert_eq!(records.blob(first.photo.as_ref().unwrap()).bytes().await.unwrap(), photo);
+    let second = read(2).await;
+    assert_eq!(records.blob(second.photo.as_ref().unwrap()).bytes().await.unwrap(), photo);
+    let after = world.blobs.names().await;
+    assert_eq!(after.len(), 3);
+    let kept = |name: &&String| before.contains(name);
+    assert_eq!(after.iter().filter(kept).count(), 2, "the plain scan alone is another blob now");
+}
+
 #[tokio::test]
 async fn a_plain_blob_that_changes_during_reencrypt_is_encrypted_as_it_is_then() {
     let world = World::new().await;

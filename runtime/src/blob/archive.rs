@@ -1,4 +1,5 @@
-//! Writes rows as blobs of JSON, one blob for each row.
+//! Writes rows as blobs of JSON, one blob for each row. Names the folder of the blobs that such rows
+//! point to.
 
 use std::fmt::Write;
 
@@ -47,6 +48,14 @@ pub(crate) fn row_blob_path(
         );
         Error::new(ErrorKind::Invalid, message).with_source(error)
     })
+}
+
+/// Returns the folder of the blobs of entities whose rows are in `folder`.
+// No table's name begins so, and a file for a row never is where the folder of a blob has to be.
+pub(crate) fn folder_of_copies(folder: &str) -> String {
+    let folder = folder.trim_end_matches('/');
+    let slash = if folder.is_empty() { "" } else { "/" };
+    [folder, slash, "_blobs"].concat()
 }
 
 /// Escapes a text as one segment of a blob's name: ASCII letters, digits, `_`, `-`, `@` and an inner

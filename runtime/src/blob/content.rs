@@ -1,20 +1,31 @@
 //! Bytes of blobs that rows point to. Each is written once, under a name that no other write gets.
 
-use std::{ops::Range, time::Duration};
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    ops::Range,
+    path::PathBuf,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use futures_util::{
+    Stream, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use object_store::{
-    CopyMode, CopyOptions, Error as StoreError, MultipartUpload, ObjectMeta, ObjectStoreExt,
-    PutMode, PutOptions, PutPayload, WriteMultipart, path::Path,
+    CopyMode, CopyOptions, Error as StoreError, GetResultPayload, MultipartUpload, ObjectMeta,
+    ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart, path::Path,
 };
 use sha2::{Digest, Sha256};
 
-use super::blobs::Blobs;
+use super::{beside::beside, blobs::Blobs};
 use crate::error::{Error, ErrorKind, Result, ServiceCode};
 
 /// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
 const PART_BYTES: usize = 8 << 20;
+/// Bytes of a piece of a file that is read piece by piece.
+const FILE_PIECE_BYTES: u64 = 1 << 20;
 /// Requests of one upload that are under way at once.
 const PARTS_IN_FLIGHT: usize = 3;
 
@@ -188,7 +199,25 @@ impl Blobs {
         name: &str,
     ) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
         let answer = found(self.store.get(&path(name)?).await)?;
-        Ok(answer.map(|answer| answer.into_stream().map_err(failed).boxed()))
+        Ok(answer.map(|answer| match answer.payload {
+            GetResultPayload::File(file, path) => file_stream(file, path, answer.range),
+            GetResultPayload::Stream(pieces) => pieces.map_err(failed).boxed(),
+        }))
+    }
+
+    /// Returns whether a blob in `folder` of this store is one of `source`, without the folder in its
+    /// name. Writes the blob `probe` to learn it.
+    pub(crate) async fn has_place_of(
+        &self,
+        source: &Self,
+        folder: &str,
+        probe: &str,
+    ) -> Result<bool> {
+        let name = [folder, "/", probe].concat();
+        self.store.put(&path(&name)?, PutPayload::default()).await.map_err(failed)?;
+        let found = source.len(probe).await;
+        self.delete(&name).await?;
+        Ok(found?.is_some())
     }
 
     /// Deletes a blob. One that does not exist is no error.
@@ -212,6 +241,40 @@ impl Blobs {
         let meta = self.store.head(&probe).await.map_err(failed)?;
         Ok(StoreTime::of(&meta))
     }
+}
+
+/// Reads a range of a file in pieces of 1 MiB. A file that ends earlier gives fewer bytes.
+// The store's own stream has pieces of 8 KiB, each of which is a task for another thread.
+fn file_stream(
+    mut file: File,
+    path: PathBuf,
+    range: Range<u64>,
+) -> BoxStream<'static, Result<Bytes>> {
+    let begun = beside(move || file.seek(SeekFrom::Start(range.start)).map(|_| file));
+    let pieces = async move {
+        let read_error = move |error: std::io::Error| {
+            let message = format!("reading the file `{}` failed", path.display());
+            Error::new(ErrorKind::Backend, message).with_source(error)
+        };
+        let file = begun.await?.map_err(&read_error)?;
+        let state = (file, range.end.saturating_sub(range.start), read_error);
+        let pieces = stream::try_unfold(state, |(file, rest, read_error)| async move {
+            if rest == 0 {
+                return Ok(None);
+            }
+            let read = beside(move || {
+                let most = rest.min(FILE_PIECE_BYTES);
+                let mut piece = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+                (&file).take(most).read_to_end(&mut piece).map(|_| (piece, file))
+            });
+            let (piece, file) = read.await?.map_err(&read_error)?;
+            let rest = rest.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            // An empty piece: the file ends before the range does.
+            Ok((!piece.is_empty()).then(|| (Bytes::from(piece), (file, rest, read_error))))
+        });
+        Ok::<_, Error>(pieces)
+    };
+    stream::once(pieces).try_flatten().boxed()
 }
 
 /// Adds bytes to an upload, and waits while too many of its requests are under way.

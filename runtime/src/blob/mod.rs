@@ -4,6 +4,7 @@
 //! A writer replaces the blob of a list only in the version that it read; that of a value is written
 //! once. `docs/outbox.md` specifies names and formats.
 
+mod beside;
 pub(crate) mod name;
 pub(crate) mod list;
 pub(crate) mod object;

@@ -3,14 +3,14 @@
 //!
 //! `docs/envelope.md` specifies the format.
 
-use std::{ops::Range, pin::Pin};
+use std::{future::ready, ops::Range, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream, stream::BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt, future::Either, stream, stream::BoxStream};
 use object_store::PutPayload;
 use sha2::{Digest, Sha256};
 
-use super::content::Uploaded;
+use super::{beside::beside, content::Uploaded};
 use crate::{
     entity::{BlobCipher, BlobKey},
     error::{Error, ErrorKind, Result},
@@ -22,6 +22,11 @@ const CHUNK_BYTES: u64 = 64 << 10;
 const TAG_BYTES: u64 = 16;
 /// Number of bytes of a sealed chunk.
 const SEALED_BYTES: u64 = CHUNK_BYTES + TAG_BYTES;
+
+/// Chunks of a piece of a content that is sealed at a time: 1 MiB.
+const PIECE_CHUNKS: usize = 16;
+/// Number of pieces that are sealed at once.
+const PIECES_AHEAD: usize = 2;
 
 /// Returns the number of chunks of a content. An empty content has one, which marks its end.
 fn chunk_count(len: u64) -> u64 {
@@ -52,33 +57,36 @@ pub(crate) fn seal_bytes(key: &BlobKey, content: &Bytes) -> (PutPayload, [u8; 32
     let mut chunks = content.chunks(byte_count(CHUNK_BYTES)).chain(empty).zip(0..).peekable();
     let mut sealed = Vec::new();
     while let Some((chunk, index)) = chunks.next() {
-        let mut out = Vec::with_capacity(chunk.len() + byte_count(TAG_BYTES));
-        out.extend_from_slice(chunk);
-        cipher.seal_chunk(index, chunks.peek().is_none(), &mut out);
-        hash.update(&out);
-        sealed.push(Bytes::from(out));
+        let chunk = seal_chunk(&cipher, index, chunks.peek().is_none(), chunk);
+        hash.update(&chunk);
+        sealed.push(chunk);
     }
     (PutPayload::from_iter(sealed), hash.finalize().into())
 }
 
 /// Seals a content piece by piece. The last item is an error if the content is not the `expected` one.
+///
+/// Pieces of up to 1 MiB are sealed on other threads, two at a time, while the caller hashes and writes
+/// those before.
 pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
     key: &BlobKey,
     content: S,
     expected: Option<Uploaded>,
 ) -> impl Stream<Item = Result<Bytes>> + use<S> {
     let sums = expected.map(|expected| (expected, Sha256::new(), 0));
-    let sealing =
-        Sealing { source: Pieces::new(content), cipher: key.cipher(), next: Some(0), sums };
-    stream::try_unfold(sealing, |mut sealing| async move {
-        Ok(sealing.next_chunk().await?.map(|chunk| (chunk, sealing)))
-    })
+    let cipher = Arc::new(key.cipher());
+    let sealing = Sealing { source: Pieces::new(content), cipher, next: Some(0), sums };
+    let pieces = stream::try_unfold(sealing, |mut sealing| async move {
+        Ok(sealing.next_piece().await?.map(|piece| (piece, sealing)))
+    });
+    let chunks = pieces.try_buffered(PIECES_AHEAD);
+    chunks.map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok))).try_flatten()
 }
 
 /// A content that is being sealed.
 struct Sealing<S> {
     source: Pieces<S>,
-    cipher: BlobCipher,
+    cipher: Arc<BlobCipher>,
     /// The index of the next chunk; `None` after the last one.
     next: Option<u64>,
     /// The expected hash and length of the content, with those of the part that was read.
@@ -86,25 +94,52 @@ struct Sealing<S> {
 }
 
 impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
-    async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
-        let Some(index) = self.next.take() else { return Ok(None) };
-        let piece = self.source.take(byte_count(CHUNK_BYTES)).await?;
-        let is_end = self.source.is_over().await?;
-        if let Some((_, hash, len)) = &mut self.sums {
-            hash.update(&piece);
-            *len = len.saturating_add(length(&piece));
+    /// Reads the next piece, of several chunks, and begins to seal it.
+    async fn next_piece(
+        &mut self,
+    ) -> Result<Option<impl Future<Output = Result<Vec<Bytes>>> + Send + use<S>>> {
+        let Some(first) = self.next.take() else { return Ok(None) };
+        let (mut chunks, mut is_end) = (Vec::with_capacity(PIECE_CHUNKS), false);
+        while chunks.len() < PIECE_CHUNKS && !is_end {
+            let chunk = self.source.take(byte_count(CHUNK_BYTES)).await?;
+            is_end = self.source.is_over().await?;
+            if let Some((_, hash, len)) = &mut self.sums {
+                hash.update(&chunk);
+                *len = len.saturating_add(length(&chunk));
+            }
+            chunks.push(chunk);
         }
         if let Some((expected, hash, len)) = self.sums.take_if(|_| is_end)
             && expected != (Uploaded { len, hash: hash.finalize().into() })
         {
             return Err(corrupt("the blob that is to be encrypted is damaged".to_owned()));
         }
-        let mut chunk = Vec::with_capacity(piece.len() + byte_count(TAG_BYTES));
-        chunk.extend_from_slice(&piece);
-        self.cipher.seal_chunk(index, is_end, &mut chunk);
-        self.next = (!is_end).then_some(index + 1);
-        Ok(Some(Bytes::from(chunk)))
+        let next = first.saturating_add(length_of(&chunks));
+        self.next = (!is_end).then_some(next);
+        let cipher = self.cipher.clone();
+        let seal = move || {
+            let indexed = (first..).zip(chunks);
+            let sealed = indexed.map(|(index, chunk)| {
+                seal_chunk(&cipher, index, is_end && index + 1 == next, &chunk)
+            });
+            sealed.collect()
+        };
+        // A content of one piece has nothing to be sealed beside.
+        let is_alone = is_end && first == 0;
+        Ok(Some(if is_alone {
+            Either::Left(ready(Ok(seal())))
+        } else {
+            Either::Right(beside(seal))
+        }))
     }
+}
+
+/// Seals a chunk into a buffer of its own, the only copy of the content's bytes.
+fn seal_chunk(cipher: &BlobCipher, index: u64, is_end: bool, chunk: &[u8]) -> Bytes {
+    let mut sealed = Vec::with_capacity(chunk.len() + byte_count(TAG_BYTES));
+    sealed.extend_from_slice(chunk);
+    cipher.seal_chunk(index, is_end, &mut sealed);
+    Bytes::from(sealed)
 }
 
 /// Opens a whole content of `len` bytes.
@@ -255,6 +290,10 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
+fn length_of(chunks: &[Bytes]) -> u64 {
+    u64::try_from(chunks.len()).unwrap_or(u64::MAX)
+}
+
 fn corrupt(message: String) -> Error {
     Error::new(ErrorKind::Corrupt, message)
 }
@@ -348,6 +387,20 @@ mod tests {
                 let most = range.len() as u64 + 2 * SEALED_BYTES + 16 * (range.len() as u64 / CHUNK_BYTES + 1);
                 prop_assert!(of.sealed.end - of.sealed.start <= most, "only the range's chunks");
             }
+        }
+    }
+
+    #[test]
+    fn pieces_that_are_sealed_at_once_keep_their_order() {
+        // Outside of a runtime and inside one, with an end in the middle and at the end of a piece.
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        for len in [(5 << 20) + 17, 4 << 20, (4 << 20) + 1] {
+            let content = content(len);
+            let whole = sealed(&content);
+            let streamed = || seal_stream(&key(), pieces(&content, 100_000), None);
+            assert_eq!(collect(streamed()).unwrap(), whole);
+            let all = runtime.block_on(streamed().try_collect::<Vec<_>>());
+            assert_eq!(all.unwrap().concat(), whole);
         }
     }
 

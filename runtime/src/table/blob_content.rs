@@ -28,6 +28,9 @@ use crate::{
     store::Store,
 };
 
+/// The number of times that a blob is looked for in a target, and written there if it is missing.
+const COPY_ATTEMPTS: usize = 3;
+
 /// Requests of a sweep that are under way at once.
 const SWEEP_IN_FLIGHT: usize = 8;
 
@@ -269,26 +272,35 @@ impl BlobReader {
                 let chunks = chunks.map_err(move |error| reader.opened(error));
                 return Ok(chunks.boxed());
             }
-            let (hash, len) = (Sha256::new(), 0_u64);
-            let state = (reader, pieces, Some((hash, len)));
-            let items = stream::unfold(state, |(reader, mut pieces, sums)| async move {
-                let (mut hash, mut len) = sums?;
-                match pieces.next().await {
-                    Some(Ok(piece)) => {
-                        hash.update(&piece);
-                        len = len.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-                        Some((Ok(piece), (reader, pieces, Some((hash, len)))))
-                    }
-                    Some(Err(error)) => Some((Err(error), (reader, pieces, None))),
-                    None => {
-                        let verified = reader.verify(len, hash.finalize().into());
-                        verified.err().map(|error| (Err(error), (reader, pieces, None)))
-                    }
-                }
-            });
-            Ok::<_, Error>(items.boxed())
+            Ok::<_, Error>(reader.verified(pieces))
         };
         stream::once(opened).try_flatten().boxed()
+    }
+
+    /// Hands out the pieces of the stored bytes. The last item is an error if they are not those that were
+    /// uploaded.
+    fn verified(
+        self,
+        pieces: BoxStream<'static, Result<Bytes>>,
+    ) -> BoxStream<'static, Result<Bytes>> {
+        let (hash, len) = (Sha256::new(), 0_u64);
+        let state = (self, pieces, Some((hash, len)));
+        let items = stream::unfold(state, |(reader, mut pieces, sums)| async move {
+            let (mut hash, mut len) = sums?;
+            match pieces.next().await {
+                Some(Ok(piece)) => {
+                    hash.update(&piece);
+                    len = len.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                    Some((Ok(piece), (reader, pieces, Some((hash, len)))))
+                }
+                Some(Err(error)) => Some((Err(error), (reader, pieces, None))),
+                None => {
+                    let verified = reader.verify(len, hash.finalize().into());
+                    verified.err().map(|error| (Err(error), (reader, pieces, None)))
+                }
+            }
+        });
+        items.boxed()
     }
 
     async fn open(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
@@ -300,6 +312,40 @@ impl BlobReader {
             Some(pieces) => Ok(pieces),
             None => Err(self.missing(name).await),
         }
+    }
+
+    /// Copies the blob as it is stored to `folder` of another store, under its own name. Does nothing if the
+    /// copy is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`bytes`](Self::bytes). `is_conflict` if another blob has the name there; `is_invalid` if
+    /// the copy would be the blob itself.
+    pub(super) async fn copy_to(&self, target: &Blobs, folder: &str) -> Result<()> {
+        let (source, name) = (blobs_of(&self.store)?, self.name()?);
+        let to = [folder, "/", name].concat();
+        for _ in 0..COPY_ATTEMPTS {
+            if let Some(copied) = target.stream(&to).await? {
+                // A target that reaches the client's own blobs would lose them with the entity.
+                let probe = format!("entable-copy-{}", self.store.random.id());
+                if target.has_place_of(source, folder, &probe).await? {
+                    let message = "the target keeps its blobs where the client keeps them: name another folder";
+                    return Err(self.place(Error::new(ErrorKind::Invalid, message)));
+                }
+                let copied: Result<Vec<()>> =
+                    self.clone().verified(copied).map_ok(drop).try_collect().await;
+                return copied.map(drop).map_err(|error| match error.is_corrupt() {
+                    true => self.place(other_copy(&to)),
+                    false => error,
+                });
+            }
+            let pieces = self.clone().verified(self.open().await?);
+            if target.put_stream(&to, pieces).await?.is_some() {
+                return Ok(());
+            }
+        }
+        let message = format!("others wrote the blob `{}` meanwhile", to.escape_debug());
+        Err(self.place(Error::new(ErrorKind::Contended, message)))
     }
 
     /// Returns the blob's name, if it is one of this table's.
@@ -316,18 +362,20 @@ impl BlobReader {
     }
 
     fn verify(&self, len: u64, hash: [u8; 32]) -> Result<()> {
-        if (len, &hash) == (self.blob.len(), self.blob.hash()) {
+        if (len, &hash) == (self.stored_len(), self.blob.hash()) {
             return Ok(());
         }
         Err(self.other_bytes(len))
     }
 
+    /// Returns the number of bytes of the blob as it is stored.
+    fn stored_len(&self) -> u64 {
+        self.blob.key().map_or(self.blob.len(), |_| sealed_len(self.blob.len()))
+    }
+
     /// Returns the error for a blob of `found` bytes that are not those that were uploaded.
     fn other_bytes(&self, found: u64) -> Error {
-        let expected = match self.blob.key() {
-            Some(_) => sealed_len(self.blob.len()),
-            None => self.blob.len(),
-        };
+        let expected = self.stored_len();
         let found = match found == expected {
             true => "other ones of that number".to_owned(),
             false => format!("{found}"),
@@ -355,9 +403,8 @@ impl BlobReader {
             Ok(blobs) => blobs.len(name).await,
             Err(error) => return error,
         };
-        let expected = self.blob.key().map_or(self.blob.len(), |_| sealed_len(self.blob.len()));
         match found {
-            Ok(Some(found)) if found != expected => self.other_bytes(found),
+            Ok(Some(found)) if found != self.stored_len() => self.other_bytes(found),
             Ok(None) => self.missing(name).await,
             _ => error,
         }
@@ -393,6 +440,15 @@ impl BlobReader {
             None => error.in_table(&self.table),
         }
     }
+}
+
+/// Returns the error for a target that has other bytes under the name of a blob.
+fn other_copy(name: &str) -> Error {
+    let message = format!(
+        "the target's blob `{}` has other bytes: delete it there, or name another folder",
+        name.escape_debug()
+    );
+    Error::service(ServiceCode::EntityAlreadyExists, message)
 }
 
 /// Returns the row that a blob's name says to be its owner, if that row is in the table.

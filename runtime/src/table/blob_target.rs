@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use object_store::ObjectStore;
 
-use super::transfer::Target;
+use super::{BlobReader, transfer::Target};
 use crate::{
     backend::BoxFuture,
-    blob::archive,
+    blob::{BlobStore, Blobs, archive},
     entity::{Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
     row::Row,
@@ -17,10 +17,13 @@ use crate::{
 /// JSON, `archive/{table}/{PartitionKey}/{RowKey}.json`.
 ///
 /// The JSON is the service's own: keys, properties with their types, Timestamp. Encrypted values stay
-/// encrypted. A blob is created, or replaced where it holds an earlier version of the entity; it is
+/// encrypted. The entity's blobs are copied as they are stored, under the names that its properties
+/// hold, to `archive/_blobs`: a client with this folder as its store of blobs reads an entity whose row
+/// is put back. A blob is created, or replaced where it holds an earlier version of the entity; it is
 /// never replaced by an earlier version, and never where it holds another entity.
 ///
-/// A put is one request, and three where the blob exists. A directory cannot compare versions: there,
+/// A put is one request, and three where the blob exists. Each blob of the entity takes a look, a read
+/// and a write more. A directory cannot compare versions: there,
 /// two workers that replace one blob at once are not kept apart.
 ///
 /// ```
@@ -75,8 +78,9 @@ impl<E: TableEntity> Target<E> for BlobTarget {
             if entity.index().is_some()
                 || E::SCHEMA.is_sealed()
                 || !row.encrypted_names().is_empty()
+                || !E::SCHEMA.blobs.is_empty()
             {
-                let message = "the entity was read through an index or decrypted, and a blob takes its primary row as it is stored: call `transfer`";
+                let message = "the entity was read through an index, was decrypted or has blobs, and the target takes its primary row as it is stored, and copies of its blobs: call `transfer`";
                 return Err(Error::new(ErrorKind::Unsupported, message).into());
             }
             self.store_row(E::SCHEMA.table, row).await
@@ -85,6 +89,17 @@ impl<E: TableEntity> Target<E> for BlobTarget {
 
     fn takes_rows(&self) -> bool {
         true
+    }
+
+    fn takes_blobs(&self) -> bool {
+        true
+    }
+
+    fn put_blob<'a>(&'a self, blob: &'a BlobReader) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let blobs = Blobs::new(BlobStore::new(self.store.clone()), true, "")?;
+            blob.copy_to(&blobs, &archive::folder_of_copies(&self.folder)).await
+        })
     }
 
     fn put_row<'a>(&'a self, table: &'a str, row: &'a Row) -> BoxFuture<'a, Result<(), BoxError>> {

@@ -70,6 +70,21 @@ pub trait Target<E>: Send + Sync {
         let _ = (table, row);
         Box::pin(async { Err("the target takes no rows".into()) })
     }
+
+    /// Returns whether a target of rows also takes the blobs to which they point.
+    #[doc(hidden)]
+    fn takes_blobs(&self) -> bool {
+        false
+    }
+
+    /// Copies a blob to the target, before the row that points to it. Does nothing if the copy is there.
+    #[cfg(feature = "blob")]
+    #[doc(hidden)]
+    fn put_blob<'a>(&'a self, blob: &'a super::BlobReader) -> BoxFuture<'a, Result<()>> {
+        let _ = blob;
+        let message = "the target takes no blobs";
+        Box::pin(async move { Err(Error::new(ErrorKind::Unsupported, message)) })
+    }
 }
 
 impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
@@ -107,11 +122,12 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_rejected` if the target failed, with its error as the source, and with
-    /// `is_contended` if the entity kept changing. Fails with `is_unsupported` for a target that takes
-    /// rows if a row is not the whole entity: one with blobs, or a wide one that has encrypted values.
+    /// `is_contended` if the entity kept changing. Fails with `is_not_found` or `is_corrupt` if a blob of
+    /// the entity is missing or damaged, for a target that copies blobs. Fails with `is_unsupported` for a
+    /// target that takes rows if a row is not the whole entity: a wide one that has encrypted values.
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
         if target.takes_rows() {
-            refuse_rows::<E>()?;
+            refuse_rows::<E>(target.takes_blobs())?;
         }
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
@@ -122,6 +138,10 @@ impl<E: TableEntity> Table<E> {
                     let Some(row) = self.row_as_stored(&entity).await? else {
                         return Ok(Attempt::Raced);
                     };
+                    // Before the row, so that no row of the target points to nothing.
+                    if !self.put_blobs(&entity, target).await? {
+                        return Ok(Attempt::Raced);
+                    }
                     target.put_row(&self.of_stored(&entity)?.name, &row).await
                 } else {
                     target.put(&entity).await
@@ -142,6 +162,29 @@ impl<E: TableEntity> Table<E> {
         transferred.await?.ok_or_else(|| backoff::contended().in_table(&self.name))
     }
 
+    /// Copies the entity's blobs to the target. Returns `false` if the entity points elsewhere since it was
+    /// read.
+    #[cfg(feature = "blob")]
+    async fn put_blobs(&self, entity: &Stored<E>, target: &impl Target<E>) -> Result<bool> {
+        let table = &self.of_stored(entity)?;
+        // Those of the version that wrote the row, which are deleted with it.
+        let rows = (E::SCHEMA.rows_through)(entity.row(), E::SCHEMA.primary()?)?;
+        for value in rows.blobs.iter().filter(|_| target.takes_blobs()) {
+            match target.put_blob(&table.blob(&value.blob)).await {
+                Ok(()) => {}
+                Err(error) if error.is_stale() => return Ok(false),
+                Err(error) => return Err(error.in_table(&self.name)),
+            }
+        }
+        Ok(true)
+    }
+
+    #[cfg(not(feature = "blob"))]
+    #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
+    async fn put_blobs(&self, _: &Stored<E>, _: &impl Target<E>) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Returns the row of an entity as it is stored, or `None` if the row changed since it was read.
     async fn row_as_stored(&self, entity: &Stored<E>) -> Result<Option<Row>> {
         let row = entity.row();
@@ -156,10 +199,10 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Refuses a target of rows for a type whose entities are more than one row.
-fn refuse_rows<E: TableEntity>() -> Result<()> {
+/// Refuses a target of rows for a type whose entities are more than the target takes.
+fn refuse_rows<E: TableEntity>(takes_blobs: bool) -> Result<()> {
     let schema = E::SCHEMA;
-    let message = if !schema.blobs.is_empty() {
+    let message = if !schema.blobs.is_empty() && !takes_blobs {
         "the target takes rows, and the entity's blobs would be deleted without a copy: transfer it to a table, or to a target that copies them"
     } else if schema.is_wide() && schema.is_sealed() {
         "the target takes rows as they are stored, and a wide entity with encrypted values has several: transfer it to a table"
