@@ -103,15 +103,10 @@ pub(crate) fn check_keys(table: &str, partition_key: &str, row_key: &str) -> Res
 /// Returns the row with only the selected properties; `None` selects all. Properties that the row lacks
 /// stay absent.
 pub(crate) fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
-    let Some(select) = select else { return Ok(row.clone()) };
-    let mut builder = Row::build(row.partition_key(), row.row_key());
-    let mut properties = row.properties();
-    while let Some((name, value)) = properties.next()? {
-        if let Some(name) = select.iter().find(|wanted| wanted.as_bytes() == name) {
-            builder.put(name, value);
-        }
+    match select {
+        None => Ok(row.clone()),
+        Some(names) => Row::selected(row.bytes(), names),
     }
-    builder.finish_at(row.timestamp().unwrap_or_default())
 }
 
 /// Returns the error for a row that does not exist.

@@ -11,7 +11,7 @@ use super::{Comparison, Filter, check::nesting_error};
 use crate::{
     edm::ValueRef,
     error::{Error, Result},
-    row::Row,
+    row::{Row, RowBytes},
 };
 
 impl Filter {
@@ -33,11 +33,20 @@ impl Filter {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn matches(&self, row: &Row) -> Result<bool> {
+        self.matches_bytes(row.bytes())
+    }
+
+    /// Returns whether the service would return the row with these bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`matches`](Self::matches).
+    pub(crate) fn matches_bytes(&self, row: RowBytes<'_>) -> Result<bool> {
         self.matches_within(row, Self::NESTING)
     }
 
     /// Evaluates a filter that may be at most `depth` deep.
-    fn matches_within(&self, row: &Row, depth: usize) -> Result<bool> {
+    fn matches_within(&self, row: RowBytes<'_>, depth: usize) -> Result<bool> {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
             Self::Constant(constant) => Ok(*constant),
@@ -81,7 +90,7 @@ impl Filter {
     }
 }
 
-fn lookup<'r>(row: &'r Row, name: &str) -> Result<Option<ValueRef<'r>>> {
+fn lookup<'r>(row: RowBytes<'r>, name: &str) -> Result<Option<ValueRef<'r>>> {
     match name {
         "PartitionKey" => Ok(Some(ValueRef::String(row.partition_key()))),
         "RowKey" => Ok(Some(ValueRef::String(row.row_key()))),

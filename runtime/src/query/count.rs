@@ -93,6 +93,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if !self.request.is_list() {
             let query = query.edit(Request::keys_only);
             let request = query.request.clone();
+            // The answer is that of the query: it is asked once, not for each row.
+            if request.schema.is_some() && request.is_type_compared_exactly() {
+                // The filter has compared the type, which was not asked for.
+                return query.read_as(|_| Ok(Some(())));
+            }
             return query.read_as(move |row| Ok(request.is_item(&row)?.then_some(())));
         }
         let is_remote = self.request.family().is_some_and(|family| family.is_remote);

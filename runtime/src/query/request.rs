@@ -261,10 +261,6 @@ impl Request {
     pub(crate) fn is_item(&self, row: &Row) -> Result<bool> {
         match (self.schema, self.members) {
             (Some(schema), _) => {
-                // The filter has compared the type, which was not asked for.
-                if self.is_type_compared_exactly() {
-                    return Ok(true);
-                }
                 let family = self.family().map_or(schema.primary(), Ok)?;
                 match schema.kind_of(row, Some(family))? {
                     RowKind::Primary(RowVersion::Unknown(version))

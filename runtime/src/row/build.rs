@@ -1,6 +1,9 @@
 //! Builds rows property by property.
 
-use super::compact_row::{FORMAT, Row, TIMESTAMP};
+use super::{
+    compact_row::Row,
+    row_bytes::{FORMAT, TIMESTAMP},
+};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},

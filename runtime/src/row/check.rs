@@ -1,6 +1,10 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
-use super::compact_row::{Row, corrupt_row, property_name_text, service_size_of_property};
+use super::{
+    compact_row::{Row, property_name_text, service_size_of_property},
+    read::corrupt_row,
+    row_bytes::RowBytes,
+};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},
@@ -36,39 +40,6 @@ impl Row {
             .and_then(|()| self.check_properties())
             .map_err(|error| error.at_keys(partition_key, row_key))?;
         Ok(*self.checked.get_or_init(|| bytes))
-    }
-
-    /// Checks that the row gives no property twice. Readers would disagree about the value of such a
-    /// property: a filter takes the first one, and a decoder may take the last.
-    ///
-    /// # Errors
-    ///
-    /// `is_corrupt` for a property that is given twice, and for a damaged row.
-    #[cfg_attr(not(feature = "embedded"), allow(dead_code, reason = "rows of a file are checked"))]
-    pub(crate) fn check_distinct_names(&self) -> Result<()> {
-        let mut properties = self.properties();
-        let (mut seen, mut count) = (0_u128, 0);
-        while let Some((name, _, _)) = properties.next_raw()? {
-            // Most names have a bit of their own, so that few are compared with those before them.
-            let bit = name_bit(name);
-            if seen & bit != 0 && self.has_name_before(name, count)? {
-                return Err(repeated_error(property_name_text(name)?));
-            }
-            seen |= bit;
-            count += 1;
-        }
-        Ok(())
-    }
-
-    /// Returns whether one of the first `count` properties has that name.
-    fn has_name_before(&self, name: &[u8], count: usize) -> Result<bool> {
-        let mut properties = self.properties();
-        for _ in 0..count {
-            if properties.next_raw()?.is_some_and(|(before, _, _)| before == name) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     fn check_properties(&self) -> Result<usize> {
@@ -118,6 +89,41 @@ impl Row {
             }
         }
         Ok(unused)
+    }
+}
+
+impl RowBytes<'_> {
+    /// Checks that the row gives no property twice. Readers would disagree about the value of such a
+    /// property: a filter takes the first one, and a decoder may take the last.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a property that is given twice, and for a damaged row.
+    #[cfg_attr(not(feature = "embedded"), allow(dead_code, reason = "rows of a file are checked"))]
+    pub(crate) fn check_distinct_names(self) -> Result<()> {
+        let mut properties = self.properties();
+        let (mut seen, mut count) = (0_u128, 0);
+        while let Some((name, _, _)) = properties.next_raw()? {
+            // Most names have a bit of their own, so that few are compared with those before them.
+            let bit = name_bit(name);
+            if seen & bit != 0 && self.has_name_before(name, count)? {
+                return Err(repeated_error(property_name_text(name)?));
+            }
+            seen |= bit;
+            count += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns whether one of the first `count` properties has that name.
+    fn has_name_before(self, name: &[u8], count: usize) -> Result<bool> {
+        let mut properties = self.properties();
+        for _ in 0..count {
+            if properties.next_raw()?.is_some_and(|(before, _, _)| before == name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

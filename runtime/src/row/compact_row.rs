@@ -1,44 +1,24 @@
 //! Defines [`Row`], one stored entity in a single allocation.
-//!
-//! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
-//! writes them directly. `docs/embedded-format.md` specifies the layout:
-//!
-//! ```text
-//! 0   u8    format, 1
-//! 1   i64   Timestamp in ticks (0: not written yet)       all numbers little endian
-//! 9   u16   bytes of the PartitionKey
-//! 11  u16   bytes of the RowKey
-//! 13  ..    PartitionKey, RowKey, UTF-8
-//!     ..    properties: u16 bytes of the name, u8 type tag, name, value
-//! ```
-//!
-//! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
-//! (as UTF-8) or Binary is a u32 count of bytes and the bytes.
 
 use std::{
     fmt,
-    ops::Range,
     str::from_utf8,
     sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
 
-use super::{ETag, OPERATION_ID, PropertyReader, RowBuilder, read::RawProperty};
+use super::{
+    ETag, OPERATION_ID, PropertyReader, RowBuilder,
+    read::{RawProperty, corrupt_row},
+    row_bytes::{RowBytes, TIMESTAMP},
+};
 use crate::{
     edm::{Bag, Ticks, Value, ValueRef},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     key::sort_key_of_bytes,
     limits,
 };
-
-pub(super) const FORMAT: u8 = 1;
-/// Byte range of the Timestamp.
-pub(super) const TIMESTAMP: Range<usize> = 1..9;
-/// Byte range of the lengths of both keys.
-const LENGTHS: Range<usize> = 9..13;
-/// Offset of the PartitionKey.
-const HEADER: usize = LENGTHS.end;
 
 /// One stored entity: keys, Timestamp, ETag and properties. A row never changes.
 ///
@@ -87,24 +67,36 @@ impl Row {
     /// `is_corrupt` for a damaged header and for an unknown format.
     #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
-        let row = Self::from_unchecked(bytes);
-        match row.bytes.first() {
-            Some(&FORMAT) => {}
-            Some(format) => return Err(corrupt_row(&format!("row format {format} is unknown"))),
-            None => return Err(corrupt_row("the row is empty")),
+        RowBytes::new(&bytes)?;
+        Ok(Self::from_unchecked(bytes))
+    }
+
+    /// Copies borrowed bytes into a row of its own.
+    pub(crate) fn copy_of(bytes: RowBytes<'_>) -> Self {
+        Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
+    }
+
+    /// Copies borrowed bytes into a row with only the selected properties. Properties that are not there
+    /// stay absent.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values are not checked.
+    pub(crate) fn selected(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
+        let header = bytes.header();
+        // Keys and Timestamp are in the header.
+        let is_of_header =
+            |name: &String| matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
+        if names.iter().all(is_of_header) {
+            return Ok(Self::from_unchecked(Bytes::copy_from_slice(header)));
         }
-        let Some((partition, keys)) = row.joined_keys() else {
-            return Err(corrupt_row("the keys are cut"));
-        };
-        // Nearly all keys are ASCII, which is quicker to check than UTF-8.
-        let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
-        if !keys.is_ascii() && !is_text() {
-            return Err(corrupt_row("the keys are not UTF-8"));
-        }
-        if row.ticks().and_then(Ticks::new).is_none() {
-            return Err(corrupt_row("the Timestamp is not in the years 1 to 9999"));
-        }
-        Ok(row)
+        // One allocation of the exact size: a row is held for long, and spare bytes with it.
+        let mut length = header.len();
+        bytes.each_selected(names, |property| length += property.len())?;
+        let mut selected = Vec::with_capacity(length);
+        selected.extend_from_slice(header);
+        bytes.each_selected(names, |property| selected.extend_from_slice(property))?;
+        Ok(Self::from_unchecked(selected.into()))
     }
 
     /// Returns the row's bytes, as stores keep them.
@@ -112,18 +104,15 @@ impl Row {
         &self.bytes
     }
 
-    /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
+    /// Borrows the bytes of the row.
     #[inline]
-    fn joined_keys(&self) -> Option<(usize, &[u8])> {
-        let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
-        let partition = usize::from(u16::from_le_bytes(*partition));
-        let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
-        Some((partition, self.bytes.get(HEADER..HEADER + partition + row)?))
+    pub(crate) fn bytes(&self) -> RowBytes<'_> {
+        RowBytes::of_checked(&self.bytes)
     }
 
     #[inline]
     pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
-        self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
+        self.bytes().key_bytes()
     }
 
     /// Encodes the row's keys as bytes that sort in the service's order.
@@ -141,35 +130,24 @@ impl Row {
     /// ```
     #[inline]
     pub fn keys(&self) -> (&str, &str) {
-        let keys = self.joined_keys().and_then(|(partition, keys)| {
-            // Both keys are validated as one text and then split, which is valid only at a
-            // character boundary.
-            from_utf8(keys).ok()?.split_at_checked(partition)
-        });
-        keys.unwrap_or_default()
-    }
-
-    #[inline]
-    fn ticks(&self) -> Option<i64> {
-        let ticks = self.bytes.get(TIMESTAMP)?;
-        ticks.try_into().ok().map(i64::from_le_bytes)
+        self.bytes().keys()
     }
 
     /// Returns the PartitionKey.
     #[inline]
     pub fn partition_key(&self) -> &str {
-        self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
+        self.bytes().partition_key()
     }
 
     /// Returns the RowKey.
     #[inline]
     pub fn row_key(&self) -> &str {
-        self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
+        self.bytes().row_key()
     }
 
     /// Returns when the row was last written, or `None` if it was not written yet.
     pub fn timestamp(&self) -> Option<Ticks> {
-        self.ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
+        self.bytes().timestamp()
     }
 
     /// Returns the row's ETag, or `None` if the row was not written yet.
@@ -198,8 +176,7 @@ impl Row {
     /// Copies the row under other keys, without Timestamp and ETag.
     pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
-        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
-        row.put_encoded_properties(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        row.put_encoded_properties(self.bytes().property_bytes());
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
@@ -292,8 +269,7 @@ impl Row {
     /// Iterates over the properties in the order in which they are stored.
     #[inline]
     pub fn properties(&self) -> PropertyReader<'_> {
-        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
-        PropertyReader::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
+        self.bytes().properties()
     }
 
     /// Returns the byte offset in this row that a reader of its properties has reached, for
@@ -320,7 +296,7 @@ impl Row {
     ///
     /// `is_corrupt` for a damaged row. Values of other properties are not checked.
     pub fn get(&self, name: &str) -> Result<Option<ValueRef<'_>>> {
-        self.properties().find(name)
+        self.bytes().get(name)
     }
 
     /// Copies the properties into a bag, in stored order.
@@ -388,10 +364,6 @@ impl fmt::Debug for Row {
             .field("timestamp", &self.timestamp())
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn corrupt_row(what: &str) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
 /// Returns the number of bytes that the service counts for a property.

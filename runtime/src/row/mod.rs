@@ -1,18 +1,20 @@
 //! Defines stored rows: their bytes, how they are built, read and checked, and their ETags.
 
 mod etag;
+mod read;
+mod row_bytes;
 mod compact_row;
 mod build;
-mod read;
 mod check;
 pub(crate) mod json;
 
 pub use build::RowBuilder;
 pub(crate) use check::json_text_bytes;
 pub use compact_row::Row;
-pub(crate) use compact_row::corrupt_row;
 pub use etag::ETag;
 pub use read::PropertyReader;
+pub(crate) use read::corrupt_row;
+pub(crate) use row_bytes::RowBytes;
 
 /// The property with the id of the request that wrote a row, if the client adds such ids. It belongs to
 /// the request and not to the entity, so that equal entities can differ in it.

@@ -4,11 +4,15 @@ use std::str::from_utf8;
 
 use uuid::Uuid;
 
-use super::corrupt_row;
 use crate::{
     edm::{EdmType, Ticks, ValueRef},
-    error::{Error, Result},
+    error::{Error, ErrorKind, Result},
 };
+
+/// Returns the error of a damaged row.
+pub(crate) fn corrupt_row(what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
+}
 
 /// A property as it stands in a row: its name, its type and the bytes of its value.
 pub(crate) type RawProperty<'a> = (&'a [u8], EdmType, &'a [u8]);

@@ -3,10 +3,13 @@
 
 use std::str::from_utf8;
 
-use bytes::Bytes;
 use redb::{Table, TableDefinition};
 
-use crate::{edm::Ticks, key::BOUNDARY, row::Row};
+use crate::{
+    edm::Ticks,
+    key::{BOUNDARY, sort_key_of_bytes},
+    row::{Row, RowBytes},
+};
 
 /// The version of the file format.
 pub(super) const FORMAT: u32 = 1;
@@ -86,24 +89,30 @@ pub(super) fn checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
 /// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode or
 /// gives a property twice, or the row does not have the keys of `address`.
 pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
-    let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if checksum(row) != *found {
+    borrow_row(address, value).map(Row::copy_of)
+}
+
+/// Borrows the row of a stored value, with the checks of [`read_row`].
+pub(super) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes<'v>> {
+    let (bytes, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
+    if checksum(bytes) != *found {
         return None;
     }
-    let row = Row::from_bytes(Bytes::copy_from_slice(row)).ok()?;
-    (has_address(address, &row) && row.check_distinct_names().is_ok()).then_some(row)
+    let row = RowBytes::new(bytes).ok()?;
+    (has_address(address, row) && row.check_distinct_names().is_ok()).then_some(row)
 }
 
 /// Returns whether the row has the keys of the address. On a damaged page, an address can lead to the
 /// row of another address.
-fn has_address(address: &[u8], row: &Row) -> bool {
+fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
     let Some((partition_key, row_key)) = row.key_bytes() else { return false };
     let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
         return false;
     };
     let [BOUNDARY, rest @ ..] = rest else { return false };
     // Fast path: nearly all keys consist of characters that an address contains unchanged.
-    (partition == partition_key && rest == row_key) || *address == *row.sort_key()
+    (partition == partition_key && rest == row_key)
+        || *address == *sort_key_of_bytes(partition_key, row_key)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use redb::{Range, ReadableTable};
 use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
-        Rows, Scan, row_rules,
+        Rows, Scan,
         scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
     },
     edm::Value,
@@ -101,15 +101,16 @@ impl PageScan<'_> {
 
     /// Decodes a stored row with the selected properties. Returns `None` if it does not match the filter.
     fn read_row(&self, scan: &Scan<'_>, key: &[u8], value: &[u8]) -> Result<Option<Row>> {
-        let row = layout::read_row(key, value);
+        // Nothing is copied before the filter has found the row, and then only what is selected.
+        let row = layout::borrow_row(key, value);
         let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
-        if !self.all_match && !scan.filter.matches(&row)? {
+        if !self.all_match && !scan.filter.matches_bytes(row)? {
             return Ok(None);
         }
-        Ok(Some(match scan.select {
-            None => row,
-            select => row_rules::select_properties(&row, select)?,
-        }))
+        match scan.select {
+            None => Ok(Some(Row::copy_of(row))),
+            Some(names) => Row::selected(row, names).map(Some),
+        }
     }
 
     fn is_full(&self) -> bool {
