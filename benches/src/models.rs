@@ -79,7 +79,9 @@ pub(crate) fn run(size: Size) {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime();
     // First: memory that the other models have freed would hide what streams take.
-    if std::env::var_os("NOBLOBS").is_none() { blobs::run(&runtime); } // TEMP
+    if std::env::var_os("NOBLOBS").is_none() {
+        blobs::run(&runtime);
+    } // TEMP
     let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
     let store = EmbeddedOptions::new().durability(relaxed);
     let store = Arc::new(store.open(directory.path().join("staff.db")).unwrap());

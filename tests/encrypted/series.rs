@@ -2,7 +2,7 @@
 
 use entable::{Verb, prelude::*};
 
-use crate::fixture::{client, stored};
+use crate::fixture::{client, put, stored, with};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -62,5 +62,39 @@ async fn slots_and_pieces_are_sealed_one_by_one() {
     assert_eq!(table.get(at()).await.unwrap().unwrap().notes, long);
     let error = table.patch_at(at(), Hours::patch().notes(long.repeat(2))).await.unwrap_err();
     assert!(error.is_too_large(), "{error}");
+    // It shrinks again: the pieces that are not needed are sealed empty.
+    table.update(at(), |it| Ok(it.notes = "short".into())).await.unwrap();
+    assert_eq!(table.get(at()).await.unwrap().unwrap().notes, "short");
+    let row = stored(&client, "Sales", "hours_000001").await;
+    for name in ["Notes", "Notes_2", "Notes_3"] {
+        let value = row.get(name).unwrap().unwrap().to_value();
+        assert!(matches!(&value, Value::Binary(sealed) if sealed.len() < 1_000), "{name}");
+    }
+    table.patch_at(at(), Hours::patch().notes(long.clone())).await.unwrap();
+    assert_eq!(table.get(at()).await.unwrap().unwrap().notes, long);
     assert!(table.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_sealed_slot_out_of_range_or_missing_is_told_without_its_values() {
+    let (client, recorder) = client().await;
+    let table = client.table::<Hours>();
+    table.insert(&hours()).await.unwrap();
+    let at = || Hours::primary().department("Sales").id(1);
+    recorder.clear();
+    for patch in [Hours::patch().worked(4, 987_654), Hours::patch().paid(3, 987_654_i64)] {
+        let error = table.patch_at(at(), patch).await.unwrap_err();
+        assert!(error.is_invalid(), "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("of a series of") && !text.contains("987"), "{text}");
+    }
+    assert_eq!(recorder.take().len(), 0, "nothing was sent");
+
+    // Rows of an older declaration lack slots, and pieces of a text are never missing.
+    let row = stored(&client, "Sales", "hours_000001").await;
+    put(&client, with(&row, "Worked2", None)).await;
+    assert_eq!(table.get(at()).await.unwrap().unwrap().worked, [1, 2, 0, 4]);
+    put(&client, with(&row, "Notes_2", None)).await;
+    let error = table.get(at()).await.unwrap_err();
+    assert_eq!((error.is_decode(), error.property()), (true, Some("Notes_2")), "{error}");
 }

@@ -116,6 +116,30 @@ async fn q05_many_clients_count_under_the_etag() -> TestResult {
     .await
 }
 
+/// Writers of one row through one client take turns, so that none of them loses a race.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn q05_500_tasks_of_one_client_all_count() -> TestResult {
+    on_both(async |store| {
+        let days = store.table::<Day>().await;
+        days.insert(&Day { sent: [0; 24], ..day() }).await?;
+        store.recorder.clear();
+        let tasks: Vec<_> = (0..500)
+            .map(|_| {
+                let days = days.clone();
+                tokio::spawn(async move { days.update(at(), |it| Ok(it.sent[13] += 1)).await })
+            })
+            .collect();
+        for task in tasks {
+            task.await??;
+        }
+        assert_eq!(store.recorder.take().len(), 2 * 500, "each read once and wrote once");
+        let counted = days.get(at()).await?.unwrap();
+        assert_eq!((counted.sent[13], counted.sent.iter().sum::<i32>()), (500, 500));
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn c10_a_day_is_one_entity_of_24_properties() -> TestResult {
     on_both(async |store| {

@@ -41,7 +41,11 @@ async fn w03_every_write_is_conditional_unless_told() -> TestResult {
         let stale = staff.insert(&worker(1)).await?;
         assert!(staff.insert(&worker(1)).await.unwrap_err().is_conflict());
         staff.patch_at(point(), Worker::patch().age(50)).await?;
-        let errors = [staff.replace(&stale).await.map(drop), staff.delete(&stale).await];
+        let errors = [
+            staff.replace(&stale).await.map(drop),
+            staff.patch(&stale, Worker::patch().age(52)).await.map(drop),
+            staff.delete(&stale).await,
+        ];
         for error in errors {
             let error = error.unwrap_err();
             assert!(error.is_precondition_failed());

@@ -273,6 +273,8 @@ async fn a_torn_entity_is_named_by_a_check() -> Result<(), Error> {
     assert!(error.is_corrupt() && error.to_string().contains("part 2"), "{error}");
     let refused = files.insert_or_replace(&file(1)).await.unwrap_err();
     assert!(refused.is_corrupt() && refused.to_string().contains("`delete_at`"), "{refused}");
+    let refused = files.replace_any(&file(1)).await.unwrap_err();
+    assert!(refused.is_corrupt() && refused.to_string().contains("`delete_at`"), "{refused}");
     assert!(files.delete_at(at(1)).await?, "what is left of it");
     assert!(!files.delete_at(at(1)).await?);
     let keys = client.dynamic("Files").query(Keys::partition("Sales")).collect().await?;

@@ -1,0 +1,79 @@
+//! Joins the ETags of parts into the ETag of their wide entity, and guards each part by its own.
+
+use crate::{
+    batch::{Condition, Written},
+    entity::Schema,
+    error::{Error, ErrorKind, Result},
+    row::ETag,
+};
+
+/// Stands for the ETag of a missing part in the joined ETag of a torn entity.
+pub(super) const MISSING: &str = "-";
+
+/// The condition of a write on one part.
+#[derive(Debug, Clone)]
+pub(super) enum PartGuard {
+    /// The part exists.
+    Any,
+    /// The part has this ETag.
+    Match(ETag),
+    /// The part does not exist.
+    Missing,
+}
+
+impl PartGuard {
+    pub(super) fn condition(&self) -> Condition {
+        match self {
+            Self::Match(etag) => Condition::Match(etag.clone()),
+            Self::Any | Self::Missing => Condition::Any,
+        }
+    }
+}
+
+/// Splits the ETag of a joined row into what it says of each part. An entity of an older version may
+/// have another number of them.
+// The service's ETags hold no spaces.
+pub(super) fn guards_of(schema: &'static Schema, etag: &ETag) -> Result<Vec<PartGuard>> {
+    let text = etag.to_string();
+    let guards = text.split(' ').map(|etag| match etag {
+        MISSING => PartGuard::Missing,
+        etag => PartGuard::Match(ETag::from(etag)),
+    });
+    let guards: Vec<PartGuard> = guards.collect();
+    if schema.versions().any(|version| version.parts.len() == guards.len()) {
+        return Ok(guards);
+    }
+    Err(other_count(schema, guards.len()))
+}
+
+/// Returns the error for an ETag that is not of all parts.
+pub(super) fn other_count(schema: &Schema, found: usize) -> Error {
+    let message = format!(
+        "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
+        schema.parts.len()
+    );
+    Error::new(ErrorKind::Invalid, message)
+}
+
+/// Returns the ETag of an entity whose parts have these, or `None` if a part has none.
+pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
+    let texts: Option<Vec<String>> = etags.map(|etag| etag.map(|etag| etag.to_string())).collect();
+    texts.map(|texts| ETag::from(texts.join(" ").as_str()))
+}
+
+/// Returns the answer for an entity of the answers for its rows. It has no ETag if not all parts were
+/// written.
+pub(crate) fn join_answers(
+    schema: Option<&'static Schema>,
+    answers: &[&Written],
+) -> Option<Written> {
+    let last = (*answers.last()?).clone();
+    let Some(schema) = schema.filter(|schema| schema.is_wide()) else { return Some(last) };
+    let is_whole = answers.len() == schema.parts.len();
+    let etag = joined_etag(answers.iter().map(|answer| answer.etag.clone()));
+    Some(Written {
+        status: answers.first()?.status,
+        etag: etag.filter(|_| is_whole),
+        timestamp: answers.iter().filter_map(|answer| answer.timestamp).max(),
+    })
+}

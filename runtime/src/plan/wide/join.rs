@@ -1,0 +1,159 @@
+//! Joins the parts of a wide entity into its one row.
+
+use super::{
+    guards::joined_etag,
+    layout::{PARTS, PartFinder, discriminator_of, text_of, version_of},
+};
+use crate::{
+    edm::{Ticks, ValueRef},
+    entity::Schema,
+    error::Result,
+    row::{OPERATION_ID, Row},
+};
+
+/// The rows of an entity, put together.
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// None of the rows exists.
+    Absent,
+    /// The joined row: one write wrote all parts that were read.
+    Whole(Row),
+    /// The row under the key of a part is of another type.
+    Foreign(Row),
+    /// That part is missing, or was not written together with the others.
+    Torn(usize),
+}
+
+/// Joins the parts of the entity with these keys, in the order of their numbers, as the version lays
+/// them out that wrote the first of them. Where not all of them were read, the ETag is that of the
+/// parts which were.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn join(
+    schema: &'static Schema,
+    (partition_key, row_key): (&str, &str),
+    parts: &[(usize, Option<Row>)],
+) -> Result<Joined> {
+    let discriminator = discriminator_of(schema);
+    let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
+    let mut writer = None;
+    for (part, row) in parts {
+        let Some(row) = row else { continue };
+        // No part of the entity has a higher number than the writer knows.
+        if writer.is_some_and(|writer: &'static Schema| *part > writer.parts.len()) {
+            continue;
+        }
+        let version = version_of(schema, *part, row.get(discriminator)?);
+        let Some(version) = version else { return Ok(Joined::Foreign(row.clone())) };
+        let written_by: &'static Schema = writer.get_or_insert(version);
+        if !std::ptr::eq(version, written_by) {
+            return Ok(Joined::Torn(*part));
+        }
+        rows.push((*part, row));
+    }
+    let (Some(writer), Some((_, first))) = (writer, rows.first()) else {
+        return Ok(Joined::Absent);
+    };
+    let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
+    // The caller chose the parts by the layout of this version.
+    let asked: Vec<usize> = match std::ptr::eq(writer, schema) {
+        true => parts.iter().map(|(part, _)| *part).collect(),
+        false => (1..=writer.parts.len()).collect(),
+    };
+    let mut asked = asked.into_iter().filter(|part| *part <= writer.parts.len());
+    if let Some(part) = asked.find(|part| !is_found(*part)) {
+        return Ok(Joined::Torn(part));
+    }
+    if let Some(part) = other_generation(writer, first, &rows)? {
+        return Ok(Joined::Torn(part));
+    }
+    build(writer, (partition_key, row_key), &rows).map(Joined::Whole)
+}
+
+/// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
+/// if its `PARTS` names another number of parts than the type has. Returns `None` for a single row.
+fn other_generation(schema: &Schema, first: &Row, rows: &[(usize, &Row)]) -> Result<Option<usize>> {
+    if rows.len() < 2 {
+        return Ok(None);
+    }
+    let count = format!("{}_", schema.parts.len());
+    let expected = match first.get(PARTS)? {
+        Some(ValueRef::String(text)) if text.starts_with(&count) => Some(ValueRef::String(text)),
+        _ => None,
+    };
+    for (part, row) in rows {
+        if expected.is_none() || row.get(PARTS)? != expected {
+            return Ok(Some(*part));
+        }
+    }
+    Ok(None)
+}
+
+/// Builds the joined row of an entity's rows.
+pub(super) fn build(
+    schema: &'static Schema,
+    (partition_key, row_key): (&str, &str),
+    rows: &[(usize, &Row)],
+) -> Result<Row> {
+    let discriminator = discriminator_of(schema);
+    let mut joined = Row::build(partition_key, row_key);
+    joined.put(discriminator, ValueRef::String(schema.marker));
+    let mut finder = PartFinder::new(schema);
+    let mut strays: Vec<(&str, ValueRef<'_>)> = Vec::new();
+    let mut unknown: Vec<(&str, usize)> = Vec::new();
+    for (part, row) in rows {
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            let name = text_of(name)?;
+            if name == discriminator || name == PARTS || name == OPERATION_ID {
+                continue;
+            }
+            match finder.part_of(name) {
+                Some(declared) if declared == *part => joined.put(name, value),
+                Some(_) => strays.push((name, value)),
+                None if unknown.iter().any(|(known, _)| *known == name) => {}
+                None => {
+                    unknown.push((name, *part));
+                    joined.put(name, value);
+                }
+            }
+        }
+    }
+    // A program with another layout has stored a declared property in another part. The value in
+    // the part that declares the property wins if both exist.
+    for (at, (name, value)) in strays.iter().enumerate() {
+        let own = finder.part_of(name);
+        let own = rows.iter().find(|(part, _)| Some(*part) == own);
+        let is_stored = own.map(|(_, row)| row.get(name)).transpose()?.flatten().is_some();
+        let is_given = strays.iter().take(at).any(|(before, _)| before == name);
+        if own.is_some() && !is_stored && !is_given {
+            joined.put(name, *value);
+        }
+    }
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|(_, part)| *part > 1)
+        .map(|(name, part)| format!("{name}:{part}"))
+        .collect();
+    if !unknown.is_empty() {
+        joined.put(PARTS, ValueRef::String(&unknown.join(" ")));
+    }
+    let newest: Option<Ticks> = rows.iter().filter_map(|(_, row)| row.timestamp()).max();
+    let row = match newest {
+        Some(newest) => joined.finish_at(newest)?,
+        None => joined.finish()?,
+    };
+    let row = match joined_etag(rows.iter().map(|(_, row)| row.etag())) {
+        Some(etag) => row.with_etag(etag),
+        None => row,
+    };
+    let mut encrypted: Vec<Box<str>> = Vec::new();
+    for name in rows.iter().flat_map(|(_, row)| row.encrypted_names()) {
+        if **name != *PARTS && !encrypted.contains(name) {
+            encrypted.push(name.clone());
+        }
+    }
+    Ok(row.with_encrypted_names(encrypted))
+}

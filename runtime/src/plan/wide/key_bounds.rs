@@ -1,0 +1,51 @@
+//! Rewrites conditions on RowKeys so that all parts of a wide entity meet them, or none.
+
+use std::ops::Bound;
+
+use super::layout::{most_parts, part_key};
+use crate::{
+    access::Keys,
+    edm::ValueRef,
+    entity::Schema,
+    filter::{Comparison, Filter},
+};
+
+/// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
+/// none.
+pub(crate) fn with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
+    let last = |key: &String| part_key(key, most_parts(schema)).unwrap_or_else(|_| key.clone());
+    let lower = match &keys.lower {
+        Bound::Excluded(key) => Bound::Excluded(last(key)),
+        other => other.clone(),
+    };
+    let upper = match &keys.upper {
+        Bound::Included(key) => Bound::Included(last(key)),
+        other => other.clone(),
+    };
+    Keys { lower, upper, ..keys.clone() }
+}
+
+/// Rewrites the filter's comparisons with RowKeys of part 1, so that all parts of an entity meet
+/// each comparison or none does.
+pub(crate) fn condition_on_all_parts(schema: &'static Schema, filter: &Filter) -> Filter {
+    let each = |one: &Filter| condition_on_all_parts(schema, one);
+    let Filter::Compare { property, comparison, value } = filter else {
+        return match filter {
+            Filter::And(all) => Filter::all(all.iter().map(each)),
+            Filter::Or(any) => Filter::any(any.iter().map(each)),
+            Filter::Not(filter) => !each(filter),
+            other => other.clone(),
+        };
+    };
+    let (ValueRef::String(first), "RowKey") = (value.as_ref(), property.as_str()) else {
+        return filter.clone();
+    };
+    let last = part_key(first, most_parts(schema)).unwrap_or_else(|_| first.to_owned());
+    let is_it = || Filter::ge("RowKey", first) & Filter::le("RowKey", last.as_str());
+    match comparison {
+        Comparison::Eq => is_it(),
+        Comparison::Ne => !is_it(),
+        Comparison::Gt | Comparison::Le => Filter::compare("RowKey", *comparison, last),
+        Comparison::Ge | Comparison::Lt => Filter::compare("RowKey", *comparison, first),
+    }
+}

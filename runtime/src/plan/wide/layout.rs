@@ -1,0 +1,111 @@
+//! Names the parts of a wide entity, and tells which part has which property.
+
+use crate::{
+    edm::ValueRef,
+    entity::{ColumnSchema, Discriminator, Schema},
+    error::{Error, ErrorKind, Result},
+};
+
+/// The property of each part with `{number of parts}_{24 hex digits}`; the digits are a random id
+/// of the last write of all parts. In a joined row it holds `{name}:{part}` for each property that
+/// the type does not declare and that is not in part 1.
+pub(super) const PARTS: &str = "EntableParts";
+
+/// The end of the RowKey of part 1. The end of another part's RowKey has its number instead.
+const FIRST: &str = "_01";
+
+/// Returns the RowKey of a part, counted from 1, of the entity whose part 1 has this RowKey.
+///
+/// # Errors
+///
+/// `is_invalid` for a RowKey that no part 1 has.
+pub(crate) fn part_key(row_key: &str, part: usize) -> Result<String> {
+    match row_key.strip_suffix(FIRST) {
+        Some(entity) => Ok(format!("{entity}_{part:02}")),
+        None => {
+            let message = format!(
+                "the RowKey `{}` does not end with `{FIRST}`, as that of a wide entity does",
+                row_key.escape_debug()
+            );
+            Err(Error::new(ErrorKind::Invalid, message))
+        }
+    }
+}
+
+/// Returns whether the RowKey has the form of that of part 1.
+pub(crate) fn is_first_key(row_key: &str) -> bool {
+    row_key.ends_with(FIRST)
+}
+
+/// Returns the RowKey of part 1 and the number of the part for the RowKey of any part. Returns
+/// `None` if the RowKey does not end with `_` and two digits from `01` on.
+pub(super) fn entity_key(row_key: &str) -> Option<(String, usize)> {
+    let (entity, digits) = row_key.rsplit_once('_')?;
+    let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
+    let part = digits.parse().ok().filter(|part| is_number && *part > 0)?;
+    Some(([entity, FIRST].concat(), part))
+}
+
+/// Finds the parts of properties. A search begins at the column that the last one found: rows have
+/// their properties in the order of the columns, so that most searches compare one name or two.
+pub(super) struct PartFinder {
+    columns: &'static [ColumnSchema],
+    at: usize,
+}
+
+impl PartFinder {
+    pub(super) const fn new(schema: &'static Schema) -> Self {
+        Self { columns: schema.columns, at: 0 }
+    }
+
+    /// Returns the column that holds the property, or `None` if the type does not declare it.
+    pub(super) fn column_of(&mut self, name: &str) -> Option<&'static ColumnSchema> {
+        let (before, after) = self.columns.split_at_checked(self.at)?;
+        let found = after.iter().chain(before).position(|column| column.holds(name))?;
+        self.at = (self.at + found) % self.columns.len();
+        self.columns.get(self.at)
+    }
+
+    /// Returns the part that stores the property, or `None` if the type does not declare it.
+    pub(super) fn part_of(&mut self, name: &str) -> Option<usize> {
+        self.column_of(name).filter(|column| column.stored).map(ColumnSchema::part)
+    }
+}
+
+/// Returns the version that writes this type marker into part `part`, or `None` for a row of another
+/// type.
+pub(super) fn version_of(
+    schema: &'static Schema,
+    part: usize,
+    marker: Option<ValueRef<'_>>,
+) -> Option<&'static Schema> {
+    let Some(ValueRef::String(marker)) = marker else { return None };
+    schema.versions().find(|version| version.parts.get(part - 1) == Some(&marker))
+}
+
+/// Returns the most parts that an entity has in any version of its type.
+pub(crate) fn most_parts(schema: &'static Schema) -> usize {
+    schema.versions().map(|version| version.parts.len()).max().unwrap_or(0)
+}
+
+/// Returns whether the rows of a stored entity may be laid out in another way, by an older version.
+pub(crate) const fn may_have_other_parts(schema: &Schema) -> bool {
+    schema.is_wide() && schema.older.is_some()
+}
+
+/// Returns the property with the type of a row, or an empty text if the type is told by its keys.
+pub(super) fn discriminator_of(schema: &Schema) -> &'static str {
+    match schema.discriminator {
+        Discriminator::Property(name) => name,
+        Discriminator::RowKey => "",
+    }
+}
+
+/// Returns a property's name as text.
+///
+/// # Errors
+///
+/// `is_corrupt` for a name that is not UTF-8.
+pub(super) fn text_of(name: &[u8]) -> Result<&str> {
+    std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
+}

@@ -1,0 +1,24 @@
+//! Splits a wide entity over its rows, its parts, and joins them again.
+//!
+//! Above the store a wide entity is one row: the keys of part 1, the properties of all parts, and an
+//! ETag made of all parts' ETags. Only this folder knows how parts are named and laid out.
+
+mod layout;
+mod guards;
+mod split;
+mod join;
+mod torn;
+mod selection;
+mod key_bounds;
+mod page;
+
+pub(crate) use guards::join_answers;
+pub(crate) use join::{Joined, join};
+pub(crate) use key_bounds::{condition_on_all_parts, with_all_parts};
+pub(crate) use layout::{is_first_key, may_have_other_parts, most_parts, part_key};
+pub(crate) use page::{PageItem, entity_of_part, join_page};
+pub(crate) use selection::{
+    PartsRead, markers_of, parts_of_point, parts_read, parts_with, with_generation,
+};
+pub(crate) use split::{may_miss_parts, split};
+pub(crate) use torn::{is_torn, join_torn, torn_error};

@@ -1,0 +1,125 @@
+//! Joins the parts of wide entities in a page of rows.
+
+use std::collections::HashMap;
+
+use super::{
+    join::{Joined, join},
+    layout::{discriminator_of, entity_key, most_parts, version_of},
+    torn::torn_error,
+};
+use crate::{
+    entity::Schema,
+    error::{Error, Result},
+    row::Row,
+};
+
+/// Returns a row of one part as a row of the entity: with the keys of part 1 and the entity's type.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
+    let keys = entity_key(row.row_key()).filter(|(_, found)| *found == part);
+    let Some((row_key, _)) = keys else { return Ok(row) };
+    let partition_key = row.partition_key().to_owned();
+    // A row that is only counted has no type.
+    if row.get(discriminator_of(schema))?.is_none() {
+        return Ok(row);
+    }
+    let joined = join(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
+    match joined {
+        Joined::Whole(row) | Joined::Foreign(row) => Ok(row),
+        Joined::Absent | Joined::Torn(_) => {
+            Err(torn_error(schema, (&partition_key, &row_key), part))
+        }
+    }
+}
+
+/// An item of a page of rows.
+#[derive(Debug)]
+pub(crate) enum PageItem {
+    /// A whole entity, a row of another type, or an error.
+    Ready(Result<Row>),
+    /// The entity with these keys has rows outside of the page, or is torn. `begins_here`: its part 1 is
+    /// in the page, so that no other page has the entity.
+    Incomplete { partition_key: String, row_key: String, begins_here: bool },
+}
+
+/// The rows of one entity in a page.
+struct Group {
+    partition_key: String,
+    row_key: String,
+    parts: Vec<(usize, Option<Row>)>,
+    error: Option<Error>,
+}
+
+/// Joins the rows of a page that are parts of one entity. Each entity stands where its first row
+/// does.
+pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<PageItem> {
+    let mut places: Vec<std::result::Result<usize, Result<Row>>> = Vec::with_capacity(rows.len());
+    let mut groups: Vec<Group> = Vec::new();
+    let mut by_keys = HashMap::new();
+    for row in rows {
+        let Some((partition_key, row_key, part)) = keys_of_part(schema, &row) else {
+            places.push(Err(row));
+            continue;
+        };
+        let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
+            places.push(Ok(groups.len()));
+            let parts = (1..=most_parts(schema)).map(|part| (part, None)).collect();
+            groups.push(Group { partition_key, row_key, parts, error: None });
+            groups.len() - 1
+        });
+        let Some(group) = groups.get_mut(at) else { continue };
+        match row {
+            Ok(row) => {
+                if let Some((_, slot)) = group.parts.get_mut(part - 1) {
+                    *slot = Some(row);
+                }
+            }
+            Err(error) => {
+                group.error.get_or_insert(error);
+            }
+        }
+    }
+    let mut groups: Vec<Option<Group>> = groups.into_iter().map(Some).collect();
+    let items = places.into_iter().filter_map(|place| match place {
+        Err(row) => Some(PageItem::Ready(row)),
+        Ok(at) => groups.get_mut(at).and_then(Option::take).map(|group| group.into_item(schema)),
+    });
+    items.collect()
+}
+
+impl Group {
+    fn into_item(self, schema: &'static Schema) -> PageItem {
+        let Self { partition_key, row_key, parts, error } = self;
+        if let Some(error) = error {
+            return PageItem::Ready(Err(error));
+        }
+        match join(schema, (&partition_key, &row_key), &parts) {
+            Ok(Joined::Whole(row) | Joined::Foreign(row)) => PageItem::Ready(Ok(row)),
+            Err(error) => PageItem::Ready(Err(error.at_keys(&partition_key, &row_key))),
+            Ok(Joined::Absent | Joined::Torn(_)) => {
+                let begins_here = parts.first().is_some_and(|(_, row)| row.is_some());
+                PageItem::Incomplete { partition_key, row_key, begins_here }
+            }
+        }
+    }
+}
+
+/// Returns the keys of the entity that a row belongs to, and the number of the row's part. For an
+/// error it uses the keys that the error names. Returns `None` for a row of another type.
+fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
+    let (partition_key, row_key) = match row {
+        Ok(row) => row.keys(),
+        Err(error) => error.keys()?,
+    };
+    let (first, part) = entity_key(row_key)?;
+    if part > most_parts(schema) {
+        return None;
+    }
+    if let Ok(row) = row {
+        version_of(schema, part, row.get(discriminator_of(schema)).ok()?)?;
+    }
+    Some((partition_key.to_owned(), first, part))
+}

@@ -1,0 +1,121 @@
+//! Tells which parts of a wide entity a read needs, by the properties that it returns and compares.
+
+use std::collections::BTreeSet;
+
+use super::layout::{PARTS, PartFinder, discriminator_of, may_have_other_parts};
+use crate::{
+    entity::Schema,
+    error::{Error, ErrorKind, Result},
+};
+
+/// The system property that every row has and that is asked for with each row.
+const TIMESTAMP: &str = "Timestamp";
+
+/// Returns the parts that store the properties of these names. A property that the type does not
+/// declare counts for part 1; keys, the discriminator and `PARTS`, which every part has, for none.
+pub(crate) fn parts_with(
+    schema: &'static Schema,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+) -> BTreeSet<usize> {
+    let mut finder = PartFinder::new(schema);
+    let parts = names.into_iter().filter_map(|name| match name.as_ref() {
+        "PartitionKey" | "RowKey" => None,
+        name if name == discriminator_of(schema) || name == PARTS => None,
+        name => match finder.column_of(name) {
+            Some(column) => column.stored.then(|| column.part()),
+            None => Some(1),
+        },
+    });
+    parts.collect()
+}
+
+/// Returns the parts that a point read for these properties reads, `None` for all.
+pub(crate) fn parts_of_point(
+    schema: &'static Schema,
+    select: Option<&[String]>,
+) -> BTreeSet<usize> {
+    let names = match select {
+        // A property of an older version may be in another part.
+        Some(names) if schema.older.is_none() => names,
+        _ => return (1..=schema.parts.len()).collect(),
+    };
+    let mut parts = stored_parts(schema, names);
+    if parts.is_empty() {
+        parts.insert(1);
+    }
+    parts
+}
+
+/// Returns the parts that store what a read asks for. The Timestamp is asked for with every row.
+fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
+    parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
+}
+
+/// Returns the names with `PARTS` added, so that an answer to a `$select` shows whether one write
+/// wrote all parts.
+pub(crate) fn with_generation(names: &[String]) -> Vec<String> {
+    names.iter().cloned().chain([PARTS.to_owned()]).collect()
+}
+
+/// The rows that a query of a wide entity reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartsRead {
+    /// All parts of each entity, which come joined.
+    All,
+    /// This part of each entity alone.
+    One(usize),
+}
+
+/// Returns whether a query reads all parts of each entity or only one. `select` names the
+/// properties that it returns, `None` for all; `conditions` names those that its filter compares.
+///
+/// # Errors
+///
+/// `is_invalid`, naming property and part, if the filter compares a property and the query reads
+/// more parts than the one that stores it, or if an older version may store it elsewhere.
+pub(crate) fn parts_read(
+    schema: &'static Schema,
+    select: Option<&[String]>,
+    conditions: &[String],
+) -> Result<PartsRead> {
+    let mut parts = match select {
+        Some(names) => stored_parts(schema, names),
+        None => (1..=schema.parts.len()).collect(),
+    };
+    let mut each = conditions.iter().map(|name| (name, parts_with(schema, [name])));
+    let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
+    if let (Some((name, _)), Some(older)) = (compared, schema.older) {
+        let message = format!(
+            "a filter on `{name}` of `{}`, which is wide and has an older version `{}`, whose rows may have it in another part: compare keys, or drop `upgrade_from` after `upgrade_all()`",
+            schema.entity, older.entity
+        );
+        return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+    }
+    if may_have_other_parts(schema) {
+        return Ok(PartsRead::All);
+    }
+    if let Some((name, part)) = compared {
+        parts.extend(parts_with(schema, conditions));
+        if parts.len() > 1 {
+            let message = format!(
+                "a filter on `{name}`, which is in part {part} of `{}`, finds rows of that part alone: ask for a projection with `.select::<P>()` that has fields of part {part} only",
+                schema.entity
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+        }
+    }
+    Ok(match parts.len() {
+        0 => PartsRead::One(1),
+        1 => PartsRead::One(parts.first().copied().unwrap_or(1)),
+        _ => PartsRead::All,
+    })
+}
+
+/// Returns the type markers of the parts that a query reads, in each version.
+pub(crate) fn markers_of(schema: &'static Schema, read: PartsRead) -> Vec<&'static str> {
+    let of_version = |version: &'static Schema| match read {
+        PartsRead::All => version.parts,
+        PartsRead::One(part) => version.parts.get(part - 1..part).unwrap_or_default(),
+    };
+    schema.versions().flat_map(of_version).copied().collect()
+}

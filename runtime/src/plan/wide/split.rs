@@ -1,0 +1,184 @@
+//! Splits an operation on a wide entity into the operations on its parts.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    guards::{PartGuard, guards_of, other_count},
+    layout::{PARTS, PartFinder, discriminator_of, part_key, text_of, version_of},
+};
+use crate::{
+    batch::{Condition, Operation, Verb},
+    edm::ValueRef,
+    entity::Schema,
+    error::{Error, Result},
+    row::{ETag, Row, RowBuilder},
+};
+
+/// Returns the operations on the parts that an operation on a joined row amounts to. An operation on
+/// an entity of one row stays as it is. `generation` is new in each transaction. `found` holds the
+/// ETags of parts by RowKey, `None` for one that does not exist, where a deletion without an ETag
+/// met an entity that lacks parts: only the parts that were found are deleted, under their ETags.
+///
+/// A row of an older version is laid out as that version does. Where the ETag is of an entity with
+/// other parts than the row, those that it has too many are deleted, and those that it lacks are
+/// written.
+///
+/// # Errors
+///
+/// `is_invalid` if the entity was not read with all of its parts, and for keys of no wide entity.
+pub(crate) fn split(
+    schema: Option<&'static Schema>,
+    operation: &Operation,
+    generation: &str,
+    found: &HashMap<String, Option<ETag>>,
+) -> Result<Vec<Operation>> {
+    let Some(schema) = schema.filter(|schema| schema.is_wide()) else {
+        return Ok(vec![operation.clone()]);
+    };
+    let row = operation.row();
+    let (partition_key, row_key) = row.keys();
+    let located = |error: Error| error.at_keys(partition_key, row_key);
+    let schema = version_of(schema, 1, row.get(discriminator_of(schema))?).unwrap_or(schema);
+    let guards = match operation.condition() {
+        Some(Condition::Match(etag)) => Some(guards_of(schema, etag).map_err(located)?),
+        _ => None,
+    };
+    if operation.verb() == Verb::Delete {
+        let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; schema.parts.len()]);
+        return deletions((partition_key, row_key), &guards, found);
+    }
+    let count = schema.parts.len();
+    let is_blind = guards.is_none();
+    let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; count]);
+    if operation.verb() == Verb::Merge && guards.len() != count {
+        return Err(located(other_count(schema, guards.len())));
+    }
+    let Split { rows, filled } = Split::of(schema, row).map_err(located)?;
+    if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
+        let part = filled.first().copied().unwrap_or(1);
+        let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
+        let only = only.map(|only| with_encrypted(schema, row, only, part));
+        return Ok(only.map(|only| Operation::merge(only, Condition::Any)).into_iter().collect());
+    }
+    let generation = format!("{count}_{generation}");
+    let mut operations = Vec::with_capacity(count);
+    for (at, mut builder) in rows.into_iter().enumerate() {
+        builder.put(PARTS, ValueRef::String(&generation));
+        let part = with_encrypted(schema, row, builder.finish()?, at + 1);
+        operations.push(match (operation.verb(), guards.get(at)) {
+            (Verb::Insert, _) => Operation::insert(part),
+            (Verb::InsertOrReplace, _) => Operation::insert_or_replace(part),
+            (Verb::InsertOrMerge, _) => Operation::insert_or_merge(part),
+            // The entity exists if part 1 does. A missing part is written anew.
+            (Verb::Replace, _) if is_blind && at > 0 => Operation::insert_or_replace(part),
+            // The stored entity has fewer parts. The guards of these keep this one as it is too.
+            (Verb::Replace, None) => Operation::insert_or_replace(part),
+            (Verb::Replace, Some(PartGuard::Missing)) => Operation::insert(part),
+            (Verb::Replace, Some(guard)) => Operation::replace(part, guard.condition()),
+            (Verb::Merge | Verb::Delete, guard) => {
+                let condition = guard.map_or(Condition::Any, PartGuard::condition);
+                Operation::merge(part, condition)
+            }
+        });
+    }
+    for (at, guard) in guards.iter().enumerate().skip(count) {
+        if !matches!(guard, PartGuard::Missing) {
+            let key = part_key(row_key, at + 1)?;
+            operations.push(Operation::delete(partition_key, &key, guard.condition())?);
+        }
+    }
+    Ok(operations)
+}
+
+/// Returns the deletions of an entity's parts. `found` is as in [`split`].
+fn deletions(
+    (partition_key, row_key): (&str, &str),
+    guards: &[PartGuard],
+    found: &HashMap<String, Option<ETag>>,
+) -> Result<Vec<Operation>> {
+    let mut operations = Vec::with_capacity(guards.len());
+    for (at, guard) in guards.iter().enumerate() {
+        let key = part_key(row_key, at + 1)?;
+        let condition = match (guard, found.get(&key)) {
+            (PartGuard::Missing, _) | (PartGuard::Any, Some(None)) => continue,
+            (PartGuard::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
+            (guard, _) => guard.condition(),
+        };
+        operations.push(Operation::delete(partition_key, &key, condition)?);
+    }
+    Ok(operations)
+}
+
+/// Returns whether an operation deletes an entity's parts whatever their ETags, so that a part that is
+/// missing does not matter.
+pub(crate) fn may_miss_parts(schema: Option<&'static Schema>, operation: &Operation) -> bool {
+    schema.is_some_and(Schema::is_wide)
+        && matches!(operation.condition(), Some(Condition::Any))
+        && operation.verb() == Verb::Delete
+}
+
+/// The properties of a joined row, part by part.
+struct Split {
+    rows: Vec<RowBuilder>,
+    /// The parts that have a property of the joined row.
+    filled: BTreeSet<usize>,
+}
+
+impl Split {
+    fn of(schema: &'static Schema, row: &Row) -> Result<Self> {
+        let (partition_key, row_key) = row.keys();
+        let keys = (1..=schema.parts.len()).map(|part| part_key(row_key, part));
+        let rows = keys.map(|key| key.map(|key| Row::build(partition_key, &key)));
+        let mut split = Self { rows: rows.collect::<Result<_>>()?, filled: BTreeSet::new() };
+        let unknown = match row.get(PARTS)? {
+            Some(ValueRef::String(text)) => text,
+            _ => "",
+        };
+        let discriminator = discriminator_of(schema);
+        let mut finder = PartFinder::new(schema);
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            match text_of(name)? {
+                PARTS => {}
+                name if name == discriminator => {
+                    for (part, marker) in split.rows.iter_mut().zip(schema.parts) {
+                        part.put(name, ValueRef::String(marker));
+                    }
+                }
+                name => {
+                    // An older version may have had more parts.
+                    let stays = || unknown_in(unknown, name).min(schema.parts.len());
+                    let part = finder.part_of(name).unwrap_or_else(stays);
+                    if let Some(builder) = split.rows.get_mut(part - 1) {
+                        builder.put(name, value);
+                        split.filled.insert(part);
+                    }
+                }
+            }
+        }
+        Ok(split)
+    }
+}
+
+/// Returns the part of a property that the type does not declare. `text` is the value of `PARTS` in
+/// the joined row; a property that it does not name is in part 1.
+fn unknown_in(text: &str, name: &str) -> usize {
+    let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
+    found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)
+}
+
+/// Marks those properties of a part as stored encrypted that are marked so in the joined row.
+fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
+    let mut finder = PartFinder::new(schema);
+    let mut names: Vec<Box<str>> = Vec::new();
+    for name in joined.encrypted_names() {
+        let is_here = match finder.part_of(name) {
+            Some(declared) => declared == part,
+            None => matches!(row.get(name), Ok(Some(_))),
+        };
+        if is_here {
+            names.push(name.clone());
+        }
+    }
+    row.with_encrypted_names(names)
+}
