@@ -67,8 +67,13 @@ impl RowBuilder {
     }
 
     /// Appends properties that are already encoded, as they stand in another row.
-    pub(super) fn put_encoded_properties(&mut self, properties: &[u8]) {
+    pub(crate) fn put_encoded_properties(&mut self, properties: &[u8]) {
         self.bytes.extend_from_slice(properties);
+    }
+
+    /// Makes room for so many bytes of properties, so that the row is allocated once.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve_exact(bytes);
     }
 
     fn put_counted(&mut self, value: &[u8]) {

@@ -50,6 +50,16 @@ impl<'a> PropertyReader<'a> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
+    /// Reads the name of the next property and all bytes that encode the property, or returns `None`
+    /// at the end. Its value is not checked.
+    #[inline]
+    pub(crate) fn next_encoded(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>> {
+        let bytes = self.rest;
+        let Some(slot) = self.start()? else { return Ok(None) };
+        let length = bytes.len() - self.rest.len();
+        Ok(bytes.get(..length).map(|encoded| (slot.name, encoded)))
+    }
+
     /// Returns the number of bytes that are not read yet.
     #[inline]
     pub(super) fn bytes_left(&self) -> usize {

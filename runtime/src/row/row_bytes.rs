@@ -154,14 +154,11 @@ impl<'a> RowBytes<'a> {
         names: &[String],
         mut each: impl FnMut(&'a [u8]),
     ) -> Result<()> {
-        let bytes = self.property_bytes();
-        let (mut properties, mut start) = (PropertyReader::new(bytes), 0);
-        while let Some((name, _, _)) = properties.next_raw()? {
-            let end = bytes.len() - properties.bytes_left();
+        let mut properties = self.properties();
+        while let Some((name, encoded)) = properties.next_encoded()? {
             if names.iter().any(|wanted| wanted.as_bytes() == name) {
-                each(bytes.get(start..end).unwrap_or_default());
+                each(encoded);
             }
-            start = end;
         }
         Ok(())
     }

@@ -101,35 +101,37 @@ pub(super) fn build(
     let mut joined = Row::build(partition_key, row_key);
     joined.put(discriminator, ValueRef::String(schema.marker));
     let mut finder = PartFinder::new(schema);
-    let mut strays: Vec<(&str, ValueRef<'_>)> = Vec::new();
+    // Properties are copied as they are encoded: who reads the joined row checks their values.
+    joined.reserve(rows.iter().map(|(_, row)| row.as_bytes().len()).sum());
+    let mut strays: Vec<(&str, &[u8])> = Vec::new();
     let mut unknown: Vec<(&str, usize)> = Vec::new();
     for (part, row) in rows {
         let mut properties = row.properties();
-        while let Some((name, value)) = properties.next()? {
+        while let Some((name, encoded)) = properties.next_encoded()? {
             let name = text_of(name)?;
             if name == discriminator || name == PARTS || name == OPERATION_ID {
                 continue;
             }
             match finder.part_of(name) {
-                Some(declared) if declared == *part => joined.put(name, value),
-                Some(_) => strays.push((name, value)),
+                Some(declared) if declared == *part => joined.put_encoded_properties(encoded),
+                Some(_) => strays.push((name, encoded)),
                 None if unknown.iter().any(|(known, _)| *known == name) => {}
                 None => {
                     unknown.push((name, *part));
-                    joined.put(name, value);
+                    joined.put_encoded_properties(encoded);
                 }
             }
         }
     }
     // A program with another layout has stored a declared property in another part. The value in
     // the part that declares the property wins if both exist.
-    for (at, (name, value)) in strays.iter().enumerate() {
+    for (at, (name, encoded)) in strays.iter().enumerate() {
         let own = finder.part_of(name);
         let own = rows.iter().find(|(part, _)| Some(*part) == own);
         let is_stored = own.map(|(_, row)| row.get(name)).transpose()?.flatten().is_some();
         let is_given = strays.iter().take(at).any(|(before, _)| before == name);
         if own.is_some() && !is_stored && !is_given {
-            joined.put(name, *value);
+            joined.put_encoded_properties(encoded);
         }
     }
     let unknown: Vec<String> = unknown
