@@ -53,9 +53,10 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
         Storage::Series(names) => {
             let is_secret = field.is_secret();
             let to_stored = field.slot_type().map(|slot| item(slot, "Property", "to_stored"));
-            // Where the function stands, the compiler names a type that is no property once more.
+            // The compiler reports a type that is no property where the function stands too: at one
+            // place it is one error.
             let span = field.slot_type().map_or_else(Span::call_site, Spanned::span);
-            let store_series = runtime_item("store_series", span);
+            let store_series = quote_spanned! { span => _rt::store_series };
             quote! {
                 #store_series(
                     &mut *#out, &[#(#names),*], &self.#ident, #is_secret, #to_stored
@@ -267,7 +268,7 @@ pub(super) fn finish(
                 return quote! { _rt::finish_split_json(#slot, &[#(#names),*], #is_secret) };
             }
             let join = item(ty, "SplitValue", "join");
-            let finish_split = runtime_item("finish_split", ty.span());
+            let finish_split = quote_spanned! { ty.span() => _rt::finish_split };
             return quote! { #finish_split(#slot, &[#(#names),*], #is_secret, #join) };
         }
         Storage::Blob(names) => {
@@ -330,7 +331,7 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
                 quote! { _rt::read_split_json(__row, __names, #is_secret) }
             } else {
                 let join = item(ty, "SplitValue", "join");
-                let read_split = runtime_item("read_split", ty.span());
+                let read_split = quote_spanned! { ty.span() => _rt::read_split };
                 quote! { #read_split(__row, __names, #is_secret, #join) }
             };
             let length = names.len();
@@ -558,13 +559,16 @@ pub(super) fn setter(field: &Field) -> TokenStream {
         }
         Storage::Split(names) => {
             let (pad, whole) = (pad(field), item(ty, "SplitValue", "Whole"));
-            let split_value = runtime_item("SplitValue", ty.span());
-            let borrowed = quote_spanned! { ty.span() => <#whole as #split_value>::whole };
             quote! {
                 #[doc = #doc]
-                pub fn #ident(self, __value: impl _rt::Into<#whole>) -> Self {
+                // The compiler asks for the bound where the method is called: the field has the error of a
+                // type that cannot be split.
+                pub fn #ident(self, __value: impl _rt::Into<#whole>) -> Self
+                where
+                    for<'__a> #ty: _rt::SplitValue,
+                {
                     let __value: #whole = _rt::Into::into(__value);
-                    let __whole = #borrowed(&__value);
+                    let __whole = _rt::SplitValue::whole(&__value);
                     Self(self.0.set_nested("", |__out| {
                         _rt::store_split(__out, &[#(#names),*], __whole, #pad)
                     }))
