@@ -115,7 +115,7 @@ impl WorkCodes {
     ) -> Result<Option<Vec<u8>>> {
         #[cfg(feature = "encrypt")]
         if let Some(keys) = &self.keys {
-            return match keys.primary(&scope(&**keys, partition_key)).await {
+            return match keys.primary(&scope_of_partition(&**keys, partition_key)).await {
                 Ok(key) => key.sign_work(&work.input(self.case)).map(Some),
                 // A scope that was destroyed cannot sign; work that needs no code goes on without
                 // one.
@@ -124,7 +124,7 @@ impl WorkCodes {
             };
         }
         let _ = (partition_key, work);
-        if must { Err(keyless()) } else { Ok(None) }
+        if must { Err(no_keys_error()) } else { Ok(None) }
     }
 
     /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
@@ -141,7 +141,10 @@ impl WorkCodes {
         if let (Some(keys), Some(code)) = (&self.keys, code) {
             // A code of unknown form is as good as a wrong one.
             let Ok(id) = work_key_id_of(code) else { return Err(WorkFault::NotAuthentic) };
-            let key = keys.get(&scope(&**keys, partition_key), id).await.map_err(WorkFault::of)?;
+            let key = keys
+                .get(&scope_of_partition(&**keys, partition_key), id)
+                .await
+                .map_err(WorkFault::of)?;
             let verified = key.verify_work(&work.input(self.case), code);
             // Why a code fails is not told: the answer would help a forger.
             return verified.map_err(|_| WorkFault::NotAuthentic);
@@ -168,7 +171,7 @@ impl WorkFault {
 }
 
 #[cfg(feature = "encrypt")]
-fn scope(keys: &dyn KeyProvider, partition_key: Option<&str>) -> KeyScope {
+fn scope_of_partition(keys: &dyn KeyProvider, partition_key: Option<&str>) -> KeyScope {
     partition_key.map_or_else(KeyScope::default_scope, |key| keys.scope_of(key))
 }
 
@@ -178,7 +181,7 @@ pub(crate) fn is_key_gone(error: &Error) -> bool {
 }
 
 /// Returns the error for work that has to be signed by a client without keys.
-fn keyless() -> Error {
+fn no_keys_error() -> Error {
     let message = "the work has to be signed, so that workers can tell who asked for it, and the client has no keys: give it some with `Client::builder().keys(..)`";
     Error::seal(SealFault::KeyUnavailable { retryable: false }, message)
 }

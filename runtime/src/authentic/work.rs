@@ -56,7 +56,7 @@ pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
 
 /// Flag in the kind of a message that expires.
 #[cfg(feature = "encrypt")]
-const EXPIRES: u8 = 0x80;
+const EXPIRES_FLAG: u8 = 0x80;
 
 #[cfg(feature = "encrypt")]
 impl Work<'_> {
@@ -114,7 +114,7 @@ impl MovePlace<'_> {
 #[cfg(feature = "encrypt")]
 fn message_input(kind: u8, sent: Option<Ticks>) -> WorkInput {
     // The flag is part of the kind: nobody can remove the time and keep the code valid.
-    WorkInput::new(if sent.is_some() { kind | EXPIRES } else { kind })
+    WorkInput::new(if sent.is_some() { kind | EXPIRES_FLAG } else { kind })
 }
 
 #[cfg(feature = "encrypt")]

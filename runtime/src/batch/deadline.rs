@@ -52,11 +52,11 @@ impl Deadline {
         Instant::now() >= self.until || self.clock.now() >= self.wall_until
     }
 
-    /// Fails if the deadline is over.
+    /// Fails if the deadline has passed.
     ///
     /// # Errors
     ///
-    /// `is_contended`: what the write follows from may have changed.
+    /// `is_contended`: the row that the write was derived from may have changed.
     pub fn check(&self) -> Result<()> {
         if !self.is_over() {
             return Ok(());

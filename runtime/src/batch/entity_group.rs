@@ -38,7 +38,7 @@ pub struct Batch {
 }
 
 /// Most bytes of the request body around the operations.
-const ENVELOPE: usize = 512;
+const ENVELOPE_BYTES: usize = 512;
 
 impl Batch {
     /// Creates an empty batch for a table.
@@ -47,7 +47,7 @@ impl Batch {
             table: table.into(),
             operations: Arc::default(),
             by_row: Vec::new(),
-            bytes: ENVELOPE,
+            bytes: ENVELOPE_BYTES,
             deadline: None,
         }
     }
@@ -108,8 +108,8 @@ impl Batch {
         self.check_partition(row).map_err(place)?;
         // Sorted by key, so that a row that is written twice is found without a search through all
         // operations.
-        let slot = self.slot_of(row).map_err(place)?;
-        self.bytes = self.grown_by(bytes).map_err(place)?;
+        let slot = self.insert_position(row).map_err(place)?;
+        self.bytes = self.size_with(bytes).map_err(place)?;
         self.by_row.insert(slot, self.operations.len());
         // Copied only if a store still shares the operations.
         Arc::make_mut(&mut self.operations).push(operation);
@@ -143,7 +143,7 @@ impl Batch {
 
     /// Returns the position of the row in the order of RowKeys. Fails if the batch writes the row
     /// already.
-    fn slot_of(&self, row: &Row) -> Result<usize> {
+    fn insert_position(&self, row: &Row) -> Result<usize> {
         // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
         let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
         let sought = row.key_bytes();
@@ -160,7 +160,7 @@ impl Batch {
     }
 
     /// Returns the size of the batch with one more operation of `bytes` bytes. Fails at 4 MiB.
-    fn grown_by(&self, bytes: usize) -> Result<usize> {
+    fn size_with(&self, bytes: usize) -> Result<usize> {
         let (bytes, limit) = (self.bytes + bytes, limits::REQUEST_BYTES);
         if bytes < limit {
             return Ok(bytes);

@@ -148,13 +148,13 @@ impl Operation {
             Some(Condition::Match(etag)) => etag.to_string().len(),
             _ => 0,
         };
-        Ok(HEADERS + version + in_address + in_body + row.request_bytes()?)
+        Ok(HEADER_BYTES + version + in_address + in_body + row.request_bytes()?)
     }
 }
 
 /// Most bytes of one operation's boundary, headers and address, without keys and ETag: for an
 /// endpoint of 100 bytes and a table's name of 63.
-const HEADERS: usize = 576;
+const HEADER_BYTES: usize = 576;
 
 /// Returns whether a byte is written to an address unchanged (RFC 3986, section 2.3).
 pub(crate) const fn is_unreserved(byte: u8) -> bool {

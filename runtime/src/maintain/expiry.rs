@@ -2,7 +2,7 @@
 
 use crate::{
     backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
-    outbox::expiry::mark, query::columns::with_system, table::Table,
+    outbox::expiry::write_expiry_markers, query::columns::with_system, table::Table,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -72,7 +72,7 @@ impl<E: TableEntity> Table<E> {
             let expiring: Vec<_> = expiring.collect();
             *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
             // Page by page: if it stops, the markers that are written stay valid.
-            mark(self.client.outbox(), &self.name, expiring).await?;
+            write_expiry_markers(self.client.outbox(), &self.name, expiring).await?;
             match page.next {
                 Some(next) => from = Some(next),
                 None => return Ok(()),

@@ -208,7 +208,7 @@ impl IntoFuture for PartitionScan {
 }
 
 /// Rows, bytes and PartitionKey of a partition, compared in this order.
-type Size = (u64, u64, Reverse<String>);
+type SizeOrder = (u64, u64, Reverse<String>);
 
 /// The sizes of the partitions that were read so far.
 #[derive(Default)]
@@ -217,7 +217,7 @@ struct PartitionSizes {
     /// Partitions that may get more rows; only the current one if the rows come in order.
     open: BTreeMap<String, (u64, u64)>,
     /// The largest of the finished partitions, with the smallest of them on top.
-    largest: BinaryHeap<Reverse<Size>>,
+    largest: BinaryHeap<Reverse<SizeOrder>>,
     partitions: u64,
 }
 

@@ -26,11 +26,11 @@ const THROTTLE_PAUSE: Duration = Duration::from_secs(1);
 /// The background tasks of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
-    state: Arc<State>,
+    state: Arc<TaskCounter>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TaskCounter {
     running: AtomicUsize,
     idle: Notify,
     /// Until this moment no work begins: the service throttled an earlier request.
@@ -38,18 +38,18 @@ struct State {
 }
 
 /// Counts one running task until it is dropped, also when the task is aborted.
-struct Running(Arc<State>);
+struct CountedTask(Arc<TaskCounter>);
 
-impl Running {
+impl CountedTask {
     /// Awaits the work, which counts as running meanwhile, and returns its result.
     async fn count(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
         let done = work.await;
-        self.0.note(&done);
+        self.0.pause_if_throttled(&done);
         done
     }
 }
 
-impl Drop for Running {
+impl Drop for CountedTask {
     fn drop(&mut self) {
         // Only the last task wakes the waiters; each of them reads the count again.
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -60,7 +60,7 @@ impl Drop for Running {
 
 /// Runs work that a caller waits for. If the caller drops this future, a spawned task goes on with
 /// the work.
-struct AwaitedWork(Option<(Running, BoxFuture<'static, Result<()>>)>);
+struct AwaitedWork(Option<(CountedTask, BoxFuture<'static, Result<()>>)>);
 
 impl Future for AwaitedWork {
     type Output = Result<()>;
@@ -68,7 +68,7 @@ impl Future for AwaitedWork {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let Some((running, work)) = &mut self.0 else { return Poll::Ready(Err(left_to_worker())) };
         let done = ready!(work.as_mut().poll(context));
-        running.0.note(&done);
+        running.0.pause_if_throttled(&done);
         // Taken out, so that `drop` does not spawn work that is complete.
         self.0 = None;
         Poll::Ready(done)
@@ -97,7 +97,7 @@ impl Background {
             return BackgroundWork::finished(Err(left_to_worker()));
         }
         self.state.running.fetch_add(1, Ordering::SeqCst);
-        let running = Running(self.state.clone());
+        let running = CountedTask(self.state.clone());
         BackgroundWork::finished(AwaitedWork(Some((running, work))).await)
     }
 
@@ -108,7 +108,7 @@ impl Background {
         most: usize,
         work: BoxFuture<'static, Result<()>>,
     ) -> BackgroundWork {
-        let Some((running, runtime)) = self.admit(most) else {
+        let Some((running, runtime)) = self.count_new_task(most) else {
             return BackgroundWork::finished(Err(left_to_worker()));
         };
         let task = runtime.spawn(running.count(work));
@@ -120,7 +120,7 @@ impl Background {
 
     /// Counts one more task and returns the runtime to spawn it on. Returns `None` without a
     /// runtime, during a pause, and if `most` tasks run already.
-    fn admit(&self, most: usize) -> Option<(Running, Handle)> {
+    fn count_new_task(&self, most: usize) -> Option<(CountedTask, Handle)> {
         // Without a runtime of tokio nothing can be spawned.
         let runtime = Handle::try_current().ok()?;
         if self.state.is_paused() {
@@ -130,7 +130,7 @@ impl Background {
         // Compared and counted in one step: two tasks cannot both take the last place.
         let admitted = self.state.running.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room);
         admitted.ok()?;
-        Some((Running(self.state.clone()), runtime))
+        Some((CountedTask(self.state.clone()), runtime))
     }
 
     /// Waits until no task is running.
@@ -146,10 +146,10 @@ impl Background {
     }
 }
 
-impl State {
+impl TaskCounter {
     /// Begins a pause if the work failed because the service throttled it, so that later background
     /// work does not compete with writes that callers wait for.
-    fn note(&self, done: &Result<()>) {
+    fn pause_if_throttled(&self, done: &Result<()>) {
         if done.as_ref().is_err_and(Error::is_throttled) {
             self.pause();
         }

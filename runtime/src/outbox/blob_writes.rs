@@ -263,19 +263,20 @@ async fn put(
     let Some(key) = key else {
         return match blobs.copy_new(source, name).await {
             Ok(true) => Ok(Some(stored)),
-            Ok(false) => Err(outlived(source)),
+            Ok(false) => Err(missing_blob_error(source)),
             Err(error) if error.is_conflict() => Ok(None),
             Err(error) => Err(error),
         };
     };
-    let Some(bytes) = blobs.stream(source).await? else { return Err(outlived(source)) };
+    let Some(bytes) = blobs.stream(source).await? else { return Err(missing_blob_error(source)) };
     let expected = Uploaded { len: blob.len(), hash: *blob.hash() };
+    // Through this program, since the store cannot encrypt what it copies.
     let uploaded = blobs.put_stream(name, seal_stream(key, bytes, Some(expected))).await?;
     Ok(uploaded.map(|uploaded| stored.sealed_with(key.clone(), uploaded.hash)))
 }
 
 #[cfg(feature = "blob")]
-fn outlived(source: &str) -> Error {
+fn missing_blob_error(source: &str) -> Error {
     let message = format!(
         "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
         source.escape_debug()

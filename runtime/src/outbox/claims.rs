@@ -79,8 +79,10 @@ impl Claims {
         if wanted_keys.is_empty() {
             return Ok(None);
         }
+        // Where reads lag, a key that is taken could look free.
         let checked = outbox.store.require_strong_reads("unique values in other partitions");
         checked.map_err(|error| error.in_table(table))?;
+        // One row names all keys, and a row has room for so many properties.
         if wanted_keys.len() > MAX_CLAIMED_KEYS {
             let message = format!(
                 "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
@@ -92,7 +94,7 @@ impl Claims {
         for (position, wanted) in wanted_keys.iter().enumerate() {
             let mut earlier = wanted_keys.iter().take(position);
             if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
-                return Err(wanted_twice(wanted, earlier, &partition_key));
+                return Err(wanted_twice_error(wanted, earlier, &partition_key));
             }
         }
         let mut released_keys = fast_path.released_keys(table, &partition_key);
@@ -125,6 +127,8 @@ impl Claims {
     /// failure after all requests have ended.
     async fn reserve_all(&mut self, outbox: &Outbox, fast_path: &mut FastPath) -> Result<()> {
         let mut results = Vec::new();
+        // All keys are tried, even after a failure: those that were reserved must be known, to be
+        // given back.
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
             let each = wanted_keys.iter().map(|wanted| self.reserve(outbox, wanted));
             results.extend(join_all(each).await);
@@ -209,7 +213,7 @@ impl Claims {
             OccupiedKeyAction::Violation(error)
             | OccupiedKeyAction::Pending(error)
             | OccupiedKeyAction::Unknown(error) => Err(ReserveError::NotReserved(error)),
-            OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy(wanted))),
+            OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy_error(wanted))),
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
                     Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
@@ -370,7 +374,7 @@ async fn insert_claim_row(
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.
-fn busy(wanted: &WantedKey) -> Error {
+fn busy_error(wanted: &WantedKey) -> Error {
     let message = format!(
         "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
         wanted.kinds.copy.name
@@ -379,7 +383,7 @@ fn busy(wanted: &WantedKey) -> Error {
 }
 
 /// Returns the violation for a key that two entities of one transaction want.
-fn wanted_twice(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
+fn wanted_twice_error(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
     let index = wanted.kinds.copy.name;
     let message = format!(
         "the key of index `{index}` is held by the entity `{}` of the same transaction",

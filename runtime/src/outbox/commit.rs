@@ -12,7 +12,7 @@ use super::{
     blob_writes::BlobWrites,
     claims::Claims,
     expired::ExpiredRows,
-    expiry::{can_expire, write_markers},
+    expiry::{can_expire, write_markers_of_effects},
     guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
@@ -214,7 +214,7 @@ async fn try_once(
     // The markers are written before the rows. A marker that leads to no row costs one look of a
     // worker; a row without a marker would never be swept.
     let marked = match effects.iter().any(|effect| can_expire(effect)) {
-        true => write_markers(outbox, table, &effects).await?,
+        true => write_markers_of_effects(outbox, table, &effects).await?,
         false => None,
     };
     // Sent by the earliest of these moments: a sweep may delete older uploads and markers.
@@ -235,7 +235,7 @@ async fn try_once(
         )?
         .planned()
         .len();
-        check_room(table, planned + outbox_plan.operation_count())?;
+        check_operation_count(table, planned + outbox_plan.operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
         true => Box::pin(outbox_plan.claim(outbox)).await,
@@ -348,7 +348,7 @@ impl PlannedChanges<'_> {
                     return Err(failure.without_operation());
                 }
                 FailureCause::Race => return Ok(None),
-                FailureCause::WorkersBehind => return Err(workers_behind(table, &failure)),
+                FailureCause::WorkersBehind => return Err(workers_behind_error(table, &failure)),
             }
         }
     }
@@ -473,7 +473,7 @@ async fn read_lists(
 }
 
 /// Fails with `TooLarge` if a transaction of that many operations is over the service's limit.
-fn check_room(table: &str, operations: usize) -> Result<()> {
+fn check_operation_count(table: &str, operations: usize) -> Result<()> {
     if operations <= BATCH_OPERATIONS {
         return Ok(());
     }
@@ -491,7 +491,7 @@ async fn send(
     deadline: Option<&Deadline>,
 ) -> Result<Vec<Written>> {
     let planned = transaction.planned();
-    check_room(table, planned.len())?;
+    check_operation_count(table, planned.len())?;
     let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
     outbox.store.write_until(table, placed.collect(), deadline).await
 }
@@ -579,7 +579,7 @@ impl<'t> FailureCause<'t> {
 }
 
 /// Returns the error for a primary whose dirty row is full because no worker finishes its work.
-fn workers_behind(table: &str, failure: &Error) -> Error {
+fn workers_behind_error(table: &str, failure: &Error) -> Error {
     let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
     let error = Error::new(ErrorKind::Contended, message).in_table(table);
     match failure.keys() {

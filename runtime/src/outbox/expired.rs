@@ -59,6 +59,7 @@ impl ExpiredRows {
         else {
             return Ok(false);
         };
+        // Other verbs replace a row by its ETag, or whatever it holds.
         if insert.verb() != Verb::Insert || !schema.can_expire() {
             return Ok(false);
         }

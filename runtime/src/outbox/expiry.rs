@@ -44,9 +44,10 @@ pub(crate) fn can_expire(effect: &Effect) -> bool {
 
 /// Writes the markers for the rows that some effects write, unless this client knows them to be there.
 /// Returns the deadline by which these markers may be relied on; `None` if no row expires.
-// A worker deletes a marker a flight after its hour, by the store's time. So a row has to be sent
-// before the marker's hour is over; one whose own hour is over gets a marker of the present hour.
-pub(crate) fn write_markers<'w>(
+// A worker deletes a marker one write deadline after its hour, by the store's time. So a row has to
+// be sent before the marker's hour ends; a row whose own hour has passed gets a marker of the
+// present hour.
+pub(crate) fn write_markers_of_effects<'w>(
     outbox: &'w Outbox,
     table: &'w str,
     effects: &'w [Arc<Effect>],
@@ -56,14 +57,14 @@ pub(crate) fn write_markers<'w>(
         for effect in effects {
             expiring.extend(expiries(effect)?);
         }
-        mark(outbox, table, expiring).await
+        write_expiry_markers(outbox, table, expiring).await
     })
 }
 
 /// Writes the markers for rows of a table, given by type, PartitionKey and time of expiry; leaves
 /// out markers that this client knows to exist. Returns the deadline until which a transaction may
 /// rely on the markers; `None` without rows.
-pub(crate) async fn mark(
+pub(crate) async fn write_expiry_markers(
     outbox: &Outbox,
     table: &str,
     expiring: Vec<(&str, &str, Ticks)>,
@@ -120,10 +121,10 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
         .find_or_run(find, async || {
             // From now on each answer of the store corrects the estimate of its time.
             outbox.store.is_time_watched.store(true, Ordering::Relaxed);
-            let page = match scan_nothing(outbox).await {
+            let page = match read_empty_marker_page(outbox).await {
                 Err(error) if error.is_table_missing() => {
                     outbox.store.create_table_if_not_exists(EXPIRY).await?;
-                    scan_nothing(outbox).await?
+                    read_empty_marker_page(outbox).await?
                 }
                 page => page?,
             };
@@ -138,7 +139,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
 }
 
 /// Reads a page of markers that is always empty; its date is the store's time.
-async fn scan_nothing(outbox: &Outbox) -> Result<Rows> {
+async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
     let filter = expiry_markers_before(Hour::of(Ticks::MIN));
     let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
     outbox.store.scan(scan).await

@@ -15,7 +15,7 @@ use crate::{
     plan::{
         Change, Effect,
         moves::{
-            Arrival, MoveMessage, abort, delete_source, insert_target, move_id, unmark,
+            Arrival, MoveMessage, abort, delete_source, insert_target, move_id, remove_mark,
             update_target,
         },
         outbox::{
@@ -76,6 +76,7 @@ impl MoveJob<'_> {
     /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
     /// is the result of a read of the source that the caller has made already.
     pub(crate) async fn run(&self, first: Option<SourceReading>) -> Result<MoveOutcome> {
+        // The caller's reading serves the first attempt; later ones read the source again.
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
             let found = first.take();
@@ -204,7 +205,7 @@ impl MoveJob<'_> {
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
             // A merge of one property suffices where no seal covers the row.
-            self.outbox.store.apply_one(self.table, unmark(&source.row)?).await.map(drop)
+            self.outbox.store.apply_one(self.table, remove_mark(&source.row)?).await.map(drop)
         };
         match unlocked {
             Err(error) if !error.is_not_found() => Err(error),
@@ -371,6 +372,7 @@ impl MoveJob<'_> {
         extra_rows.from = Some(arrival.from.clone());
         let codes = &self.outbox.codes;
         let work = Work::Arrival { place: self.place() };
+        // Signed for the target's scope: nobody else can make the source believe in the arrival.
         let code = codes.sign(Some(to_partition), &work, codes.is_required()).await?;
         let receipt = insert_arrival(to_partition, &self.identity(), code.as_deref())?;
         // In the transaction of the target: only one carrier can insert the receipt.

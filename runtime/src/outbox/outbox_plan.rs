@@ -171,7 +171,7 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Writes the remote copies and lists after the commit: before it returns, or in the
-    /// background, as [`Outbox::follow_up`] decides. A failure leaves the work to a worker and does
+    /// background, as [`Outbox::run_after_commit`] decides. A failure leaves the work to a worker and does
     /// not fail the write.
     pub(crate) async fn run_fast_path(
         mut self,
@@ -194,6 +194,6 @@ impl<'n> OutboxPlan<'n> {
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
             self.fast_path.set_committed(position, primary_etag, dirty_etag);
         }
-        outbox.follow_up(Box::pin(self.fast_path.finish(outbox.clone()))).await
+        outbox.run_after_commit(Box::pin(self.fast_path.finish(outbox.clone()))).await
     }
 }

@@ -78,7 +78,7 @@ async fn resolve_once(
 
 /// Returns the error for a row whose owner cannot be asked, because the owner's table does not
 /// exist. The row and its claim stay.
-pub(crate) fn owner_unknown(owner: RowAt<'_>, address: &CopyAddress) -> Error {
+pub(crate) fn unknown_owner_error(owner: RowAt<'_>, address: &CopyAddress) -> Error {
     let message = format!(
         "the row names an owner in the table `{}`, which does not exist: open the table if it has another case, or call `Client::forget_table` if it was deleted",
         owner.table.escape_debug()
@@ -110,7 +110,7 @@ async fn restored_copy(
             }
             KeyHolder::Nobody => {}
             // A missing table proves nothing about its entities, so the row is left as it is.
-            KeyHolder::TableMissing => return Err(owner_unknown(holder, &key.address)),
+            KeyHolder::TableMissing => return Err(unknown_owner_error(holder, &key.address)),
         }
     }
     Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))

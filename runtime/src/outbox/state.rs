@@ -66,7 +66,10 @@ impl Outbox {
 
     /// Does the work that follows a commit: before it returns where the options or an exclusive
     /// store ask for it, otherwise in the background.
-    pub(crate) async fn follow_up(&self, work: BoxFuture<'static, Result<()>>) -> BackgroundWork {
+    pub(crate) async fn run_after_commit(
+        &self,
+        work: BoxFuture<'static, Result<()>>,
+    ) -> BackgroundWork {
         let OutboxOptions { background: most, copies_before_answer, is_exclusive, .. } =
             self.options;
         // A store of this process alone answers at once, and its users expect to read what they wrote.

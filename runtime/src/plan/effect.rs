@@ -295,7 +295,11 @@ impl Planner {
     /// Returns the effect of deleting an entity that is not stored: nothing, or an error if it must
     /// exist.
     pub(super) fn delete_missing(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
-        if must_exist { Err(self.missing(keys)) } else { Ok(Effect::of_missing_entity()) }
+        if must_exist {
+            Err(self.missing_entity_error(keys))
+        } else {
+            Ok(Effect::of_missing_entity())
+        }
     }
 
     /// Returns the stored primary of an entity that a caller read.
@@ -307,14 +311,16 @@ impl Planner {
     ///
     /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
     /// does not exist any more.
-    pub(super) fn verified<'r>(
+    pub(super) fn verified_primary<'r>(
         &self,
         loaded: &'r Loaded,
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
         // Read through its own keys: the ETag itself will tell.
         let Some(family) = loaded.copy else { return Ok(&loaded.row) };
-        let Some(current) = current else { return Err(self.missing(&self.primary_keys(loaded)?)) };
+        let Some(current) = current else {
+            return Err(self.missing_entity_error(&self.primary_keys(loaded)?));
+        };
         let expected =
             (self.schema.current_form)(&loaded.row, family).map_err(|e| at(&loaded.row, e))?;
         let found =
@@ -337,7 +343,7 @@ impl Planner {
     }
 
     /// Returns the error for an entity that is not stored.
-    pub(super) fn missing(&self, keys: &Row) -> Error {
+    pub(super) fn missing_entity_error(&self, keys: &Row) -> Error {
         let message = format!("there is no such `{}`", self.schema.entity);
         at(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }

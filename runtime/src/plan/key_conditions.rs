@@ -150,7 +150,7 @@ impl KeyCondition<'_> {
                 return self.on_key(family, template, name, part, &text, &before);
             }
         }
-        Err(self.refused(
+        Err(self.refused_error(
             family.name,
             "its place in the key follows parts that the path leaves open; give these first, or store the field too with `#[table(store)]`",
         ))
@@ -170,7 +170,7 @@ impl KeyCondition<'_> {
             (Comparison::Ge, Some(order)) => order.is_ge(),
             (Comparison::Lt, Some(order)) => order.is_lt(),
             (Comparison::Le, Some(order)) => order.is_le(),
-            (_, None) => return Err(self.unordered(family.name)),
+            (_, None) => return Err(self.unordered_error(family.name)),
         };
         Ok(Filter::Constant(holds))
     }
@@ -203,7 +203,7 @@ impl KeyCondition<'_> {
         match comparison {
             Comparison::Eq => return Ok(equal()),
             Comparison::Ne => return Ok(!equal()),
-            _ if part.width.is_none() => return Err(self.unordered(family.name)),
+            _ if part.width.is_none() => return Err(self.unordered_error(family.name)),
             _ => {}
         }
         // The first key after all keys that begin with `whole`.
@@ -219,11 +219,11 @@ impl KeyCondition<'_> {
         })
     }
 
-    fn unordered(&self, path: &str) -> Error {
-        self.refused(path, "texts in a key do not sort as tuples; compare with `eq` or `ne`, or use the path's range")
+    fn unordered_error(&self, path: &str) -> Error {
+        self.refused_error(path, "texts in a key do not sort as tuples; compare with `eq` or `ne`, or use the path's range")
     }
 
-    fn refused(&self, path: &str, why: &str) -> Error {
+    fn refused_error(&self, path: &str, why: &str) -> Error {
         let message = format!(
             "the rows of path `{path}` do not hold the field as a property, and their keys do not answer the condition: {why}"
         );

@@ -28,7 +28,7 @@ pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, sp
 pub(crate) use planned::{Role, StoredAs};
 pub(crate) use size::hidden;
 #[cfg(feature = "encrypt")]
-pub(crate) use tokens::BITS;
+pub(crate) use tokens::TOKEN_CHARACTER_BITS;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenScope, Tokens};

@@ -248,11 +248,11 @@ pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Eff
 /// Plans the end of a move that the target refuses: removes the mark, so that the source can be
 /// written again.
 pub(crate) fn abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
-    Ok(primary_only(schema, unmark(source)?))
+    Ok(primary_only(schema, remove_mark(source)?))
 }
 
 /// Returns the operation that removes the mark of a move from its source.
-pub(crate) fn unmark(source: &Row) -> Result<Operation> {
+pub(crate) fn remove_mark(source: &Row) -> Result<Operation> {
     let row = with_mark(source, source.partition_key(), source.row_key(), None)?;
     Ok(Operation::replace(row, guard(source)))
 }

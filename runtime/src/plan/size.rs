@@ -59,6 +59,7 @@ fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
 }
 
 fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
+    // Zeros stand for the ciphertext: only its length counts here.
     let zeros = vec![0; stored_len(value, column)];
     out.put(&column.name, ValueRef::Binary(&zeros));
     if let (Some((name, chars)), Some(_)) = (&column.companion, value) {

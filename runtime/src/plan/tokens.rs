@@ -53,7 +53,7 @@ pub(crate) type TokenScope = Option<std::convert::Infallible>;
 
 /// Number of bits in one character of a blind token.
 #[cfg(feature = "encrypt")]
-pub(crate) const BITS: u32 = 5;
+pub(crate) const TOKEN_CHARACTER_BITS: u32 = 5;
 
 /// The blind tokens of one entity under one index key, by field name.
 type FieldTokens = Vec<(&'static str, String)>;
@@ -137,7 +137,7 @@ impl Tokens {
     /// Takes the scopes whose index keys were missed since the last call, together with the
     /// provider of these keys. Returns `None` if no key was missed.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn take_missing(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
+    pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         let missing = std::mem::take(&mut *lock(&keys.missing));
         (!missing.is_empty()).then(|| (keys.provider.clone(), missing))
@@ -219,7 +219,7 @@ impl Tokens {
         chars: u32,
     ) -> Result<String> {
         let key = self.key(scope, property)?;
-        Ok(key.short_token(table, property, value, chars.saturating_mul(BITS)))
+        Ok(key.short_token(table, property, value, chars.saturating_mul(TOKEN_CHARACTER_BITS)))
     }
 
     #[cfg(not(feature = "encrypt"))]

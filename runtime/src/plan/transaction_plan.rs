@@ -160,7 +160,7 @@ impl TransactionPlan {
                     // Without a condition: the primary's ETag protects its local copies.
                     Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
                 let stored_as = StoredAs::copy_of(effect.schema, copy.family);
-                self.fold(Planned { operation, role: Role::OldCopy, stored_as })
+                self.join_with_earlier(Planned { operation, role: Role::OldCopy, stored_as })
                     .map_err(|earlier| taken(earlier, copy))?;
             }
         }
@@ -183,7 +183,7 @@ impl TransactionPlan {
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
             let stored_as = StoredAs::copy_of(effect.schema, copy.family);
-            self.fold(Planned { operation, role, stored_as })
+            self.join_with_earlier(Planned { operation, role, stored_as })
                 .map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
@@ -212,7 +212,7 @@ impl TransactionPlan {
     /// # Errors
     ///
     /// Returns the verb whose entity has the key already.
-    fn fold(&mut self, later: Planned) -> Result<(), Option<usize>> {
+    fn join_with_earlier(&mut self, later: Planned) -> Result<(), Option<usize>> {
         let is_inserted = self.guards.has(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier(later.operation.row().row_key()) else {
             self.push(later);

@@ -138,19 +138,21 @@ impl Verb {
                 planner.replace(current, rows.clone())
             }
             (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
-            (Self::ReplaceAny(rows), None) => Err(planner.missing(&rows.primary)),
+            (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => {
-                planner.replace_keeping(planner.verified(loaded, current)?, rows.clone())
+                planner.replace_keeping(planner.verified_primary(loaded, current)?, rows.clone())
             }
             (Self::Update { loaded, rows }, current) => {
-                planner.update(planner.verified(loaded, current)?, rows.clone())
+                planner.update(planner.verified_primary(loaded, current)?, rows.clone())
             }
             (Self::Patch { loaded, patch }, current) => {
-                planner.patch(planner.verified(loaded, current)?, patch)
+                planner.patch(planner.verified_primary(loaded, current)?, patch)
             }
-            (Self::Delete(loaded), current) => planner.delete(planner.verified(loaded, current)?),
+            (Self::Delete(loaded), current) => {
+                planner.delete(planner.verified_primary(loaded, current)?)
+            }
             (Self::PatchAt { patch, .. }, Some(current)) => planner.patch(current, patch),
-            (Self::PatchAt { keys, .. }, None) => Err(planner.missing(keys)),
+            (Self::PatchAt { keys, .. }, None) => Err(planner.missing_entity_error(keys)),
             (Self::DeleteAt { .. }, Some(current)) => planner.delete(current),
             (Self::DeleteAt { keys, must_exist }, None) => {
                 planner.delete_missing(keys, *must_exist)
@@ -180,6 +182,7 @@ impl Verb {
             Self::DeleteAt { keys: old, must_exist } => {
                 Self::DeleteAt { keys: keys(old)?, must_exist }
             }
+            // self, => The keys of a loaded entity have their tokens already.
             Self::Patch { .. } | Self::Delete(_) => self,
         })
     }

@@ -45,7 +45,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn count(&self) -> Result<u64> {
-        let counted = self.counted();
+        let counted = self.counting_query();
         let Some(run) = counted.run().await? else { return Ok(0) };
         let (mut count, mut cursor) = (0, None);
         loop {
@@ -83,12 +83,12 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             return Ok(false);
         }
         // Any row will do, so the order of the store's rows does not matter.
-        let counted = self.counted().edit(Request::any_order).take(1);
+        let counted = self.counting_query().edit(Request::any_order).take(1);
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
     /// Returns a query with an empty item for each item of this query.
-    fn counted(&self) -> Query<E, ()> {
+    fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.is_list() {
             let query = query.edit(Request::keys_only);
@@ -134,7 +134,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     ///
     /// Fails as [`Query::count`] does.
     pub async fn count(&self) -> Result<u64> {
-        self.counted().count().await
+        self.counting_query().count().await
     }
 
     /// Returns whether there is a copy on the path, as [`Query::exists`] does.
@@ -160,10 +160,10 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     ///
     /// Fails as [`Query::count`] does.
     pub async fn exists(&self) -> Result<bool> {
-        self.counted().exists().await
+        self.counting_query().exists().await
     }
 
-    fn counted(&self) -> Query<E, ()> {
+    fn counting_query(&self) -> Query<E, ()> {
         // The rows are not decoded: each query that counts replaces this function.
         Query::new(self.request.clone(), |_| Ok(Some(())))
     }

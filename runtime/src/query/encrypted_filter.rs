@@ -28,7 +28,7 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
 /// Returns the filter to send. Every row that meets `filter` meets it too.
 pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
     if has_encrypted(filter) {
-        bounded(filter, Approximation::Wider, token)
+        approximate(filter, Approximation::Wider, token)
     } else {
         Ok(filter.clone())
     }
@@ -54,23 +54,23 @@ impl Approximation {
 
 /// Returns the filter after replacing its conditions on encrypted properties by conditions on blind
 /// tokens.
-fn bounded(filter: &Filter, bound: Approximation, token: TokenCondition<'_>) -> Result<Filter> {
+fn approximate(filter: &Filter, bound: Approximation, token: TokenCondition<'_>) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Approximation::Wider => {
             token(property, value.get())?
         }
         // No narrower condition on tokens exists: nothing is certain to match.
         Filter::Blind { .. } => Filter::Constant(false),
-        Filter::Not(inner) => match bounded(inner, bound.negated(), token)? {
+        Filter::Not(inner) => match approximate(inner, bound.negated(), token)? {
             Filter::Constant(constant) => Filter::Constant(!constant),
             inner => !inner,
         },
         Filter::And(terms) => {
-            let terms = terms.iter().map(|term| bounded(term, bound, token));
+            let terms = terms.iter().map(|term| approximate(term, bound, token));
             joined(terms.collect::<Result<_>>()?, Join::And)
         }
         Filter::Or(terms) => {
-            let terms = terms.iter().map(|term| bounded(term, bound, token));
+            let terms = terms.iter().map(|term| approximate(term, bound, token));
             joined(terms.collect::<Result<_>>()?, Join::Or)
         }
         other => other.clone(),

@@ -172,7 +172,11 @@ impl<E: TableEntity> KeyOrder<E> {
                 }
             });
             if let Some(run) = rest.run().await? {
-                sources.push(MergedQuery { run, items: VecDeque::new(), rest: Rest::From(None) });
+                sources.push(MergedQuery {
+                    run,
+                    items: VecDeque::new(),
+                    rest: UnreadRows::From(None),
+                });
             }
         }
         Ok(Merge { fingerprint, sources, last: None })
@@ -191,11 +195,11 @@ struct Merge<E> {
 struct MergedQuery<E> {
     run: Run<Stored<E>>,
     items: VecDeque<Stored<E>>,
-    rest: Rest,
+    rest: UnreadRows,
 }
 
 /// The rows of a query that were not read yet.
-enum Rest {
+enum UnreadRows {
     From(Option<Cursor>),
     Nothing,
 }
@@ -204,13 +208,13 @@ impl<E: TableEntity> MergedQuery<E> {
     /// Reads pages until an item is available or nothing is left.
     async fn fill(&mut self) -> Result<()> {
         while self.items.is_empty()
-            && let Rest::From(cursor) = &mut self.rest
+            && let UnreadRows::From(cursor) = &mut self.rest
         {
             let page = self.run.fetch(cursor.take()).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;
             self.rest = match page.next {
-                Some(next) => Rest::From(Some(next)),
-                None => Rest::Nothing,
+                Some(next) => UnreadRows::From(Some(next)),
+                None => UnreadRows::Nothing,
             };
         }
         Ok(())
@@ -222,7 +226,7 @@ impl<E: TableEntity> Merge<E> {
     fn has_more(&self) -> bool {
         self.sources
             .iter()
-            .any(|source| !source.items.is_empty() || matches!(source.rest, Rest::From(_)))
+            .any(|source| !source.items.is_empty() || matches!(source.rest, UnreadRows::From(_)))
     }
 
     /// Removes and returns the item with the smallest keys; `None` at the end.

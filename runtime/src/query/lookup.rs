@@ -160,7 +160,7 @@ impl<E: TableEntity> Lookup<E> {
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
         let access = self.0.query.with_key_tokens(point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
-        let kept = self.current().await?;
+        let kept = self.cached_or_read().await?;
         let at = kept.by_keys.get(&(partition_key.to_owned(), row_key.to_owned()));
         Ok(at.and_then(|at| kept.rows.get(*at)).cloned())
     }
@@ -181,7 +181,7 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub async fn all(&self) -> Result<Vec<Arc<Stored<E>>>> {
-        Ok(self.current().await?.rows.clone())
+        Ok(self.cached_or_read().await?.rows.clone())
     }
 
     /// Returns the entities by a value other than their keys. If two have the same value, the later
@@ -206,7 +206,7 @@ impl<E: TableEntity> Lookup<E> {
         &self,
         key: impl Fn(&E) -> K,
     ) -> Result<HashMap<K, Arc<Stored<E>>>> {
-        let kept = self.current().await?;
+        let kept = self.cached_or_read().await?;
         Ok(kept.rows.iter().map(|row| (key(row), row.clone())).collect())
     }
 
@@ -259,15 +259,15 @@ impl<E: TableEntity> Lookup<E> {
         *slot = CacheSlot { kept: None, forgotten: slot.forgotten + 1 };
     }
 
-    async fn current(&self) -> Result<Arc<CachedEntities<E>>> {
-        if let Some(kept) = self.fresh() {
+    async fn cached_or_read(&self) -> Result<Arc<CachedEntities<E>>> {
+        if let Some(kept) = self.cached_if_fresh() {
             return Ok(kept);
         }
         // Noted before waiting: only a read that ends after this answers this access.
         let ended = self.0.ended.load(Ordering::Acquire);
         let mut last_read = self.0.last_read.lock().await;
         // Another task may have read while this one waited for the lock.
-        if let Some(kept) = self.fresh() {
+        if let Some(kept) = self.cached_if_fresh() {
             return Ok(kept);
         }
         // A read that failed while this access waited would fail again: its error is this access's
@@ -282,7 +282,7 @@ impl<E: TableEntity> Lookup<E> {
         }
     }
 
-    fn fresh(&self) -> Option<Arc<CachedEntities<E>>> {
+    fn cached_if_fresh(&self) -> Option<Arc<CachedEntities<E>>> {
         let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
         let kept = slot.kept.clone()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
@@ -294,13 +294,13 @@ impl<E: TableEntity> Lookup<E> {
     /// Reads the entities, and keeps the result for the accesses that wait for this read.
     async fn read(&self, last_read: &mut Option<LastRead>) -> Result<Arc<CachedEntities<E>>> {
         let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let result = self.ask().await;
+        let result = self.read_store().await;
         *last_read = Some(LastRead { number, failed: result.as_ref().err().cloned() });
         self.0.ended.store(number, Ordering::Release);
         result
     }
 
-    async fn ask(&self) -> Result<Arc<CachedEntities<E>>> {
+    async fn read_store(&self) -> Result<Arc<CachedEntities<E>>> {
         let forgotten = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).forgotten;
         // Before the read: the entities are as old as its request.
         let at = self.0.clock.now();

@@ -114,6 +114,7 @@ impl PreparedRequest {
         if self.finds_nothing {
             return Ok((Vec::new(), None));
         }
+        // With another filter a cursor would skip or repeat rows, and nobody would notice.
         if cursor.is_some_and(|cursor| cursor.fingerprint != self.fingerprint) {
             return Err(Error::new(
                 ErrorKind::InvalidCursor,

@@ -33,7 +33,7 @@ pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
 /// Where writes to the found entities are sent. A query itself writes nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Origin {
+pub(crate) struct WriteTarget {
     /// The outbox of the client that made the query.
     pub(crate) outbox: Arc<Outbox>,
     /// The table of the entities; remote copies are in another one.
@@ -71,7 +71,7 @@ pub(crate) struct Request {
     /// Whether rows are only counted, so that their keys and type suffice.
     keys_only: bool,
     is_other: IsOther,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<WriteTarget>,
     /// The tables that are read one after the other; then `table` is their name template. `None`
     /// for one table.
     pub(crate) tables: Option<QueriedTables>,
@@ -107,7 +107,7 @@ impl Request {
     /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
     pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
-        let origin = Origin { outbox: outbox.clone(), table: table.to_owned() };
+        let origin = WriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
 

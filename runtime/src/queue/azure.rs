@@ -138,6 +138,7 @@ impl AzureQueue {
         body: Option<&str>,
     ) -> Result<()> {
         check_time("a visibility timeout", Duration::ZERO, visibility)?;
+        // The service takes a text with each update, so an unchanged one is sent again.
         let text = body.map_or_else(|| original_text(message), encode_body)?;
         let until = Instant::now() + visibility;
         let updated = {

@@ -25,9 +25,9 @@ const BINARY: u8 = 7;
 const UTF8: u8 = 8;
 const UTF16: u8 = 9;
 /// Flag in the type tag of a padded value.
-const PADDED: u8 = 0x80;
+const PADDED_FLAG: u8 = 0x80;
 /// Byte that ends a padded value; only zeros follow.
-const MARK: u8 = 0x80;
+const PADDING_MARK: u8 = 0x80;
 
 /// Returns whether the text takes fewer bytes as UTF-16 than as UTF-8.
 fn is_shorter_as_utf16(text: &str) -> bool {
@@ -66,7 +66,7 @@ pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
 
 /// Returns the one form in which a value counts, since stores change some values: every NaN is one
 /// NaN, and -0.0 is 0.0.
-pub(super) fn normal(value: ValueRef<'_>) -> ValueRef<'_> {
+pub(super) fn normal_form(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         // Azurite stores -0.0 as 0.0.
         ValueRef::Double(0.0) => ValueRef::Double(0.0),
@@ -97,9 +97,9 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
     if pad > 1 {
         let length = padded_len(out.len() - start, pad);
         if let Some(tag) = out.get_mut(start) {
-            *tag |= PADDED;
+            *tag |= PADDED_FLAG;
         }
-        out.push(MARK);
+        out.push(PADDING_MARK);
         out.resize(start + length, 0);
     }
 }
@@ -158,12 +158,12 @@ pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
 /// an empty plaintext and for padding that is not one mark and zeros.
 fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
     let tag = *plain.first()?;
-    if tag & PADDED == 0 {
+    if tag & PADDED_FLAG == 0 {
         return Some((tag, plain.len()));
     }
     // The last byte that is not zero has to be the mark.
     let mark = plain.iter().rposition(|byte| *byte != 0)?;
-    (mark > 0 && plain.get(mark) == Some(&MARK)).then_some((tag & !PADDED, mark))
+    (mark > 0 && plain.get(mark) == Some(&PADDING_MARK)).then_some((tag & !PADDED_FLAG, mark))
 }
 
 /// Returns the value whose bytes follow the tag. Text and binary values reuse the allocation.

@@ -40,7 +40,7 @@ impl DataKey {
         properties: &[(&str, ValueRef<'_>)],
     ) -> Result<Vec<u8>> {
         let mac = self
-            .mac(binding, properties, canonical::normal)
+            .mac(binding, properties, canonical::normal_form)
             .map_err(|error| binding.name_in(error))?;
         let [m0, m1] = MAGIC;
         let mut seal = vec![m0, m1, SUITE];
@@ -74,7 +74,8 @@ impl DataKey {
             return Err(super::data_key::key_not_found_error(id));
         }
         // A seal is never made over a name that occurs twice, so such a row was changed.
-        let mac = self.mac(binding, of, canonical::normal).map_err(|_| authentication_error())?;
+        let mac =
+            self.mac(binding, of, canonical::normal_form).map_err(|_| authentication_error())?;
         if mac.verify_slice(sealed).is_ok() {
             return Ok(());
         }

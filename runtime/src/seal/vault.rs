@@ -24,7 +24,7 @@ const NAME_CHARACTERS: usize = 127;
 
 /// Time for which a keyring answers all requests about its scope. A page of rows with invented key
 /// ids reads the keyring once, and not once for each id.
-const RING_TIME: Duration = Duration::from_secs(5);
+const KEYRING_LIFETIME: Duration = Duration::from_secs(5);
 
 /// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret, whose text is a
 /// keyring with the keys of that scope in the form that [`Keyring::parse`] reads. Deleting and purging
@@ -109,10 +109,11 @@ impl VaultKeys {
         })
     }
 
-    /// Returns the keyring of a scope, read at most [`RING_TIME`] ago.
-    async fn ring(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
+    /// Returns the keyring of a scope, read at most [`KEYRING_LIFETIME`] ago.
+    async fn keyring(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
         // No stale keys: after a scope's secret is purged, its keys have to stop working.
-        let lifetime = Lifetime { clock: &*self.clock, fresh: RING_TIME, stale: Duration::ZERO };
+        let lifetime =
+            Lifetime { clock: &*self.clock, fresh: KEYRING_LIFETIME, stale: Duration::ZERO };
         let load = || -> KeyFuture<'_, Arc<Keyring>> {
             Box::pin(async move { self.load(scope).await.map(Arc::new) })
         };
@@ -140,11 +141,11 @@ impl KeyProvider for VaultKeys {
     }
 
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.ring(scope).await?.primary_key(scope) })
+        Box::pin(async move { self.keyring(scope).await?.primary_key(scope) })
     }
 
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.ring(scope).await?.data_key(scope, id) })
+        Box::pin(async move { self.keyring(scope).await?.data_key(scope, id) })
     }
 
     fn index<'a>(
@@ -152,7 +153,7 @@ impl KeyProvider for VaultKeys {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.ring(scope).await?.index_key(scope, version) })
+        Box::pin(async move { self.keyring(scope).await?.index_key(scope, version) })
     }
 
     fn has_index_scopes(&self) -> bool {

@@ -74,7 +74,7 @@ impl WorkInput {
         let mut bytes = Zeroizing::new(Vec::new());
         match value {
             None => bytes.push(canonical::NULL),
-            Some(value) => canonical::write_value(&mut bytes, canonical::normal(value)),
+            Some(value) => canonical::write_value(&mut bytes, canonical::normal_form(value)),
         }
         self.fields.extend_from_slice(&length_prefix(bytes.len()));
         self.fields.extend_from_slice(&bytes);

@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// The table of the floors.
-pub(crate) const FLOORS: &str = "EntableTables";
+pub(crate) const FLOOR_TABLE: &str = "EntableTables";
 
 /// The PartitionKey of the floors.
-const PARTITION: &str = "floor";
+const FLOOR_PARTITION: &str = "floor";
 
 /// The property with the digits of the floor's period.
-const FLOOR: &str = "Floor";
+const FLOOR_PROPERTY: &str = "Floor";
 
 /// The floor of an entity's dated tables, as it was read.
 #[derive(Debug, Default)]
@@ -54,8 +54,9 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
 
 /// Reads the floor in one request. A missing table of floors means that there is no floor.
 pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
-    let filter = Keys::point(PARTITION, row_key(store, dated)).filter();
-    let scan = Scan { table: FLOORS, filter: &filter, select: None, top: None, from: None };
+    let filter = Keys::point(FLOOR_PARTITION, row_key(store, dated)).filter();
+    let scan = Scan { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };
+    // Read as a page, since a page brings the store's date.
     let page = match store.scan(scan).await {
         Err(error) if error.is_table_missing() => {
             return Ok(Floor { is_table_missing: true, ..Floor::default() });
@@ -66,7 +67,7 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
     let Some(row) = page.rows.into_iter().next().transpose()? else {
         return Ok(Floor { date, ..Floor::default() });
     };
-    match row.get(FLOOR)? {
+    match row.get(FLOOR_PROPERTY)? {
         Some(ValueRef::String(digits)) => Ok(Floor {
             digits: Some(digits.to_owned()),
             etag: row.etag(),
@@ -76,7 +77,10 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
         _ => {
             let message = "the floor of dated tables is not text: another program changed the row";
             let error = Error::new(ErrorKind::Decode, message);
-            Err(error.in_table(FLOORS).at_keys(PARTITION, row.row_key()).in_property(FLOOR))
+            Err(error
+                .in_table(FLOOR_TABLE)
+                .at_keys(FLOOR_PARTITION, row.row_key())
+                .in_property(FLOOR_PROPERTY))
         }
     }
 }
@@ -88,7 +92,7 @@ pub(crate) async fn read_floor_with_date(store: &Store, dated: &DatedTables) -> 
     if !floor.is_table_missing {
         return Ok(floor);
     }
-    store.create_table_if_not_exists(FLOORS).await?;
+    store.create_table_if_not_exists(FLOOR_TABLE).await?;
     read_floor(store, dated).await
 }
 
@@ -105,19 +109,19 @@ pub(crate) async fn raise_floor(
             return Ok(());
         }
         if floor.is_table_missing {
-            store.create_table_if_not_exists(FLOORS).await?;
+            store.create_table_if_not_exists(FLOOR_TABLE).await?;
         }
-        let mut row = Row::build(PARTITION, &row_key(store, dated));
+        let mut row = Row::build(FLOOR_PARTITION, &row_key(store, dated));
         row.put(TYPE_NAME, ValueRef::String("entable.floor"));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
-        row.put(FLOOR, ValueRef::String(&digits));
+        row.put(FLOOR_PROPERTY, ValueRef::String(&digits));
         let row = row.finish()?;
         // Under the ETag that was read, a lower floor never overwrites a higher one.
         let write = match floor.etag {
             Some(etag) => Operation::replace(row, Condition::Match(etag)),
             None => Operation::insert(row),
         };
-        match store.apply_one(FLOORS, write).await {
+        match store.apply_one(FLOOR_TABLE, write).await {
             Ok(_) => return Ok(()),
             // A lost answer is read again: the floor may stand already.
             Err(error) if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {
@@ -128,7 +132,7 @@ pub(crate) async fn raise_floor(
         // Another program may have raised it in between, perhaps far enough.
         floor = read_floor(store, dated).await?;
     }
-    Err(backoff::contended().in_table(FLOORS))
+    Err(backoff::contended().in_table(FLOOR_TABLE))
 }
 
 /// Creates the table of a period with those of its copies and lists, unless it is below the floor.

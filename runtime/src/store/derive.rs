@@ -144,7 +144,7 @@ pub(crate) async fn find_key_holder(
     {
         return Ok(KeyHolder::Holds(Box::new(held)));
     }
-    for table in meant_tables(store, named.table) {
+    for table in tables_of_old_form(store, named.table) {
         let primary = RowAt { table: &table, ..named };
         let row = match read_primary(store, primary, Some(schema)).await {
             Err(error) if error.is_table_missing() => None,
@@ -159,7 +159,7 @@ pub(crate) async fn find_key_holder(
 }
 
 /// Returns the other tables that a stored name in the old form may mean.
-fn meant_tables(store: &Store, stored: &str) -> Vec<String> {
+fn tables_of_old_form(store: &Store, stored: &str) -> Vec<String> {
     match store.table_case() {
         TableCase::Sensitive if is_lower_case(stored) => store.known_tables.other_cases_of(stored),
         _ => Vec::new(),
@@ -232,7 +232,7 @@ pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Re
     };
     let mut claim = claim;
     // The claim may be in a table that the row names in the old form.
-    for table in meant_tables(store, named.table) {
+    for table in tables_of_old_form(store, named.table) {
         if claim.is_none() {
             claim = store.row_or_no_table(RowAt { table: &table, ..at }).await?;
         }

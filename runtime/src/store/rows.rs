@@ -195,7 +195,7 @@ impl Store {
         // has few, and each is asked for once.
         loop {
             let made = make();
-            let missing = made.is_err().then(|| tokens.take_missing()).flatten();
+            let missing = made.is_err().then(|| tokens.take_missing_scopes()).flatten();
             let Some((provider, missing)) = missing else { return made };
             for scope in missing {
                 let key = provider.index(&scope, None).await;

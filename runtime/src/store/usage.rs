@@ -138,7 +138,7 @@ impl UsageCounters {
         let row = answer.as_ref().ok().and_then(Option::as_ref);
         let failure = answer.as_ref().err();
         self.count(&self.reads, usize::from(row.is_some()), failure);
-        self.meter("read", table, row, failure);
+        self.report_request("read", table, row, failure);
     }
 
     /// Counts the answer to one page of a query.
@@ -146,7 +146,12 @@ impl UsageCounters {
         let rows = answer.as_ref().map_or(&[][..], |page| &page.rows);
         let failure = answer.as_ref().err();
         self.count(&self.scans, rows.len(), failure);
-        self.meter("scan", table, rows.iter().filter_map(|row| row.as_ref().ok()), failure);
+        self.report_request(
+            "scan",
+            table,
+            rows.iter().filter_map(|row| row.as_ref().ok()),
+            failure,
+        );
     }
 
     /// Counts the answer to a write.
@@ -158,14 +163,14 @@ impl UsageCounters {
         // A write that failed wrote no row.
         let operations = if answer.is_ok() { batch.operations() } else { &[] };
         let rows = operations.iter().map(|operation| operation.row());
-        self.meter("apply", batch.table(), rows, failure);
+        self.report_request("apply", batch.table(), rows, failure);
     }
 
     /// Counts the answer to a request about tables.
     pub(crate) fn count_table_request<T>(&self, table: &str, answer: &Result<T>) {
         let failure = answer.as_ref().err();
         self.count(&self.table_requests, 0, failure);
-        self.meter("tables", table, None, failure);
+        self.report_request("tables", table, None, failure);
     }
 
     /// Counts a lookup or row whose scope has no keys any more; does nothing for `false`.
@@ -186,7 +191,7 @@ impl UsageCounters {
     }
 
     /// Reports one request to the recorder of figures, if there is one.
-    fn meter<'r>(
+    fn report_request<'r>(
         &self,
         kind: &'static str,
         table: &str,

@@ -14,7 +14,7 @@ use crate::{
     },
     plan::{
         Change, Effect, StoredAs,
-        moves::{Arrival, MoveMessage, abort, mark_moving, move_id, moving_error, unmark},
+        moves::{Arrival, MoveMessage, abort, mark_moving, move_id, moving_error, remove_mark},
         outbox::{
             MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
         },
@@ -150,7 +150,7 @@ impl<E: TableEntity> Table<E> {
                 }
             }
         };
-        Ok(Moving { pending: outbox.follow_up(Box::pin(carried)).await })
+        Ok(Moving { pending: outbox.run_after_commit(Box::pin(carried)).await })
     }
 
     /// Removes the mark of a move from an entity whose move nobody carries on: its message was refused
@@ -194,7 +194,7 @@ impl<E: TableEntity> Table<E> {
             let changes = [Change::with_effect(abort(E::SCHEMA, &opened)?)];
             commit(self.client.outbox(), &self.name, &changes).await?;
         } else {
-            store.apply_one(&self.name, unmark(&stored.row)?).await?;
+            store.apply_one(&self.name, remove_mark(&stored.row)?).await?;
         }
         Ok(true)
     }

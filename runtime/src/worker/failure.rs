@@ -25,7 +25,7 @@ impl HandlerFailure {
     /// source of the error is examined.
     pub(super) fn of(error: BoxError) -> Self {
         // A handler that fails because the service throttles must never lose its message.
-        if !causes(&*error).any(is_passing) {
+        if !error_chain(&*error).any(is_passing) {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
@@ -41,7 +41,8 @@ impl HandlerFailure {
 /// sources asks for.
 fn as_backend_error(cause: impl Into<BoxError>) -> Error {
     let cause = cause.into();
-    let waits = causes(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());
+    let waits =
+        error_chain(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());
     let wait = waits.max();
     let message = format!("a handler failed for now: {cause}");
     let error = Error::new(ErrorKind::Backend, message).with_source(cause);
@@ -52,7 +53,7 @@ fn as_backend_error(cause: impl Into<BoxError>) -> Error {
 }
 
 /// Returns the error and, after it, each of its sources.
-fn causes<'e>(
+fn error_chain<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error: &&'e (dyn StdError + 'static)| (*error).source())

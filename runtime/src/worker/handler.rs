@@ -16,7 +16,7 @@ use futures_util::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{failure::HandlerFailure, stopping::Stopping};
+use super::{failure::HandlerFailure, stopping::StopSignal};
 use crate::{
     authentic::MessageAuthenticity,
     backend::Read,
@@ -33,14 +33,14 @@ use crate::{
 pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
 
 /// The type of a handler that gets its message as JSON.
-type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
+type HandlerFn = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
 
 #[derive(Clone)]
 struct Handler {
     version: u32,
     authenticity: MessageAuthenticity,
     expires: Option<Duration>,
-    call: Arc<Call>,
+    call: Arc<HandlerFn>,
 }
 
 /// A lease that its holder can extend. One task owns it, since a renewal changes the ETag or
@@ -108,7 +108,7 @@ impl Handlers {
         body: &str,
         lease: &mut dyn Lease,
         most: Duration,
-        stopping: &Stopping,
+        stopping: &StopSignal,
     ) -> Result<(), HandlerFailure> {
         let began = Instant::now();
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
@@ -267,7 +267,7 @@ impl Context {
         };
         // Both effects would share one receipt, which could not tell them apart.
         if contains(&self.settled, &place) {
-            return Err(second_effect(&place));
+            return Err(second_effect_error(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
         add(&self.receipts, &place);
@@ -304,7 +304,7 @@ fn add(places: &Mutex<Receipts>, place: &(String, String)) {
     }
 }
 
-fn second_effect((table, partition_key): &(String, String)) -> Error {
+fn second_effect_error((table, partition_key): &(String, String)) -> Error {
     let message = "a message has one effect in a partition, and this is the second; put both into one transaction";
     Error::new(ErrorKind::Invalid, message).in_table(table).at_keys(partition_key, "")
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// How much later a lease ends in the store than for its holder, because dates in answers are cut
 /// to seconds.
-const SLACK: Duration = Duration::from_secs(1);
+const LEASE_SLACK: Duration = Duration::from_secs(1);
 
 /// The store's time, estimated from the date of one answer.
 #[derive(Debug, Clone, Copy)]
@@ -80,16 +80,16 @@ impl<'w> OutboxLease<'w> {
         let (sent, length) = (Instant::now(), self.worker.lease);
         let now = self.time.now(&*self.worker.outbox().clock);
         // A second longer than the holder counts, since the store's date has no fractions.
-        let end = add_duration(now, length.saturating_add(SLACK));
+        let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
         match deadline.run(self.worker.write_leased(self.table, operation)).await {
             Ok(Some(etag)) => self.etag = etag,
             // The version that is there may be this holder's own: a layer below sends a request again.
-            Ok(None) => return self.find_own(end, sent).await,
+            Ok(None) => return self.find_own_write(end, sent).await,
             // The write may have arrived: only its own end of the lease shows that.
             Err(error) if !error.is_outcome_known() => {
-                if !self.find_own(end, sent).await.is_ok_and(|is_own| is_own) {
+                if !self.find_own_write(end, sent).await.is_ok_and(|is_own| is_own) {
                     return Err(error);
                 }
             }
@@ -103,7 +103,7 @@ impl<'w> OutboxLease<'w> {
 
     /// Returns whether the message holds the end that this holder wrote with a request whose answer
     /// was lost. If so, takes over the ETag of that write.
-    async fn find_own(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
+    async fn find_own_write(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
         let Some(row) = self.worker.store().row(at).await? else { return Ok(false) };
@@ -129,7 +129,7 @@ impl Lease for OutboxLease<'_> {
             }
             // A renewal that arrives after the lease's end must not be waited for.
             let renewed = self.extend(|until, etag| message.renew(etag, until));
-            timeout_at(until, renewed).await.unwrap_or_else(|_| Err(too_slow()))
+            timeout_at(until, renewed).await.unwrap_or_else(|_| Err(renewal_too_slow_error()))
         })
     }
 }
@@ -176,12 +176,12 @@ impl Lease for QueueLease<'_> {
                 }
                 Ok(Err(error)) if error.is_lease_lost() => Ok(false),
                 Ok(Err(error)) => Err(error),
-                Err(_) => Err(too_slow()),
+                Err(_) => Err(renewal_too_slow_error()),
             }
         })
     }
 }
 
-fn too_slow() -> Error {
+fn renewal_too_slow_error() -> Error {
     Error::new(ErrorKind::Ambiguous, "the lease of the message ended before it was renewed")
 }

@@ -256,6 +256,7 @@ impl Worker {
             true => codes.is_required(),
             false => codes.is_required_of(self.handlers.authenticity(&message.name)),
         };
+        // Without a code, only the declaration of the type tells whether one is missing.
         let Some(code) = message.codes.code.as_deref() else {
             let is_declared = is_move || self.handlers.has_handler_for(&message);
             return match is_required {

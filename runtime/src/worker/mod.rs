@@ -1,8 +1,8 @@
 //! Workers: they finish the work in other partitions that writers left.
 //!
-//! A worker finds partitions with open work in the directory and makes every remote row what its
-//! primary says. Any number of workers may run at once; each may be killed at any
-//! time. A file uses only the files whose `mod` lines stand above its own.
+//! A worker finds partitions with open work in the directory and makes every remote row equal to
+//! what its primary derives. Any number of workers may run at once; each may be killed at any time.
+//! A file uses only the files whose `mod` lines stand above its own.
 
 mod failure;
 mod stopping;

@@ -104,7 +104,7 @@ impl Worker {
                 visit.revisit_after(Duration::ZERO);
             }
             // The row stays: programs that know its type find it in the same partition.
-            FailureReaction::LeaveToOthers => visit.open_to_unknown(),
+            FailureReaction::LeaveToOthers => visit.move_open_to_unknown(),
             FailureReaction::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
                 match self.count_failure(table, row, &error).await {
@@ -161,12 +161,13 @@ impl Worker {
                 visit.revisit_after(wait);
                 self.report_failure(error, round);
             }
-            Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),
+            Ok(MessageOutcome::Unknown) => visit.move_open_to_unknown(),
             Ok(MessageOutcome::Raced) => {
                 // Its new holder may die: the partition is visited again after a lease.
                 visit.revisit_after(self.outbox().options.lease);
                 round.raced += 1;
             }
+            // visit.revisit_after(Duration::ZERO), => The next worker may take it at once.
             Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
             Err(error) => {
                 visit.revisit_after(self.outbox().options.lease);

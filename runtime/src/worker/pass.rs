@@ -1,7 +1,8 @@
-//! A pass: makes the remote copies that one dirty row names what the primary says now.
+//! A pass: makes the remote copies that one dirty row names equal to what their primary derives
+//! now.
 //!
-//! The order of its steps is fixed: the dirty row was read; then the copies are read; then the
-//! primary; then each copy is written under the ETag that was read.
+//! The order of its requests is fixed: the dirty row is read, then the copies, then the primary;
+//! then each copy is written under the ETag that was read.
 
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ pub(super) enum CopyOutcome {
 struct FoundCopy(Option<(Row, CopyOwner)>);
 
 impl FoundCopy {
-    fn as_owned(&self) -> Option<(&Row, CopyOwner)> {
+    fn with_owner(&self) -> Option<(&Row, CopyOwner)> {
         self.0.as_ref().map(|(row, owner)| (row, *owner))
     }
 }
@@ -179,7 +180,7 @@ impl Worker {
             }
             let step = match is_claimed {
                 true => Some(CopyStep::Claimed),
-                false => self.plan_copy(table, &dirty, address, copy.as_owned(), &derived)?,
+                false => self.plan_copy(table, &dirty, address, copy.with_owner(), &derived)?,
             };
             steps.push((address, step));
         }
@@ -325,7 +326,7 @@ impl Worker {
         let leaves_claimed = self.outbox().guards.holds(Guard::ClaimLeft);
         let mut are_claimed = Vec::with_capacity(copies.len());
         for copy in copies {
-            let copy = copy.as_owned();
+            let copy = copy.with_owner();
             let claim = copy.map(|(copy, _)| reserving_claim(copy)).transpose()?.flatten();
             let (Some((copy, owner)), Some(id)) = (copy, claim) else {
                 are_claimed.push(false);
@@ -397,7 +398,7 @@ impl Worker {
     ) -> Result<Error> {
         let known = self.outbox().known_copy(primary.table, address);
         let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
-            return Ok(occupied(address));
+            return Ok(occupied_key_error(address));
         };
         let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
         // The row is gone: the next pass inserts the wanted copy.
@@ -424,7 +425,7 @@ impl Worker {
 }
 
 /// Returns the error for a key that another entity's copy occupies, in an index that is not unique.
-fn occupied(address: &CopyAddress) -> Error {
+fn occupied_key_error(address: &CopyAddress) -> Error {
     let message = "the key of the copy is held by another entity's copy";
     let index = address.split_index().map_or("", |(_, index)| index);
     Error::unique_violation(index, message).at_row(address.at())

@@ -212,8 +212,9 @@ impl Worker {
         }
     }
 
-    /// Puts work back that was put aside: remote copies are made what the primary says by then, and a
-    /// message is handed over again. A client with keys verifies the code of a message or a move first.
+    /// Puts work of the poison table back: workers make remote copies equal to what their primary
+    /// derives by then, and a message is handed to its handler again. A client with keys verifies
+    /// the code of a message or a move first.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -262,7 +263,7 @@ impl Worker {
             // A copy in the poison table could have been changed there by anybody who can write it.
             let (table, row) = (&poisoned.table, &poisoned.outbox_row);
             match self.verify_put_aside(table, row).await {
-                (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic()),
+                (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic_error()),
                 (_, Some(error)) => return Err(error),
                 (_, None) => {}
             }
@@ -270,10 +271,10 @@ impl Worker {
         self.put_back(poisoned, &MessageCodes::default()).await
     }
 
-    /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote it:
-    /// the caller vouches for it. For work of a table that was restored under another name, and of a
-    /// key that is gone. Look at the message first. Other work is put back as
-    /// [`requeue`](Self::requeue) does.
+    /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote
+    /// it: the caller vouches for it. Meant for work of a table that was restored under another
+    /// name, and for work whose key was deleted. Read the message before you vouch for it. Other
+    /// work is put back as [`requeue`](Self::requeue) does.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -323,8 +324,8 @@ impl Worker {
         self.put_back(poisoned, &codes).await
     }
 
-    /// Deletes work that was put aside, for good: a message is never handed over, a move does not happen,
-    /// and remote copies stay as they are until a `check` with `repair` mends them.
+    /// Deletes work from the poison table for good: a message is never handed over, a move does not
+    /// happen, and remote copies stay as they are until a `check` with `repair` corrects them.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -367,14 +368,14 @@ impl Worker {
     async fn put_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
-            _ if poisoned.table.is_empty() => return Err(poisoned.damaged()),
+            _ if poisoned.table.is_empty() => return Err(poisoned.damaged_error()),
             Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key, codes)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
                 // Merged into a dirty row that is there: its names and these both count.
                 StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore()?
             }
-            None => return Err(poisoned.damaged()),
+            None => return Err(poisoned.damaged_error()),
         };
         // Recorded before it is deleted here, so that the work is never in neither place.
         self.record_again(&poisoned.table, operation).await?;
@@ -392,14 +393,14 @@ impl Poisoned {
     }
 
     /// Returns the error for work that was not signed with the keys.
-    fn not_authentic(&self) -> Error {
+    fn not_authentic_error(&self) -> Error {
         let message = "the work is not authentic: nobody with the keys asked for it as it is, at this place; look at it, then `discard` it, or vouch for it with `requeue_vouched`";
         let error = Error::seal(SealFault::Authentication, message).in_table(&self.table);
         error.at_keys(&self.partition_key, self.row_key())
     }
 
     /// Returns the error for a row whose added properties, or whose kind, cannot be read.
-    fn damaged(&self) -> Error {
+    fn damaged_error(&self) -> Error {
         let (partition_key, row_key) = self.poison_row.keys();
         let message =
             "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
@@ -431,6 +432,7 @@ impl Poisoned {
             }
         }
         let outbox_row = outbox_row.finish()?;
+        // Verified later, if the work carries a code at all.
         let authenticity = WorkAuthenticity::Unsigned;
         Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_row: row })
     }

@@ -212,7 +212,7 @@ impl Worker {
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
             Err(HandlerFailure::Passing(error)) => {
-                let wait = self.wait_for(&error, envelope.skipped, due);
+                let wait = self.wait_after_failure(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
                 // The receipts are kept if there is room: without them the message's effects still take place once,
                 // but their receipts would stay.
@@ -262,7 +262,7 @@ impl Worker {
                 // The key store does not answer: the delivery is no try.
                 let mut envelope = envelope.clone();
                 envelope.skipped = envelope.skipped.saturating_add(1);
-                let wait = self.wait_for(&error, envelope.skipped, DueWork::PastGrace);
+                let wait = self.wait_after_failure(&error, envelope.skipped, DueWork::PastGrace);
                 hide(port, message, wait, &[envelope.text()?]).await?;
                 return Err(error);
             }
@@ -280,7 +280,7 @@ impl Worker {
 
     /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which
     /// waits between its rounds.
-    fn wait_for(&self, error: &Error, tries: u32, due: DueWork) -> Duration {
+    fn wait_after_failure(&self, error: &Error, tries: u32, due: DueWork) -> Duration {
         if due == DueWork::All {
             return Duration::ZERO;
         }

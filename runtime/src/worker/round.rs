@@ -224,13 +224,13 @@ impl Worker {
                     // Remembered with its ETag: a newer commit changes the ETag, and the row is due
                     // again.
                     self.memory().awaiting_second_look.insert(place, etag);
-                    visit.open_to_waiting();
+                    visit.move_open_to_waiting();
                     visit.revisit_after(row.until_second_look);
                     round.progressed += u64::from(row.has_written);
                 }
                 // Its writer settles it soon, or the claim gets old enough to be resolved.
                 PassOutcome::Claimed => visit.revisit_after(self.outbox().options.grace),
-                PassOutcome::UnknownType => visit.open_to_unknown(),
+                PassOutcome::UnknownType => visit.move_open_to_unknown(),
                 PassOutcome::Failed(row, error) => {
                     self.handle_failure(table, &row, error, round, visit).await;
                 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     handler::{Context, Handlers},
     stats::{LastFailure, WorkerStats},
-    stopping::Stopping,
+    stopping::StopSignal,
     visit::{LookBudget, PartitionTexts, PartitionVisit},
 };
 use crate::{
@@ -84,7 +84,7 @@ pub struct Worker {
     pub(super) queues: Vec<MessageQueue>,
     /// The time that handlers have after a stop; `None` if they are dropped at once.
     pub(super) stop_time: Option<Duration>,
-    pub(super) stopping: Stopping,
+    pub(super) stopping: StopSignal,
     on_error: Listener<Error>,
     memory: Arc<Mutex<WorkerMemory>>,
 }
@@ -197,7 +197,7 @@ impl Client {
             handlers: Handlers::default(),
             queues: Vec::new(),
             stop_time: None,
-            stopping: Stopping::default(),
+            stopping: StopSignal::default(),
             on_error: Listener::none(),
             memory: Arc::default(),
         }
@@ -447,7 +447,7 @@ impl Worker {
     /// Returns a clone with a stop signal of its own, since other clones may run until other
     /// signals.
     pub(super) fn for_one_run(&self) -> Self {
-        Self { stopping: Stopping::default(), ..self.clone() }
+        Self { stopping: StopSignal::default(), ..self.clone() }
     }
 
     /// Locks the worker's memory. Callers must not hold the lock across an `await`.

@@ -56,7 +56,7 @@ pub struct WorkerFailure {
     /// The text of the error.
     pub message: String,
     /// Number of failures since the last round of [`Worker::run`](crate::Worker::run) without one.
-    /// A number that grows, of a young failure, is an obstacle that does not pass.
+    /// A growing number of recent failures means an obstacle that does not pass by itself.
     pub count: u64,
     /// The time since the failure.
     pub age: Duration,

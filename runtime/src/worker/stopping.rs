@@ -10,16 +10,16 @@ use tokio::{
 
 /// The stop signal of one run; its clones share the signal.
 #[derive(Debug, Clone)]
-pub(super) struct Stopping(Arc<watch::Sender<Option<Instant>>>);
+pub(super) struct StopSignal(Arc<watch::Sender<Option<Instant>>>);
 
-impl Default for Stopping {
+impl Default for StopSignal {
     /// Creates the signal of a run that has not been stopped.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
 }
 
-impl Stopping {
+impl StopSignal {
     /// Begins the stop. Handlers have `time` to end.
     pub(super) fn begin(&self, time: Duration) {
         self.0.send_replace(Some(Instant::now() + time));

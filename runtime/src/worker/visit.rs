@@ -62,13 +62,13 @@ impl PartitionVisit {
     }
 
     /// Counts an open row as unknown to this program.
-    pub(super) fn open_to_unknown(&mut self) {
+    pub(super) fn move_open_to_unknown(&mut self) {
         self.remove_open(1);
         self.unknown += 1;
     }
 
     /// Counts an open row as waiting for its second look.
-    pub(super) fn open_to_waiting(&mut self) {
+    pub(super) fn move_open_to_waiting(&mut self) {
         self.remove_open(1);
         self.waiting += 1;
     }

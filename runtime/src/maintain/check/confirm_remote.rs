@@ -92,6 +92,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         progress: &mut ProgressMeter,
     ) -> Result<Option<Vec<Finding>>> {
         let mut wrong = Vec::new();
+        // Collected over pages, so that one wait serves many suspects.
         while wrong.len() < SUSPECTS_PER_WAIT {
             let Some(suspects) = self.next_suspects().await? else { break };
             let readings = stream::iter(suspects)

@@ -129,7 +129,7 @@ pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
 /// Reads facts from the rows of one entity's tables.
 pub(crate) struct FactReader<'t, E> {
     pub(crate) table: &'t Table<E>,
-    hashing: Hashing,
+    hashing: FactHasher,
 }
 
 impl<E> Clone for FactReader<'_, E> {
@@ -143,7 +143,7 @@ impl<E> Copy for FactReader<'_, E> {}
 impl<'t, E: TableEntity> FactReader<'t, E> {
     /// Creates a reader. Its hashes differ from those of every other reader.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
-        Self { table, hashing: Hashing::new(table.client.store().table_case()) }
+        Self { table, hashing: FactHasher::new(table.client.store().table_case()) }
     }
 
     /// Calls `each` for every fact in a row of `at_table`. A primary of an older version derives
@@ -216,6 +216,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         tokens: &Tokens,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
+        // By the version that wrote the primary: its copies are the ones to expect.
         let Some(rows) = derive::<E>(primary, tokens)? else { return Ok(()) };
         let (partition_key, row_key) = primary.keys();
         for CopyRow { family, row } in &rows.local_copies {
@@ -358,12 +359,12 @@ const REPEATS_BIT: u32 = 32;
 /// Hashes facts with a random seed. Rows with equal properties have equal hashes, whatever the
 /// order of the properties. The low 16 bits of a hash depend on the keys of the copy or list alone.
 #[derive(Debug, Clone, Copy)]
-struct Hashing {
+struct FactHasher {
     seed: u64,
     table_case: TableCase,
 }
 
-impl Hashing {
+impl FactHasher {
     fn new(table_case: TableCase) -> Self {
         // A seed of its own for each check: nobody can choose values whose hashes collide.
         Self { seed: RandomState::new().hash_one(0), table_case }

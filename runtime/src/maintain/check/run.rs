@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CheckReport<E> {
-    /// The copies and list entries that differ from what their primaries say.
+    /// The copies and list entries that differ from what their primaries derive.
     pub findings: Vec<Finding>,
     /// The counts of what was read.
     pub progress: CheckProgress,
@@ -258,7 +258,7 @@ impl<E: TableEntity> IntoFuture for Check<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Compares every copy and every list of the entity with the primaries that they follow from.
+    /// Compares every copy and every list of the entity with the primaries that derive them.
     ///
     /// Scans the table once if everything matches, and every other table with copies. What does not
     /// match is read again before it is reported, so that a writer at work is never taken for a

@@ -13,7 +13,7 @@ use crate::{
     filter::Filter,
     plan::StoredAs,
     row::{Row, RowBuilder},
-    seal::legacy::{LegacyKeys, METADATA, decrypt_row, is_legacy},
+    seal::legacy::{LegacyKeys, METADATA_PROPERTY, decrypt_row, is_legacy},
     store::sealing::plan::Placed,
     table::Table,
 };
@@ -21,7 +21,7 @@ use crate::{
 /// Returns a filter for rows that describe their encryption in the old format.
 pub(super) fn legacy_rows() -> Filter {
     // Rows without the property match no comparison.
-    Filter::ne(METADATA, "any")
+    Filter::ne(METADATA_PROPERTY, "any")
 }
 
 /// Returns the write that stores a row in this crate's format; `None` if the row is not in the old

@@ -180,18 +180,20 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
             let begins = |table: &ScannedTable<E>| fingerprint_of(&table.name) == start.fingerprint;
-            let first = match (tables.iter().position(begins), self.first_after(&tables, start)) {
-                (Some(found), _) => found,
-                // The cursor's table was dropped, and its rows with it: the next one begins.
-                (None, Some(next)) => {
-                    cursor = None;
-                    next
-                }
-                (None, None) => {
-                    let message = "the cursor belongs to another query or another re-encryption";
-                    return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
-                }
-            };
+            let first =
+                match (tables.iter().position(begins), self.first_table_after(&tables, start)) {
+                    (Some(found), _) => found,
+                    // The cursor's table was dropped, and its rows with it: the next one begins.
+                    (None, Some(next)) => {
+                        cursor = None;
+                        next
+                    }
+                    (None, None) => {
+                        let message =
+                            "the cursor belongs to another query or another re-encryption";
+                        return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
+                    }
+                };
             // The tables before the cursor's are finished.
             tables.drain(..first);
         }
@@ -238,7 +240,7 @@ impl<E: TableEntity> Reencrypt<E> {
 
     /// Returns the position of the first dated table after that of a cursor; the number of tables
     /// if there is none after it. Returns `None` for a cursor in no dated table.
-    fn first_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
+    fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.stands_for()?;
         let period = self.table.sibling(cursor.table.as_deref()?).period()?;
         let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);

@@ -40,13 +40,13 @@ pub(crate) struct ClaimedKey {
 
 impl ClaimedKey {
     fn texts(&self) -> [&str; 5] {
-        let [index, table, partition_key, row_key] = self.address.exact();
+        let [index, table, partition_key, row_key] = self.address.texts();
         [index, table, partition_key, row_key, &self.primary]
     }
 
     fn from_json(value: &str) -> Option<Self> {
         let [index, table, partition_key, row_key, primary] = serde_json::from_str(value).ok()?;
-        let address = CopyAddress::from_exact([index, table, partition_key, row_key]);
+        let address = CopyAddress::from_texts([index, table, partition_key, row_key]);
         Some(Self { address, primary })
     }
 }
@@ -67,6 +67,8 @@ pub(crate) fn insert_claim(
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     for key in keys {
         let value = serde_json::Value::from(key.texts().to_vec()).to_string();
+        // Named by a hash of its texts, since keys hold characters that names of properties must
+        // not.
         row.put(&[KEY_PROPERTY, &hash128(&key.texts())].concat(), ValueRef::String(&value));
     }
     row.finish().map(Operation::insert)

@@ -48,7 +48,7 @@ macro_rules! compare_by_texts {
     ($($address:ty),*) => {$(
         impl PartialEq for $address {
             fn eq(&self, other: &Self) -> bool {
-                self.exact() == other.exact()
+                self.texts() == other.texts()
             }
         }
 
@@ -62,13 +62,13 @@ macro_rules! compare_by_texts {
 
         impl Hash for $address {
             fn hash<H: Hasher>(&self, state: &mut H) {
-                self.exact().hash(state);
+                self.texts().hash(state);
             }
         }
 
         impl Ord for $address {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.exact().cmp(&other.exact())
+                self.texts().cmp(&other.texts())
             }
         }
     )*};
@@ -82,7 +82,7 @@ impl ListAddress {
         self.row.at()
     }
 
-    fn exact(&self) -> (bool, [&str; 3]) {
+    fn texts(&self) -> (bool, [&str; 3]) {
         (self.in_blob, self.at().texts())
     }
 }
@@ -186,29 +186,29 @@ impl CopyAddress {
     }
 
     /// Returns the four texts that dirty rows and claims store.
-    pub(super) fn exact(&self) -> [&str; 4] {
+    pub(super) fn texts(&self) -> [&str; 4] {
         let [table, partition_key, row_key] = self.at().texts();
         [&self.index, table, partition_key, row_key]
     }
 
-    /// Creates the address from the texts that [`exact`](Self::exact) returned.
-    pub(super) fn from_exact([index, table, partition_key, row_key]: [String; 4]) -> Self {
+    /// Creates the address from the texts that [`texts`](Self::texts) returned.
+    pub(super) fn from_texts([index, table, partition_key, row_key]: [String; 4]) -> Self {
         Self { index, row: RowAddress { table, partition_key, row_key } }
     }
 
     /// Returns the name of the property that holds this address in a dirty row.
     pub(super) fn property(&self) -> String {
-        [ADDRESS_PROPERTY, &hash128(&self.exact())].concat()
+        [ADDRESS_PROPERTY, &hash128(&self.texts())].concat()
     }
 
     /// Returns the address as a JSON array of its four texts.
     pub(super) fn to_json(&self) -> String {
-        serde_json::Value::from(self.exact().to_vec()).to_string()
+        serde_json::Value::from(self.texts().to_vec()).to_string()
     }
 
     /// Parses an address that [`to_json`](Self::to_json) wrote; `None` for any other text.
     pub(super) fn from_json(value: &str) -> Option<Self> {
-        serde_json::from_str(value).ok().map(Self::from_exact)
+        serde_json::from_str(value).ok().map(Self::from_texts)
     }
 }
 

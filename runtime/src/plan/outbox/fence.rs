@@ -41,6 +41,7 @@ impl Fence {
         Self {
             partition_key: partition_key.to_owned(),
             shard: shard_of(&hash, SHARDS),
+            // The time first, so that workers read the oldest registrations first.
             marker: format!("{:019}_{hash}_{id}", now.get()),
             id,
         }

@@ -68,6 +68,7 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
     row.put("Type", ValueRef::String(M::NAME));
     row.put("Version", ValueRef::Int32(i32::try_from(M::VERSION).unwrap_or(i32::MAX)));
     row.put("Body", ValueRef::String(&body));
+    // Only where it expires, so that other messages keep their stored form.
     if M::EXPIRES.is_some() {
         row.put("Sent", ValueRef::DateTime(now));
     }

@@ -29,10 +29,10 @@ pub(in crate::seal) struct Lifetime<'a> {
 }
 
 /// A cache of keys by name. Each entry holds the time of the request for its key.
-pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
+pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, CacheEntry<V>>);
 
 /// The cached key of one name, and the last failure to fetch it.
-struct Entry<V> {
+struct CacheEntry<V> {
     /// The key, and when it was requested from the key store.
     key: Option<(Arc<V>, Ticks)>,
     /// The error of the last request that failed, and when it was sent.
@@ -47,7 +47,7 @@ impl<K, V> Default for KeyCache<K, V> {
     }
 }
 
-impl<V> Default for Entry<V> {
+impl<V> Default for CacheEntry<V> {
     fn default() -> Self {
         Self { key: None, failed: None, failures: 0 }
     }
@@ -70,10 +70,10 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         lifetime: Lifetime<'_>,
         fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
     ) -> Result<(Arc<V>, Ticks)> {
-        let slot = self.0.slot(name, 0, is_wanted(lifetime));
+        let slot = self.0.slot(name, 0, stays_cached(lifetime));
         let mut failures_before = None;
-        let find = |entry: &Entry<V>| {
-            let usable = entry.usable(lifetime);
+        let find = |entry: &CacheEntry<V>| {
+            let usable = entry.usable_answer(lifetime);
             if usable.is_some() {
                 metering::count_lookup("keys", true);
                 return usable;
@@ -103,7 +103,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
     /// Stores a key that came with the answer to another request, sent at `at`.
     pub(super) fn insert(&self, name: K, key: &Arc<V>, at: Ticks, lifetime: Lifetime<'_>) {
         // An answer that was requested later is kept: it may know of a key that was withdrawn.
-        let slot = self.0.slot(name, 0, is_wanted(lifetime));
+        let slot = self.0.slot(name, 0, stays_cached(lifetime));
         let mut entry = slot.lock();
         if entry.key.as_ref().is_none_or(|(_, asked)| *asked < at) {
             entry.key = Some((key.clone(), at));
@@ -119,7 +119,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
 
 /// Returns a function that tells which entries stay when a name is added: keys within their
 /// lifetime, and recent failures while there are fewer than [`REMEMBERED_NAMES`] names.
-fn is_wanted<V>(lifetime: Lifetime<'_>) -> impl Fn(&Entry<V>, usize) -> bool {
+fn stays_cached<V>(lifetime: Lifetime<'_>) -> impl Fn(&CacheEntry<V>, usize) -> bool {
     let now = lifetime.clock.now();
     let span = lifetime.fresh.saturating_add(lifetime.stale);
     move |entry, names| {
@@ -130,11 +130,11 @@ fn is_wanted<V>(lifetime: Lifetime<'_>) -> impl Fn(&Entry<V>, usize) -> bool {
     }
 }
 
-impl<V> Entry<V> {
+impl<V> CacheEntry<V> {
     /// Returns the cached answer that needs no request: a fresh key, an expired key while the key
     /// store does not answer, or a recent "no such key". Returns `None` if the key store has to be
     /// asked.
-    fn usable(&self, lifetime: Lifetime<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
+    fn usable_answer(&self, lifetime: Lifetime<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
         let now = lifetime.clock.now();
         let fresh = self.key.as_ref().filter(|(_, at)| is_within(*at, now, lifetime.fresh));
         if let Some((key, at)) = fresh {

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 use super::{
     cipher,
     keys::LegacyKeys,
-    metadata::{LIST, METADATA, Metadata, WrappedKey, unreadable_error},
+    metadata::{METADATA_PROPERTY, Metadata, NAMES_PROPERTY, WrappedKey, unreadable_error},
 };
 use crate::{
     edm::ValueRef,
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// `is_corrupt` if the row is damaged.
 pub fn is_legacy(row: &Row) -> Result<bool> {
-    Ok(matches!(row.get(METADATA)?, Some(ValueRef::String(_))))
+    Ok(matches!(row.get(METADATA_PROPERTY)?, Some(ValueRef::String(_))))
 }
 
 /// Returns the wrapped content key of a row, for a caller that unwraps it elsewhere and then calls
@@ -70,7 +70,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let name = std::str::from_utf8(name).map_err(|_| unreadable_error())?;
-        if name == METADATA || name == LIST {
+        if name == METADATA_PROPERTY || name == NAMES_PROPERTY {
             continue;
         }
         if !names.iter().any(|listed| listed == name) {
@@ -102,9 +102,10 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
 
 /// Decrypts the list of the names of the encrypted properties.
 fn encrypted_names(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Vec<String>> {
-    let list: Zeroizing<Vec<u8>> = match row.get(LIST)? {
+    let list: Zeroizing<Vec<u8>> = match row.get(NAMES_PROPERTY)? {
         Some(ValueRef::Binary(bytes)) => {
-            cipher::decrypt(key, &metadata.iv(row, LIST), bytes).ok_or_else(unreadable_error)?
+            cipher::decrypt(key, &metadata.iv(row, NAMES_PROPERTY), bytes)
+                .ok_or_else(unreadable_error)?
         }
         // Java wrote no list for an entity without properties.
         None if metadata.is_java => return Ok(Vec::new()),

@@ -98,6 +98,7 @@ impl LegacyKeys {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
             return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
         }
+        // Asked in the order in which they were added; the first that knows the key answers.
         for other in &self.others {
             let unwrapped =
                 other.unwrap(wrapped).await.map_err(|cause| match cause.downcast::<Error>() {

@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// The property that holds the metadata as JSON.
-pub(crate) const METADATA: &str = "_ClientEncryptionMetadata1";
+pub(crate) const METADATA_PROPERTY: &str = "_ClientEncryptionMetadata1";
 /// The property that holds the encrypted list of the names of encrypted properties.
-pub(super) const LIST: &str = "_ClientEncryptionMetadata2";
+pub(super) const NAMES_PROPERTY: &str = "_ClientEncryptionMetadata2";
 
 /// The content key of a row in its stored form: encrypted (wrapped) by another key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,14 +69,17 @@ struct KeyWrappingMetadata {
 impl Metadata {
     /// Reads the metadata property of a row.
     pub(super) fn read(row: &Row) -> Result<Self> {
-        let Some(ValueRef::String(text)) = row.get(METADATA)? else {
+        let Some(ValueRef::String(text)) = row.get(METADATA_PROPERTY)? else {
             return Err(Error::seal(
                 SealFault::NotEncrypted,
-                format!("the row is not encrypted by the legacy protocol: it has no `{METADATA}`"),
+                format!(
+                    "the row is not encrypted by the legacy protocol: it has no `{METADATA_PROPERTY}`"
+                ),
             ));
         };
         let stored: StoredMetadata = serde_json::from_str(text).map_err(|_| malformed_error())?;
         let agent = &stored.encryption_agent;
+        // Only this protocol and cipher are read: another one would decrypt to garbage.
         if agent.protocol != "1.0" || agent.encryption_algorithm != "AES_CBC_256" {
             return Err(Error::seal(
                 SealFault::Malformed,
@@ -134,7 +137,7 @@ impl Metadata {
 fn malformed_error() -> Error {
     Error::seal(
         SealFault::Malformed,
-        format!("the row's `{METADATA}` does not have the form of the legacy protocol"),
+        format!("the row's `{METADATA_PROPERTY}` does not have the form of the legacy protocol"),
     )
 }
 

@@ -15,6 +15,6 @@ mod decrypt;
 
 pub use decrypt::{decrypt_row, decrypt_row_with, is_legacy, wrapped_key_of};
 pub use keys::{LegacyKeyUnwrap, LegacyKeys, UnwrapFuture};
-pub(crate) use metadata::METADATA;
+pub(crate) use metadata::METADATA_PROPERTY;
 pub use metadata::WrappedKey;
 pub use zeroize::Zeroizing;

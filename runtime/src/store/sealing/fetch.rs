@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 
-use super::{RowSealer, keyless};
+use super::{RowSealer, no_keys_error};
 use crate::{
     edm::ValueRef,
     entity::SEAL,
@@ -32,11 +32,11 @@ pub(crate) struct PageKeys {
 }
 
 /// Number of keys that are fetched at a time.
-const QUESTIONS_AT_ONCE: usize = 16;
+const FETCHES_AT_ONCE: usize = 16;
 
 /// Most failures for one page. Rows name keys and scopes, so whoever writes rows can name any:
 /// without a bound, a page of invented names would cause a thousand requests to a key store.
-pub(super) const MOST_FAILURES: usize = 32;
+pub(super) const MAX_FAILURES: usize = 32;
 
 impl PageKeys {
     /// Returns the position of a partition's scope in `scopes`, and adds the scope if it is new.
@@ -61,7 +61,7 @@ impl PageKeys {
         let mut scope = None;
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let Some(id) = id_of(name, value) else { continue };
+            let Some(id) = key_id_of_property(name, value) else { continue };
             if scope.is_none() {
                 scope = self.scope(sealer, row.partition_key());
             }
@@ -79,8 +79,8 @@ impl PageKeys {
     pub(crate) async fn fetch(&mut self, sealer: &RowSealer) {
         let Some(keys) = &sealer.keys else { return };
         let mut failures = 0;
-        for wanted in self.wanted.chunks(QUESTIONS_AT_ONCE) {
-            if failures >= MOST_FAILURES {
+        for wanted in self.wanted.chunks(FETCHES_AT_ONCE) {
+            if failures >= MAX_FAILURES {
                 self.found.extend(wanted.iter().map(|(_, id)| Err(too_many_keys(*id))));
                 continue;
             }
@@ -101,7 +101,7 @@ impl PageKeys {
         match at.and_then(|at| self.found.get(at)) {
             Some(Ok(key)) => Ok(key),
             Some(Err(error)) => Err(error.clone()),
-            None => Err(keyless("the value is encrypted")),
+            None => Err(no_keys_error("the value is encrypted")),
         }
     }
 }
@@ -110,14 +110,14 @@ impl PageKeys {
 /// exist.
 fn too_many_keys(id: KeyId) -> Error {
     let message = format!(
-        "{MOST_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
+        "{MAX_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
     );
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
 /// Returns the id of the key that encrypted a value. Returns `None` for a damaged value too:
 /// decrypting it fails later with its own error.
-fn id_of(name: &[u8], value: ValueRef<'_>) -> Option<KeyId> {
+fn key_id_of_property(name: &[u8], value: ValueRef<'_>) -> Option<KeyId> {
     let ValueRef::Binary(bytes) = value else { return None };
     if name == SEAL.as_bytes() {
         return seal_key_id_of(bytes).ok().flatten();

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{RowSealer, fetch::MOST_FAILURES};
+use super::{RowSealer, fetch::MAX_FAILURES};
 use crate::{
     entity::Schema,
     error::{Error, Result, SealFault},
@@ -31,7 +31,7 @@ impl<'v> IndexKeys<'v> {
             return key.clone();
         }
         // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
-        if self.failures >= MOST_FAILURES {
+        if self.failures >= MAX_FAILURES {
             return Err(too_many_scopes(scope));
         }
         let key = self.sealer.index_key(scope, version).await;
@@ -79,7 +79,7 @@ impl<'v> IndexKeys<'v> {
 /// cannot be had.
 fn too_many_scopes(scope: &KeyScope) -> Error {
     let message = format!(
-        "{MOST_FAILURES} other index keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
+        "{MAX_FAILURES} other index keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
         scope.name().escape_debug()
     );
     Error::seal(SealFault::KeyUnavailable { retryable: true }, message)

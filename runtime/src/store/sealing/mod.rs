@@ -32,8 +32,8 @@ pub enum PlaintextPolicy {
     /// Refuses the row: whoever can write the store could have put the value there.
     #[default]
     Reject,
-    /// Reads the value as it is. For a migration only: until it is over, nothing tells a plain
-    /// value of the program from one that somebody else put there.
+    /// Reads the value as it is. For a migration only: meanwhile nothing tells a plain value of the
+    /// program from one that somebody else put there.
     Allow,
 }
 
@@ -67,7 +67,7 @@ impl RowSealer {
         if self.keys.is_some() {
             return Ok(());
         }
-        Err(keyless("a blob is to be encrypted"))
+        Err(no_keys_error("a blob is to be encrypted"))
     }
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for RowSealer {
 }
 
 /// Returns the error of a client without keys. `what` says what needed them.
-fn keyless(what: &str) -> Error {
+fn no_keys_error(what: &str) -> Error {
     let message = format!(
         "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"
     );

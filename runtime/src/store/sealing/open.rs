@@ -161,7 +161,7 @@ impl RowSealer {
             if let (true, RowType::Declared(at, _)) = (sealed, reading.classify(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
-                return Err(crate::store::sealing::keyless(
+                return Err(crate::store::sealing::no_keys_error(
                     "the row has encrypted properties, which need the feature `encrypt`",
                 )
                 .at_keys(row.partition_key(), row.row_key()));

@@ -2,7 +2,7 @@
 //! use.
 
 use super::{
-    RowSealer, keyless,
+    RowSealer, no_keys_error,
     open::{Reading, RowType, TypeSealing},
     plan::Placed,
     unseal::is_library_property,
@@ -44,7 +44,8 @@ impl RowSealer {
         let reading = Reading::Typed(schema);
         let RowType::Declared(_, family) = reading.classify(stored)? else { return Ok(None) };
         let family = family.map_or(schema.primary(), Ok)?;
-        let keys = self.keys.as_ref().ok_or_else(|| keyless("rows are to be encrypted again"))?;
+        let keys =
+            self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
         let declared = TypeSealing::new(schema);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
@@ -61,7 +62,7 @@ impl RowSealer {
             return Ok(None);
         }
         let plain = self.open_one(table, stored.clone(), reading, None).await?;
-        resealing(stored, &plain, &declared, family, &now)
+        update_to_seal(stored, &plain, &declared, family, &now)
     }
 }
 
@@ -116,7 +117,7 @@ fn is_sealed_otherwise(
 
 /// Returns the write that encrypts what is out of date: a merge of these properties, or a
 /// replacement of the row if an absence has to be hidden again.
-fn resealing(
+fn update_to_seal(
     stored: &Row,
     plain: &Row,
     declared: &TypeSealing,
@@ -135,7 +136,7 @@ fn resealing(
             count += 1;
         }
     }
-    let hidden = hides_stale(stored, plain, declared, now)?;
+    let hidden = has_stale_hidden_absence(stored, plain, declared, now)?;
     if !hidden
         && count == 0
         && !(declared.schema.sealed && is_sealed_otherwise(stored, declared, now)?)
@@ -166,6 +167,7 @@ fn is_stale(
         _ => None,
     };
     let sealed = envelope.map(key_id_of).transpose()?;
+    // Not declared: `encrypt_if` or an earlier write chose it.
     let Some(column) = column else {
         return Ok(sealed.map_or_else(|| (now.chosen)(name), |id| id != Some(now.key.id())));
     };
@@ -181,7 +183,7 @@ fn is_stale(
         declared.schema.table,
         name,
         value,
-        chars.saturating_mul(crate::plan::BITS),
+        chars.saturating_mul(crate::plan::TOKEN_CHARACTER_BITS),
     );
     Ok(stored.get(companion)? != Some(ValueRef::String(&token)))
 }
@@ -198,7 +200,7 @@ fn is_of_other_length(column: &SealedColumn, value: Option<ValueRef<'_>>, envelo
 
 /// Returns whether a hidden absence is out of date. A merge cannot rewrite it, since there is no
 /// value to set.
-fn hides_stale(
+fn has_stale_hidden_absence(
     stored: &Row,
     plain: &Row,
     declared: &TypeSealing,

@@ -45,7 +45,7 @@ impl RowSealer {
         owner: &str,
         copy: &Row,
     ) -> Result<()> {
-        if self.may_cross(schema, family, owner, copy.partition_key()) {
+        if self.may_cross_scopes(schema, family, owner, copy.partition_key()) {
             return Ok(());
         }
         let home = StoredAs::Entity(schema, family);
@@ -75,14 +75,16 @@ impl RowSealer {
         let kinds = crate::entity::CopyFamily { copy: family, primary, schema };
         let owner = crate::plan::outbox::remote_copy::owner_keys(copy, kinds)?;
         match owner {
-            Some((owner, _)) if !self.may_cross(schema, family, &owner, copy.partition_key()) => {
+            Some((owner, _))
+                if !self.may_cross_scopes(schema, family, &owner, copy.partition_key()) =>
+            {
                 Err(crossing_error(family, copy))
             }
             _ => Ok(()),
         }
     }
 
-    fn may_cross(
+    fn may_cross_scopes(
         &self,
         schema: &'static Schema,
         family: &'static Family,

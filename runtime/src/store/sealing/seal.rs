@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
 use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
-use super::{RowSealer, keyless, plan::Placed};
+use super::{RowSealer, no_keys_error, plan::Placed};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     entity::SEAL,
     error::{Error, ErrorKind},
     key::Family,
-    plan::{BITS, StoredAs, Tokens, token_scope},
+    plan::{StoredAs, TOKEN_CHARACTER_BITS, Tokens, token_scope},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
@@ -23,7 +23,7 @@ impl RowSealer {
     /// Fails: this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
-        Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
+        Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
     /// Returns the operations unchanged; fails if one of them needs encryption.
@@ -31,7 +31,7 @@ impl RowSealer {
     pub(crate) async fn seal(&self, _: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         for placed in &placed {
             if !self.plan(placed)?.is_empty() {
-                return Err(keyless(
+                return Err(no_keys_error(
                     "the entity has encrypted properties, which need the feature `encrypt`",
                 ));
             }
@@ -64,7 +64,8 @@ impl RowSealer {
         if plans.iter().all(SealPlan::is_empty) {
             return Ok(placed.into_iter().map(|placed| placed.operation).collect());
         }
-        let keys = self.keys.as_ref().ok_or_else(|| keyless("a property is to be encrypted"))?;
+        let keys =
+            self.keys.as_ref().ok_or_else(|| no_keys_error("a property is to be encrypted"))?;
         let partition_key =
             placed.first().map_or("", |placed| placed.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
@@ -114,7 +115,7 @@ impl RowSealer {
         scope: &KeyScope,
         version: Option<u32>,
     ) -> Result<Arc<IndexKey>> {
-        let keys = self.keys.as_ref().ok_or_else(|| keyless("a token is to be made"))?;
+        let keys = self.keys.as_ref().ok_or_else(|| no_keys_error("a token is to be made"))?;
         keys.index(scope, version).await
     }
 
@@ -221,8 +222,12 @@ impl TransactionSealer<'_> {
         if let (Some((name, chars)), Some(value), Some(index)) =
             (&column.companion, value, self.index)
         {
-            let token =
-                index.short_token(self.own, place.property, value, chars.saturating_mul(BITS));
+            let token = index.short_token(
+                self.own,
+                place.property,
+                value,
+                chars.saturating_mul(TOKEN_CHARACTER_BITS),
+            );
             out.put(name, ValueRef::String(&token));
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::RowSealer;
 #[cfg(feature = "encrypt")]
-use super::fetch::MOST_FAILURES;
+use super::fetch::MAX_FAILURES;
 #[cfg(feature = "encrypt")]
 use crate::{
     authentic::is_key_gone,
@@ -62,6 +62,7 @@ impl RowSealer {
         named: &TokenScope,
     ) -> bool {
         let Some(keys) = self.keys_of_scopes(error) else { return false };
+        // The row that failed tells its scope best; a path may leave it open.
         let scopes = match (error.keys(), access.family_of_path()) {
             (Some((partition_key, _)), _) => LookupScopes::of_partition(keys, partition_key),
             (None, Some(family)) if family.partition.has_tokens() => {
@@ -102,7 +103,7 @@ impl ShreddedScopes {
             return *are_gone;
         }
         // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
-        if self.known.len() >= MOST_FAILURES {
+        if self.known.len() >= MAX_FAILURES {
             return false;
         }
         let are_gone = scopes.are_gone(keys).await;

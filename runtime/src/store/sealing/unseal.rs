@@ -4,7 +4,7 @@ use super::{
     PlaintextPolicy, RowSealer,
     fetch::PageKeys,
     index::IndexKeys,
-    keyless,
+    no_keys_error,
     open::{Reading, RowType, TypeSealing},
     plan::property_name,
 };
@@ -175,7 +175,7 @@ impl PageOpener<'_> {
                     let message = "the property is declared `encrypt`, and the stored value is plain: another program wrote it, or somebody put it there; `PlaintextPolicy::Allow` reads plain values during a migration";
                     return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
                 }
-                None if column.sealed.hide_none && self.is_asked(family, name) => {
+                None if column.sealed.hide_none && self.must_contain(family, name) => {
                     let message = "the property is declared `encrypt(hide_none)`, and the row has none: an absent value is stored encrypted too, so that another program wrote the row or somebody took the value away";
                     return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
                 }
@@ -183,7 +183,9 @@ impl PageOpener<'_> {
             }
         }
         for names in declared.schema.blobs {
-            let Some(key) = names.key.filter(|key| self.is_asked(family, key)) else { continue };
+            let Some(key) = names.key.filter(|key| self.must_contain(family, key)) else {
+                continue;
+            };
             if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
                 let message = "the blob is declared `encrypt`, and the row has no key of it: another program wrote it, or somebody took the key away; `PlaintextPolicy::Allow` reads plain blobs during a migration";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
@@ -222,7 +224,7 @@ impl PageOpener<'_> {
 
     /// Returns whether the row must contain the property: it was selected, and the row's family
     /// stores it.
-    fn is_asked(&self, family: Option<&'static Family>, name: &str) -> bool {
+    fn must_contain(&self, family: Option<&'static Family>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }
@@ -238,10 +240,13 @@ impl PageOpener<'_> {
         while let Some((name, value)) = properties.next()? {
             let name = property_name(name)?;
             match value {
+                // {} => Left out: programs do not see these properties.
                 _ if is_library_property(name, declared) => {}
                 ValueRef::Binary(bytes) if is_envelope(bytes) => {
                     if !declared.is_some_and(|s| s.columns.iter().any(|column| column.name == name))
                     {
+                        // Remembered, so that the next write of the row encrypts the property
+                        // again.
                         chosen.push(name.into());
                     }
                     if let Some(value) = self.decrypt(&row, of, name, bytes)? {
@@ -270,11 +275,11 @@ impl PageOpener<'_> {
         envelope: &[u8],
     ) -> Result<Option<Value>> {
         if self.sealer.keys.is_none() {
-            return Err(keyless("the property is encrypted").in_property(name));
+            return Err(no_keys_error("the property is encrypted").in_property(name));
         }
         let key = match key_id_of(envelope).map_err(|error| error.in_property(name))? {
             Some(id) => self.keys.key(row.partition_key(), id),
-            None => Err(keyless("the value is encrypted")),
+            None => Err(no_keys_error("the value is encrypted")),
         };
         let key = key.map_err(|error| error.in_property(name))?;
         key.decrypt(&self.place(of, row, name), envelope)
