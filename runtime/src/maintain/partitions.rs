@@ -245,7 +245,7 @@ impl PartitionSizes {
         for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
             self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));
             if self.largest.len() > self.top {
-                // The smallest goes, so that memory holds the reported ones only.
+                // The smallest is dropped, so that memory holds the reported ones only.
                 self.largest.pop();
             }
         }

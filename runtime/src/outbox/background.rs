@@ -77,7 +77,7 @@ impl Future for AwaitedWork {
 
 impl Drop for AwaitedWork {
     fn drop(&mut self) {
-        // The write is committed: whoever gives up waiting for its answer does not give up its copies.
+        // The write is committed: a caller that stops waiting for the answer still gets its copies.
         if let (Some((running, work)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(running.count(work));
         }

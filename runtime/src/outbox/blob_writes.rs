@@ -116,7 +116,7 @@ impl BlobWrites {
             if is_kept && !is_to_be_encrypted(effect, value).map_err(place)? {
                 continue;
             }
-            // A transaction that lost a race comes here again: its bytes are uploaded once.
+            // A commit that lost a race runs this again; the bytes are uploaded only once.
             let before = self.find(verb, value);
             let write = match before {
                 Some(write) => write,

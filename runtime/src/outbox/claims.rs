@@ -174,7 +174,7 @@ impl Claims {
             kinds: wanted.kinds,
         };
         let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-            // A failure ends the loop as a value does, since it also says whether its outcome is known.
+            // A failure ends the loop as a value: it also tells whether its outcome is known.
             match self.reserve_once(outbox, wanted, copy, key).await {
                 Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
                 Ok(None) => Ok(Attempt::Raced),

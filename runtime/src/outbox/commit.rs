@@ -100,7 +100,8 @@ pub(crate) async fn commit_until(
         // where it is missing, and a table that is missing elsewhere fails the second attempt too.
         Err(error) if error.is_table_missing() => {
             if !Box::pin(make_table_of(outbox, table, changes)).await? {
-                // No table: what is to be changed or deleted does not exist, and the error says so.
+                // Without the table, the entity to change or delete does not exist: the error tells
+                // the caller.
                 return Err(error);
             }
             attempt().await?
@@ -323,7 +324,8 @@ impl PlannedChanges<'_> {
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
                     let occupied = OccupiedCopy { table, copy, family, effect };
-                    // The store says only that a row is there. Reading it tells whose it is.
+                    // The store's error tells only that a row exists. Reading the row tells to whom
+                    // it belongs.
                     let violation = Box::pin(occupied.violation(outbox)).await?;
                     let Some(error) = violation else { return Ok(None) };
                     let (expired, schema) = (&state.expired, effect.schema);

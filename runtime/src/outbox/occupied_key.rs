@@ -61,8 +61,8 @@ impl OccupiedKey<'_> {
         let case = self.outbox.store.table_case();
         let is_own = owner.at().is_same_row(self.primary, case);
         let mut is_unknown = false;
-        // The claim is read before its owner: a claim that is gone by then has been settled, and the
-        // owner shows the result.
+        // The claim is read before its owner: a claim that does not exist any more was resolved
+        // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
             let state = claim_state(&self.outbox.store, owner.at(), id).await?;
             if state == ClaimState::Alive {

@@ -85,8 +85,8 @@ impl<'n> OutboxPlan<'n> {
 
     /// Returns the greatest number of operations that the outbox adds to the transaction, claim and
     /// fence included.
-    // 2: the claim's deletion and the fence.
     pub(crate) fn operation_count(&self) -> usize {
+        // 2: the claim's deletion and the fence.
         self.fast_path.dirty().count() + self.extra_rows.operations.len() + 2
     }
 

@@ -65,7 +65,8 @@ pub(crate) async fn write_lists(
         if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
                 let written = async {
-                    // Old forms go with the same write, so that no reader sees the entity twice.
+                    // Old forms are removed by the same write, so that no reader sees the entity
+                    // twice.
                     delta.remove.extend(old_forms(outbox, list.ids(), &delta).await?);
                     list.write(outbox, deadline, &address, delta, rewrite_unchanged).await
                 };
@@ -129,8 +130,8 @@ impl FoundList {
         let ids: HashSet<&String> = self.ids().iter().collect();
         let is_right = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
-        // Entries have no version. A list that is right is written once more, to stop whoever read it
-        // before. A removal needs no such write: it waits for the second look.
+        // Entries have no version. A list that is right is written once more, so that every writer
+        // that read it before fails. A removal needs no such write: it waits for the second look.
         if is_right && (!rewrite_unchanged || delta.add.is_empty()) {
             return Ok(ListWrite::Unchanged);
         }

@@ -58,8 +58,8 @@ async fn resolve_once(
     if reserving_claim(&found)? != Some(id) {
         return Ok(Attempt::Done(()));
     }
-    // A claim names keys by itself. It settles no reservation of another primary, whoever wrote its
-    // id there: that one is its own claim's to settle.
+    // A claim row may have been forged. It resolves no reservation of another primary, even if that
+    // one holds this claim's id: the other primary's claim resolves it.
     if outbox.guards.holds(Guard::OwnReservation)
         && find_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
     {

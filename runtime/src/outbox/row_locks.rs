@@ -52,7 +52,7 @@ impl RowLocks {
         let table = table.to_ascii_lowercase();
         let mut hashes: Vec<u64> =
             keys.into_iter().map(|keys| self.hasher.hash_one((&*table, keys))).collect();
-        // One order for all writers: two that want the same rows cannot wait for each other.
+        // One order for all writers: two writers of several rows cannot wait for each other.
         hashes.sort_unstable();
         hashes.dedup();
         let mut held = Vec::with_capacity(hashes.len());

@@ -35,6 +35,7 @@ impl OccupiedCopy<'_> {
     /// Returns the violation of the index, which names the occupying row and its holder. Returns
     /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
     pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<Error>> {
+        // Gone since the store refused the insert: another attempt may succeed.
         let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
         let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
         let index = self.family.name;

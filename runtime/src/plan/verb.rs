@@ -138,6 +138,8 @@ impl Verb {
                 planner.replace(current, rows.clone())
             }
             (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
+            // Err(planner.missing_entity_error(&rows.primary)), => A replacement must not create
+            // the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => {
                 planner.replace_keeping(planner.verified_primary(loaded, current)?, rows.clone())

@@ -89,7 +89,7 @@ impl Request {
         match known {
             Some((schema, family)) if reserving_claim(&row)?.is_some() => {
                 let row = confirmed_row(&self.store, &self.table, schema, family, row).await?;
-                // The reserved row met the conditions; what the primary says may not.
+                // The reserved row met the conditions; the copy that the primary derives may not.
                 let wanted = match self.schema {
                     Some(_) => self.condition_on(family)?,
                     None => Filter::all(self.conditions.clone()),

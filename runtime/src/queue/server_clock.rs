@@ -49,7 +49,7 @@ impl ServerClock {
     /// Corrects the clock by the date of an answer to a request that was sent at `sent` (local ticks).
     pub(crate) fn correct(&self, date: Ticks, sent: i64) {
         // The date is cut to seconds and its request took a while, so it allows a range of offsets.
-        // An offset within the range is kept: the date says nothing more exact.
+        // An offset within the range is kept, since the date is no more exact.
         let least = date.get().saturating_sub(self.local_ticks());
         let most = date.get().saturating_sub(sent).saturating_add(DATE_RESOLUTION);
         let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);

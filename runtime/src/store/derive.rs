@@ -138,7 +138,7 @@ pub(crate) async fn find_key_holder(
         Err(error) if error.is_table_missing() => None,
         row => Some(row?),
     };
-    // The table of exactly that name first: it is what the row says.
+    // The table of exactly that name first: it is the name in the row.
     if let Some(Some(row)) = &row
         && let Some(held) = derived_copy(store, named, row, schema, address).await?
     {

@@ -522,8 +522,8 @@ impl Store {
                 None => error,
             }
         })?;
-        // A backend of the user may answer less than it was asked: an answer must not be taken for another
-        // operation's.
+        // A backend of the user may return fewer answers than operations: no answer may be taken
+        // for that of another operation.
         if written.len() == batch.len() {
             return Ok(written);
         }

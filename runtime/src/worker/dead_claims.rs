@@ -46,6 +46,7 @@ impl Worker {
                     let place = row_texts(&chunk.table, &row.row);
                     let looks = &mut self.memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
+                    // Progress only the first time: `drain` must not wait for the second look.
                     round.progressed += u64::from(before != Some(version));
                     visit.revisit_after(left);
                 }
@@ -84,8 +85,8 @@ impl Worker {
                 wait = row.time_until(outbox.options.claim + outbox.options.flight);
             }
         }
-        // A slow writer may reserve a key until a flight after the claim became dead: the claim has to
-        // stay until then, so that a worker finds that reservation.
+        // A slow writer may reserve a key until one write deadline after the claim was marked dead:
+        // the claim stays until then, so that a worker finds that reservation.
         let is_second_look = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
         let place = row_texts(table, &row.row);
         let was_resolved = self.memory().awaiting_second_look.get(&place) == Some(&version);
@@ -93,7 +94,7 @@ impl Worker {
         if was_resolved && !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }
-        // All keys are resolved before the claim goes: the claim is the only row that names them.
+        // All keys are resolved before the claim is deleted: no other row names them.
         for key in &claim.keys {
             resolve_reservation(outbox, table, partition_key, &claim.id, key).await?;
         }

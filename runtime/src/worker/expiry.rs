@@ -108,7 +108,8 @@ impl Worker {
 
     /// Returns the first hour whose markers a writer may still rely on at that time of the store.
     fn first_hour_in_use(&self, now: Ticks) -> Hour {
-        // A writer sends its row before the hour of its marker is over; a request may take a while.
+        // A writer sends its row before its marker's hour ends, and the request may then take some
+        // time.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
         Hour::of(time_before(now, wait))
     }
@@ -142,7 +143,7 @@ impl Worker {
         let (mut is_done, mut finished, mut failed) = (true, Vec::new(), Vec::new());
         let mut known = Vec::new();
         for marker in markers {
-            // Another program, which knows the type, sweeps it.
+            // Left to a program that knows the type.
             let schema = self.outbox().known_types.named(&marker.marker.entity_type);
             if let Some(schema) = schema.filter(|schema| schema.can_expire()) {
                 known.push(DueSweep { schema, marker });
@@ -329,7 +330,7 @@ fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> F
 /// Returns the primaries of a page that have expired by the page's own date, and the rows that
 /// cannot be read.
 fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
-    // A store whose pages have no date does not say what is over.
+    // Without the store's date nothing counts as expired.
     let Some(date) = page.date else { return Vec::new() };
     // A row of an unknown version is left to a program that knows it.
     let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|expiry| expiry <= date);

@@ -65,7 +65,7 @@ impl<'w> OutboxLease<'w> {
         time: StoreTime,
     ) -> Result<Option<Self>> {
         let etag = message.row.etag();
-        // The lease is over until its write has an answer.
+        // Not held yet: the lease begins with the answer to its write.
         let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
         let is_taken = lease.extend(|until, _| message.lease(until)).await?;
         Ok(is_taken.then_some(lease))

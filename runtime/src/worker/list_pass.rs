@@ -87,8 +87,8 @@ impl Worker {
         let passes = || passes.iter().filter_map(|pass| pass.as_ref().ok());
         let memberships: Vec<&ListMembership> =
             passes().flat_map(|pass| &pass.memberships).collect();
-        // A list that is right is written once more, which stops whoever read it before. In a second
-        // look nobody can be under way any more.
+        // A list that is right is written once more, so that every writer that read it before
+        // fails. In a second look no such writer is left.
         let rewrite_unchanged = passes().any(|pass| !pass.is_second_look);
         write_lists(self.outbox(), deadline, lists, &memberships, rewrite_unchanged).await
     }

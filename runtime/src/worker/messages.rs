@@ -123,7 +123,8 @@ impl Worker {
             return is_flight_over;
         }
         if message.poison.is_some() {
-            // Open work whoever may handle it: only the last two writes are missing.
+            // Due for every worker, with or without a handler: only the last two writes are
+            // missing.
             visit.add_open(row.age);
             return true;
         }
@@ -235,7 +236,7 @@ impl Worker {
                 return self.record_failure(table, message, etag, &error, now).await.map(Some);
             }
         }
-        // Nothing of it is followed: whoever wrote it chose each of its texts.
+        // None of its texts is used: a forger may have chosen each of them.
         self.put_aside(table, &message.row, message.row.etag(), NOT_AUTHENTIC).await?;
         Ok(Some(MessageOutcome::Refused))
     }
@@ -394,7 +395,7 @@ impl Worker {
             // Each step of a move is safe to drop.
             Either::Right(_) => return self.give_back(table, message, lease_etag).await,
         };
-        // The lease is over: another worker may have the message.
+        // The lease has ended: another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
         match moved {
             Ok(MoveOutcome::Moved) => {

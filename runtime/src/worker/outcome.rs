@@ -110,7 +110,8 @@ impl Worker {
                 match self.count_failure(table, row, &error).await {
                     Ok(is_poisoned) => {
                         visit.remove_open(u64::from(is_poisoned));
-                        // A counted failure is progress for `drain`: it goes on until the work is in the poison table.
+                        // A counted failure is progress for `drain`, which continues until the work
+                        // is in the poison table.
                         round.progressed += 1;
                     }
                     Err(error) => self.report_failure(error, round),

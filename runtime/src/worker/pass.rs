@@ -102,8 +102,9 @@ impl PassBeforeLists {
         let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
         let has_written = outcomes.iter().copied().any(wrote);
         let finished = FinishedDirtyRow { dirty, has_written, until_second_look };
-        // A write under a condition makes every delayed write of that copy fail. A copy that is gone
-        // has no ETag: a delayed writer could insert it again, until the flight is over.
+        // A write under a condition makes every delayed write of that copy fail. A copy that was
+        // deleted has no ETag: a delayed writer could insert it again until the write deadline has
+        // passed.
         let is_right = |outcome| {
             outcome == CopyOutcome::Written || (is_ignored && outcome == CopyOutcome::UnknownType)
         };

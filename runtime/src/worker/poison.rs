@@ -128,7 +128,7 @@ impl Worker {
     ) -> Result<()> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let seen = version.map(ETag::to_string).unwrap_or_default();
-        // The key names the version: whoever repeats this finds the row in the poison table already.
+        // The key contains the ETag: a repeated attempt finds the row in the poison table already.
         let key = hash128(&[table, partition_key, row_key, &seen]);
         let mut poisoned = Row::build(POISON_PARTITION, &key);
         let mut properties = row.properties();

@@ -99,8 +99,8 @@ impl Worker {
             if busy.is_empty() {
                 self.stopping.sleep(self.interval).await;
             } else if is_idle {
-                // A message that ends makes room. The interval is over when it is time to look again;
-                // either way the next turn of the loop looks.
+                // Waits until a handler ends, which makes room, or until the interval has passed.
+                // The loop then receives again.
                 let ended = pin!(busy.join_next());
                 let _ = select(ended, pin!(self.stopping.sleep(self.interval))).await;
             }

@@ -192,7 +192,8 @@ impl Worker {
         let etag_looked_at =
             self.memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
         let is_waiting = etag_looked_at == Some(row.row.etag());
-        // A row that was worked on in this version waits for the flight; before, only for its writer.
+        // A row that was worked on under this ETag is due again after the write deadline; a new row
+        // is due after the grace time of its writer.
         let left = row.time_until(if is_waiting { options.flight } else { options.grace });
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;

@@ -273,7 +273,7 @@ impl Worker {
     /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
-        // Receipts stay for a flight. A handler that went on for longer could repeat an effect.
+        // Receipts stay for one write deadline. A handler that ran longer could repeat an effect.
         let most = self.outbox().options.flight.saturating_sub(SERVER_LIMIT);
         Self { lease: lease.min(most), ..self }
     }

@@ -310,6 +310,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         for entry in read_ids(row, IdForm::KeyArrays)? {
             let (table, case) = (&self.table.name, self.hashing.table_case);
             let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
+            // An entry of another type or table, which shares the list.
             let Some((partition_key, row_key)) = primary else { continue };
             let repeats = seen.entry(entry.clone()).or_default();
             each(&Fact {

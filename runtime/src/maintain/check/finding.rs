@@ -149,7 +149,8 @@ pub(crate) fn mismatch(
         (Some(wanted), Some(found)) => {
             let is_equal = match ownership {
                 Ownership::Local => wanted.has_same_content(found),
-                // The primary's ETag in a copy says when it was written, not what it holds.
+                // The primary's ETag in a copy tells when the copy was written, not what it
+                // contains.
                 _ => equal_except_version(found, wanted, case)?,
             };
             (!is_equal).then_some(FindingKind::Stale)

@@ -122,6 +122,7 @@ impl<E: TableEntity> Rebuild<E> {
             primaries.extend(table.with_index_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
+        // A wide primary takes an operation for each of its parts.
         let groups = group_primaries(primaries, E::SCHEMA.parts.len().max(1));
         let written = write_groups(&mut writer, &table.client.store().random, groups).await;
         written.map_err(|error| error.in_table(&table.name))

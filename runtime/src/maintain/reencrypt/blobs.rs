@@ -51,6 +51,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
             report.rewritten += 1;
             Ok(())
         }
+        // { => Reported, and the others go on: one bad entity must not stop the run.
         Err(error) if concerns_one_entity(&error) => {
             report.failed.push(Unsealed::new(row, error.in_table(&table.name)));
             Ok(())

@@ -54,8 +54,8 @@ impl ExpiryMarker {
     }
 
     /// Returns PartitionKey and RowKey of the marker.
-    // The hour comes first, so that the hours gone by are one range; the shards of an hour share the
-    // load of the writers.
+    // The hour comes first, so that all past hours are one range of keys; the shards of an hour
+    // share the load of the writers.
     fn keys(&self, shards: u32) -> (String, String) {
         let hash = self.hash();
         (format!("{}_{:02}", hour_key(self.hour), shard_number(&hash, shards)), hash)

@@ -90,8 +90,8 @@ impl RowSealer {
             ..SealPlan::default()
         };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
-        // A type declares which of its absences are hidden; of other rows, and of properties that the
-        // type does not know, only the row itself knows.
+        // A type declares which absences are hidden. For rows without a type, and for properties
+        // that the type does not declare, only the row itself tells.
         let is_undeclared = |name: &str| {
             declared.is_none_or(|(schema, family)| family.left_out.is_empty() && schema.keeps(name))
         };
