@@ -15,7 +15,7 @@ use crate::{
     prelude::*,
     query::decode::decode_or_skip,
     row::Row,
-    store::sealing::open::{Known, Reading},
+    store::sealing::open::{Reading, RowType},
 };
 
 mod old {
@@ -198,10 +198,10 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Err(error) => failure(&error),
     };
     let sealing = match Reading::Typed(schema).classify(row) {
-        Ok(Known::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
-        Ok(Known::Declared(_, None)) => "own".to_owned(),
-        Ok(Known::Foreign) => "foreign".to_owned(),
-        Ok(Known::Untyped) => "untyped".to_owned(),
+        Ok(RowType::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
+        Ok(RowType::Declared(_, None)) => "own".to_owned(),
+        Ok(RowType::Foreign) => "foreign".to_owned(),
+        Ok(RowType::Untyped) => "untyped".to_owned(),
         Err(error) => failure(&error),
     };
     let table = Client::memory().table::<E>();
