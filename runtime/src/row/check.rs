@@ -242,11 +242,11 @@ mod tests {
         let names: Vec<String> = (0..252).map(|n| format!("Property{n}")).collect();
         let mut builder = Row::build("p", "r");
         names.iter().for_each(|name| builder.put(name, ValueRef::Int32(1)));
-        builder.clone().finish().unwrap().check_distinct_names().unwrap();
+        builder.clone().finish().unwrap().bytes().check_distinct_names().unwrap();
         for twice in [0, 100, 251] {
             let mut builder = builder.clone();
             builder.put(&names[twice], ValueRef::Int32(2));
-            let error = builder.finish().unwrap().check_distinct_names().unwrap_err();
+            let error = builder.finish().unwrap().bytes().check_distinct_names().unwrap_err();
             assert!(error.is_corrupt() && error.property() == Some(&names[twice]), "{error}");
         }
     }
