@@ -177,6 +177,23 @@ fn every_picture_is_shown_and_has_a_dark_form() {
     assert!(pictures >= 6, "found only {pictures} pictures");
 }
 
+#[test]
+fn each_pattern_says_when_how_what_it_costs_and_what_goes_wrong() {
+    let (mut wrong, mut patterns) = (Vec::new(), 0);
+    for (page, text) in chapters().into_iter().filter(|(page, _)| page.starts_with("patterns/")) {
+        patterns += 1;
+        for part in
+            ["**When.**", "**How.**", "**Cost.**", "**Pitfalls.**", "](../images/", "```rust"]
+        {
+            if !text.contains(part) {
+                wrong.push(format!("{page} has no {part}"));
+            }
+        }
+    }
+    assert!(patterns > 14, "found only {patterns} patterns");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n  "));
+}
+
 /// Returns the names between quotes in a text that look like the name of a setting.
 fn quoted_names(text: &str) -> impl Iterator<Item = String> {
     let is_name =
