@@ -310,6 +310,8 @@ mod samples {
     #[cfg(feature = "embedded")]
     #[doc = include_str!("../../docs/moving.md")]
     mod moving {}
+    #[doc = include_str!("../../docs/from-dotnet.md")]
+    mod from_dotnet {}
     #[doc = include_str!("../../docs/troubleshooting.md")]
     mod troubleshooting {}
     #[doc = include_str!("../../docs/patterns/local-index.md")]
