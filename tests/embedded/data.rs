@@ -1,11 +1,19 @@
 //! Tests what moves: exports and imports, copies between stores, backups.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use entable::{
-    Error, ErrorKind, Keyring, ServiceCode, Ticks,
+    Batch, Error, ErrorKind, Keyring, Row, ServiceCode, Ticks, Written,
     backend::{
-        Durability, Embedded, Memory,
+        Backend, BoxFuture, Capabilities, Durability, Embedded, Memory, Read, Rows, Scan,
+        TableNames, TableRequest,
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
     data::{Format, ImportMode},
@@ -333,6 +341,62 @@ async fn a_copy_that_was_cut_at_any_request_is_completed_by_the_next() {
     }
 }
 
+/// A store that is too busy for more than four transactions at once.
+#[derive(Debug, Default)]
+struct Narrow {
+    rows: Memory,
+    running: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl Backend for Narrow {
+    fn capabilities(&self) -> Capabilities {
+        self.rows.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.rows.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.rows.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        Box::pin(async move {
+            let running = self.running.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            if running < 4 {
+                return self.rows.apply(batch).await;
+            }
+            self.refused.fetch_add(1, Ordering::SeqCst);
+            Err(Error::service(ServiceCode::ServerBusy, "busy"))
+        })
+    }
+
+    fn tables<'a>(
+        &'a self,
+        request: TableRequest<'a>,
+    ) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.rows.tables(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fewer_transactions_are_sent_while_the_target_throttles() {
+    let source = Client::memory();
+    source.create_table("Rows").await.unwrap();
+    for id in 0..400 {
+        source.dynamic("Rows").insert(&DynamicEntity::new(format!("{id:03}"), "r")).await.unwrap();
+    }
+    let narrow = Arc::new(Narrow::default());
+    let target = Client::builder().backend(narrow.clone()).build().unwrap();
+    // With 16 at once to the end, some groups are refused at each of their six attempts, and the copy fails.
+    assert!(source.copy_to(&target).concurrency(16).await.unwrap().is_equal());
+    assert!(narrow.refused.load(Ordering::SeqCst) > 0);
+}
+
 #[tokio::test]
 async fn a_copy_is_right_for_checks_in_both_directions() {
     let source = Client::memory();
@@ -622,7 +686,7 @@ async fn a_snapshot_reads_its_moment_and_refuses_writes() {
     client.create_table("Staff").await.unwrap();
     client.dynamic("Staff").insert(&DynamicEntity::new("p", "1")).await.unwrap();
     let observed = entable::backend::layer::Observe::around(client.backend().clone());
-    let snapshot = entable::backend::Backend::snapshot(&observed).await.unwrap();
+    let snapshot = Backend::snapshot(&observed).await.unwrap();
     let then = Client::builder().backend(snapshot.rows().clone()).build().unwrap();
     client.dynamic("Staff").insert(&DynamicEntity::new("p", "2")).await.unwrap();
     client.create_table("Later").await.unwrap();

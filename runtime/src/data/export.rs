@@ -30,7 +30,7 @@ use crate::{
 /// An export of a table as text, which [`Client::export`] makes.
 ///
 /// Rows are written as they are stored, in the order of their keys, without Timestamp and ETag, so that two
-/// exports of equal tables are equal byte for byte. Rows of the outbox are left out. At most one page of rows is
+/// exports of equal tables are equal byte for byte. Rows of the outbox are left out. At most two pages of rows are
 /// in memory. On a table that is written meanwhile, each page is a snapshot and the whole is not, unless
 /// [`snapshot`](Self::snapshot) asks for it.
 #[must_use = "nothing is read before `to_file` or `write_to`"]

@@ -1,11 +1,11 @@
 //! Writes many rows of a table: grouped into transactions, several at once, slower while the store
 //! throttles.
 
-use std::time::Duration;
+use std::{future::Future, pin::Pin, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-use super::{beside::Beside, digest::RowsDigest};
+use super::digest::RowsDigest;
 use crate::{
     address::RowAt,
     batch::{Batch, Operation, Verb},
@@ -57,7 +57,7 @@ pub(crate) struct RowWriter {
     table: String,
     group: Vec<LineWrite>,
     group_bytes: usize,
-    running: FuturesUnordered<Beside<GroupOutcome>>,
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = GroupOutcome> + Send>>>,
     running_partitions: Vec<String>,
     /// The number of groups that may run now, and at most.
     limit: usize,
@@ -158,7 +158,8 @@ impl RowWriter {
         let partition_key = group.first().map(|first| first.row().partition_key().to_owned());
         self.running_partitions.extend(partition_key);
         let (store, table) = (self.store.clone(), self.table.clone());
-        self.running.push(Beside::begin(write_group(store, table, group)));
+        // Not in tasks of their own: a store in a file commits at once what arrives together.
+        self.running.push(Box::pin(write_group(store, table, group)));
         Ok(())
     }
 
