@@ -156,7 +156,7 @@ async fn bad_lines_are_named_and_set_aside() {
         assert_eq!(error.table(), Some("Staff"));
     }
     let mut aside = Vec::new();
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = seen.clone();
     let import = client.import("Staff").skip_bad(&mut aside);
     let import = import.on_bad(move |error| log.lock().unwrap().push(error.message().to_owned()));
@@ -527,11 +527,11 @@ async fn a_backup_is_a_snapshot_although_writers_go_on() {
     let (directory, path) = scratch();
     let delay = Duration::from_millis(20);
     let options = Embedded::options().durability(Durability::Relaxed { delay });
-    let store = std::sync::Arc::new(options.open(&path).unwrap());
+    let store = Arc::new(options.open(&path).unwrap());
     let client = Client::builder().backend(store.clone()).build().unwrap();
     client.create_table("Pairs").await.unwrap();
     client.create_table("Empty").await.unwrap();
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let pair = |number: i64| {
         let one = DynamicEntity::new("p", "a").with("N", number);
         let two = DynamicEntity::new("p", "b").with("N", number);
@@ -543,7 +543,7 @@ async fn a_backup_is_a_snapshot_although_writers_go_on() {
         async move {
             let table = client.dynamic("Pairs");
             let mut number = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 number += 1;
                 let (one, two, more) = pair(number);
                 let mut both = table.transaction();
@@ -576,7 +576,7 @@ async fn a_backup_is_a_snapshot_although_writers_go_on() {
         assert_ne!(again.etag(), one.etag());
         assert!(client.backup(&path).await.unwrap_err().is_conflict());
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    stop.store(true, Ordering::Relaxed);
     writer.await.unwrap();
     let last = directory.path().join("last.db");
     store.backup(&last).await.unwrap();
@@ -647,15 +647,15 @@ async fn export_under_writers(most_growth: u64) -> (String, u64, u64) {
         }
     });
     let before = fs::metadata(&path).unwrap().len();
-    let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let seen = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let most = seen.clone();
     let mut text = Churning { text: Vec::new(), replace };
     let export = client.export("Staff").snapshot(most_growth).on_progress(move |progress| {
-        most.fetch_max(progress.growth, std::sync::atomic::Ordering::Relaxed);
+        most.fetch_max(progress.growth, Ordering::Relaxed);
     });
     let report = export.write_to(&mut text).await.unwrap();
     let growth = fs::metadata(&path).unwrap().len() - before;
-    assert!(seen.load(std::sync::atomic::Ordering::Relaxed) > 0, "the progress says the growth");
+    assert!(seen.load(Ordering::Relaxed) > 0, "the progress says the growth");
     assert_eq!((report.digest.rows(), report.file_bytes), (12_000, text.text.len() as u64));
     drop(text.replace);
     writer.join().unwrap();
