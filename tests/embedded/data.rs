@@ -375,10 +375,7 @@ impl Backend for Narrow {
         })
     }
 
-    fn tables<'a>(
-        &'a self,
-        request: TableRequest<'a>,
-    ) -> BoxFuture<'a, Result<TableNames, Error>> {
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
         self.rows.tables(request)
     }
 }
