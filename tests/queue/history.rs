@@ -2,12 +2,14 @@
 //! die, and whose clocks are hours off: no message is lost, no two receivers have one message at
 //! one time, and each message is deleted once.
 //!
-//! `ENTABLE_SEED=n` replays one history; `ENTABLE_LONG=1` runs many. Each guard is left out in turn:
+//! `ENTABLE_SEED=n` replays one history, `ENTABLE_SEED=a..b` some; `ENTABLE_LONG=1` runs many. Each guard is left out in turn:
 //! some history fails without it.
 
 #[path = "../outbox/history/store.rs"]
 #[allow(dead_code, reason = "what the outbox's histories need besides")]
 mod store;
+#[path = "../outbox/history/seeds.rs"]
+mod seeds;
 
 use std::{
     collections::BTreeMap,
@@ -20,6 +22,7 @@ use entable::{
     prelude::*,
     queue::{QueueGuard, Received, TableQueue},
 };
+use seeds::{first_wrong, is_long, play, seeds};
 use store::{Random, Shared, VirtualClock, Way};
 use tokio::time::{Instant, sleep};
 
@@ -252,44 +255,32 @@ fn run(seed: u64, without: Option<QueueGuard>) -> Result<(), String> {
     runtime.block_on(history(seed, without))
 }
 
-fn is_long() -> bool {
-    std::env::var_os("ENTABLE_LONG").is_some()
-}
-
 #[test]
 fn a_queue_is_right_after_every_history() {
-    let seeds: Vec<u64> = match std::env::var("ENTABLE_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..if is_long() { 100_000 } else { 300 }).collect(),
-    };
-    for seed in seeds {
-        if let Err(wrong) = run(seed, None) {
-            panic!("seed {seed} (replay with ENTABLE_SEED={seed}): {wrong}");
-        }
-    }
+    play(&seeds(&[], 300, 100_000), |seed| run(seed, None));
 }
 
-fn failing(guard: QueueGuard) -> Option<u64> {
+fn failing(guard: QueueGuard, known: u64) -> Option<u64> {
     let most = if is_long() { 100_000 } else { 2_000 };
-    let seed = (0..most).find(|seed| run(*seed, Some(guard)).is_err());
+    let seed = first_wrong(known, most, |seed| run(seed, Some(guard)));
     println!("{guard:?}: seed {seed:?}");
     seed
 }
 
 #[test]
 fn a_message_is_taken_by_moving_it() {
-    let seed = failing(QueueGuard::MoveInOneTransaction);
+    let seed = failing(QueueGuard::MoveInOneTransaction, 0);
     assert!(seed.is_some(), "no history needs it");
 }
 
 #[test]
 fn a_row_is_hidden_by_the_stores_clock() {
-    let seed = failing(QueueGuard::HiddenByStore);
+    let seed = failing(QueueGuard::HiddenByStore, 80);
     assert!(seed.is_some(), "no history needs it");
 }
 
 #[test]
 fn a_lost_answer_is_looked_into() {
-    let seed = failing(QueueGuard::ReadAfterLostAnswer);
+    let seed = failing(QueueGuard::ReadAfterLostAnswer, 0);
     assert!(seed.is_some(), "no history needs it");
 }

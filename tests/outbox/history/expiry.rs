@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use tokio::time::sleep;
 
 use super::{
-    World, play, seeds,
+    World,
+    seeds::{play, seeds},
     store::{Random, Shared, VirtualClock},
 };
 

@@ -9,6 +9,7 @@ mod checks;
 mod dated;
 mod expiry;
 mod moves;
+mod seeds;
 mod store;
 mod blob_store;
 mod blobs;
@@ -18,6 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use blob_store::Tray;
 use entable::{Guard, OutboxOptions, prelude::*};
+use seeds::{first_wrong, is_long, play, seeds};
 use store::{Random, Shared, SkewedClock, VirtualClock, Way};
 use tokio::time::sleep;
 
@@ -241,50 +243,13 @@ fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
     runtime.block_on(history(seed, without))
 }
 
-fn is_long() -> bool {
-    std::env::var_os("ENTABLE_LONG").is_some()
-}
-
-/// The seeds that were asked for; else those that went wrong once, then the first.
-fn seeds(once_wrong: &[u64], short: u64, long: u64) -> Vec<u64> {
-    let Ok(asked) = std::env::var("ENTABLE_SEED") else {
-        let first = 0..if is_long() { long } else { short };
-        return once_wrong.iter().copied().chain(first).collect();
-    };
-    match asked.split_once("..") {
-        Some((from, to)) => (from.parse().unwrap()..to.parse().unwrap()).collect(),
-        None => vec![asked.parse().unwrap()],
-    }
-}
-
-/// Plays all histories; tells the seeds of all that go wrong, and of the first what happened.
-fn play(seeds: &[u64], history: impl Fn(u64) -> Result<(), String>) {
-    let (mut wrong, mut first) = (Vec::new(), None);
-    for &seed in seeds {
-        if let Err(error) = history(seed) {
-            first.get_or_insert(format!("seed {seed} (replay with ENTABLE_SEED={seed}): {error}"));
-            wrong.push(seed);
-        }
-    }
-    let count = seeds.len();
-    assert!(wrong.is_empty(), "{wrong:?} of {count} went wrong: {}", first.unwrap_or_default());
-}
-
-/// Returns the first of some seeds whose history goes wrong.
-fn failing_history(history: impl Fn(u64) -> Result<(), String>, most: u64) -> Option<u64> {
-    let seed = (0..most).find(|seed| history(*seed).is_err());
-    println!("seed {seed:?}");
-    seed
-}
-
 #[test]
 fn copies_are_right_after_every_history() {
     play(&seeds(&[], 300, 100_000), |seed| run(seed, None));
 }
 
-/// A history that fails without the guard; the one that did before is tried first.
 fn failing(guard: Guard, known: u64, most: u64) -> Option<u64> {
-    std::iter::once(known).chain(0..most).find(|seed| run(*seed, Some(guard)).is_err())
+    first_wrong(known, most, |seed| run(seed, Some(guard)))
 }
 
 macro_rules! needed {
@@ -305,9 +270,9 @@ needed! {
     a_fence_is_taken_down_in_the_version_that_was_seen: FenceVersion, 318;
     the_fence_stands_before_its_marker: FenceFirst, 10;
     every_registration_has_its_own_fence: FenceOfItsOwn, 9;
-    a_writer_removes_only_what_it_created: DirtyInserted, 2;
+    a_writer_removes_only_what_it_created: DirtyInserted, 6;
     rows_elsewhere_are_written_in_the_version_that_was_read: DestinationVersion, 525;
-    rows_elsewhere_are_read_before_the_primary: DestinationFirst, 44;
+    rows_elsewhere_are_read_before_the_primary: DestinationFirst, 232;
     a_copy_is_current_by_version: CurrentByVersion, 783;
     open_work_is_removed_in_the_version_that_was_read: DirtyVersion, 42;
     what_others_may_still_do_is_looked_at_again: SecondLook, 28;
