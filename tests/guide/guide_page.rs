@@ -33,13 +33,14 @@ fn the_documentation_names_every_test_and_no_other() {
 
 /// The async tests of `tests/guide/` that do not run on both stores, by the beginnings of their names, each
 /// with the words by which the page says where they run.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("a13_stored_", ON_THE_EMULATOR),
     ("k02_a_folder_of_blobs_takes_", "K2 with an entity's blobs"),
     ("k06_k07_k10_a_crash_", "K6, K7 and K10 with a crash"),
     ("u01_u02_", "U1, U2 and U5 to U9"),
     ("u05_", "U1, U2 and U5 to U9"),
     ("u06_u07_", "U1, U2 and U5 to U9"),
+    ("u06_u08_", "U1, U2 and U5 to U9"),
     ("u08_", "U1, U2 and U5 to U9"),
     ("u09_", "U1, U2 and U5 to U9"),
     ("v13_", "V13 (a second process)"),
