@@ -72,6 +72,7 @@ impl Row {
     }
 
     /// Copies borrowed bytes into a row of its own.
+    #[cfg(feature = "embedded")]
     pub(crate) fn copy_of(bytes: RowBytes<'_>) -> Self {
         Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
     }

@@ -72,6 +72,7 @@ impl<'a> RowBytes<'a> {
         Ok(row)
     }
 
+    #[cfg(feature = "embedded")]
     #[inline]
     pub(super) const fn as_slice(self) -> &'a [u8] {
         self.bytes
