@@ -1,6 +1,6 @@
 //! Tests `seal`: a property of each row authenticates all others.
 
-use entable::{PlaintextPolicy, SealFault, prelude::*};
+use entable::{PlaintextPolicy, SealFault, Verb, backend::layer::Request, prelude::*};
 
 use crate::fixture::{client, keyring, put, stored, value, with};
 
@@ -73,6 +73,7 @@ async fn a_part_of_a_sealed_entity_is_written_with_the_whole() {
     table.insert_or_merge(&Contract { note: None, ..contract(1) }).await.unwrap();
     let read = table.get(Contract::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.amount, read.note.as_deref()), (1.5, Some("n")));
+    recorder.clear();
     table
         .update(Contract::primary().id(1), |c| {
             c.secret = "t".into();
@@ -80,6 +81,9 @@ async fn a_part_of_a_sealed_entity_is_written_with_the_whole() {
         })
         .await
         .unwrap();
+    let verbs: Vec<Verb> = recorder.take().iter().flat_map(Request::verbs).collect();
+    assert!(verbs.contains(&Verb::Replace), "a seal covers all properties: {verbs:?}");
+    assert!(!verbs.contains(&Verb::Merge), "{verbs:?}");
     let copy = table.get(Contract::by_name().name("c1")).await.unwrap().unwrap();
     assert_eq!(copy.secret, "t");
 

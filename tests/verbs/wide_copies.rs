@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use entable::{
-    Condition, ErrorKind, ServiceCode,
+    Condition, ErrorKind, ServiceCode, ValueRef,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
@@ -131,6 +131,11 @@ async fn copies_hold_fields_of_any_part() -> Result<(), Error> {
         assert!(found.iter().any(|found| found == key), "{key} is not in {found:?}");
     }
     all_is_right(&files).await;
+    // A remote copy says which version of each part it follows from.
+    let copy = client.dynamic("Files").get("title_t1", "at_Sales_000001").await?.unwrap();
+    let version = one.etag().to_string();
+    assert_eq!(version.split(' ').count(), 3);
+    assert_eq!(copy.row().get("Src")?, Some(ValueRef::String(&version)));
 
     recorder.clear();
     let by_title = File::by_title().folder("Sales").title("t1").id(1);
