@@ -20,6 +20,7 @@ mod compile;
 #[path = "../../examples/quickstart/csv.rs"]
 mod csv;
 mod data;
+mod dated;
 mod embedded;
 mod encrypt;
 mod figure;

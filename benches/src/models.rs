@@ -1,4 +1,5 @@
-//! Models over several rows: wide entities, counting and deleting what a query finds; blobs and logs.
+//! Models over several rows: wide entities, counting and deleting what a query finds; dated tables,
+//! sweeps, blobs and logs.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use futures_util::future::try_join;
 use tokio::runtime::Runtime;
 
 use crate::{
-    Size, blobs,
+    Size, blobs, dated,
     embedded::runtime,
     figure::{figure, in_pieces, in_turns, note, timed},
 };
@@ -82,6 +83,7 @@ pub(crate) fn run(size: Size) {
     let runtime = runtime();
     // First: memory that the other models have freed would hide what streams take.
     blobs::run(&runtime);
+    dated::run(&runtime);
     let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
     let store = EmbeddedOptions::new().durability(relaxed);
     let store = Arc::new(store.open(directory.path().join("staff.db")).unwrap());
