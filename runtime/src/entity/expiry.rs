@@ -4,7 +4,7 @@ use super::{RowKind, RowVersion, Schema, set::Members};
 use crate::{
     edm::{Ticks, Value, ValueRef},
     filter::{Comparison, Filter},
-    key::Family,
+    key::{Family, Form, Segment, successor},
     row::Row,
 };
 
@@ -60,6 +60,38 @@ impl Schema {
         each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 
+    /// Returns the local index whose RowKeys begin with the time after which an entity is over, such as
+    /// `index(ByUntil, row_key = "until_{until}_{id}")`. `None` if some version that expires has no such
+    /// index, or another one.
+    pub(crate) fn expiry_index(&'static self) -> Option<&'static Family> {
+        let index_of = |version: &'static Schema| {
+            let (property, families) = (version.expires?, version.families);
+            families.iter().find(|family| {
+                let is_local_copy = family.is_copy() && !family.is_remote && !family.conditional;
+                is_local_copy && begins_with(family, property)
+            })
+        };
+        // The owner of a copy is found without the index key.
+        let index = index_of(self).filter(|_| !self.has_tokens())?;
+        let is_index = |family: &Family| {
+            family.row.text == index.row.text && family.partition.text == index.partition.text
+        };
+        let mut expiring = self.versions().filter(|version| version.expires.is_some());
+        expiring.all(|version| index_of(version).is_some_and(is_index)).then_some(index)
+    }
+
+    /// Returns the filter for the RowKeys of an [`expiry_index`](Self::expiry_index) that begin with a
+    /// time up to `time`. `None` if no key holds that time.
+    pub(crate) fn expiry_range(index: &Family, time: Ticks) -> Option<Filter> {
+        let part = index.row.parts().next()?;
+        let encode = |out: &mut String| (part.encode)(part.form, ValueRef::DateTime(time), out);
+        let text = index.row.encode_part(0, encode).ok()?;
+        let first = index.row.literal_prefix();
+        // Rows of that very time follow the text; the page's date decides about each of them.
+        let end = successor(&[first, text.as_str()].concat())?;
+        Some(Filter::ge("RowKey", first) & Filter::lt("RowKey", end))
+    }
+
     /// Returns the time after which a row of this version is over.
     pub(crate) fn expiry_in(&self, row: &Row) -> Option<Ticks> {
         match row.get(self.expires?) {
@@ -67,6 +99,16 @@ impl Schema {
             _ => None,
         }
     }
+}
+
+/// Returns whether RowKeys of the family begin with a property, after a literal, so that they sort by it.
+fn begins_with(family: &Family, property: &str) -> bool {
+    let ([Segment::Literal(_), Segment::Part(part), ..] | [Segment::Part(part), ..]) =
+        family.row.segments
+    else {
+        return false;
+    };
+    part.field == property && matches!(part.form, Form::Plain | Form::Date(_))
 }
 
 impl Members {

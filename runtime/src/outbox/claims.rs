@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 
 use super::{
     deadline::WriteDeadline,
+    expired::DeleteExpired,
     fast_path::FastPath,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
@@ -64,12 +65,12 @@ impl From<Error> for ReserveError {
 impl Claims {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
     /// it takes none. `moving_from` is the source of an entity that arrives here, whose keys come
-    /// with it.
+    /// with it. `expired` deletes the entities that hold keys and are over.
     pub(crate) async fn take(
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
-        moving_from: Option<RowAddress>,
+        (moving_from, expired): (Option<RowAddress>, &dyn DeleteExpired),
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
     ) -> Result<Option<Self>> {
@@ -113,7 +114,7 @@ impl Claims {
             deadline,
             may_reserve_later: false,
         };
-        match claims.reserve_all(outbox, fast_path).await {
+        match claims.reserve_all(outbox, fast_path, expired).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 // The transaction was not sent, so that it certainly does not come.
@@ -125,12 +126,17 @@ impl Claims {
 
     /// Reserves all keys at once. Keeps those that are or may be reserved; fails with the first
     /// failure after all requests have ended.
-    async fn reserve_all(&mut self, outbox: &Outbox, fast_path: &mut FastPath) -> Result<()> {
+    async fn reserve_all(
+        &mut self,
+        outbox: &Outbox,
+        fast_path: &mut FastPath,
+        expired: &dyn DeleteExpired,
+    ) -> Result<()> {
         let mut results = Vec::new();
         // All keys are tried, even after a failure: those that were reserved must be known, to be
         // given back.
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.reserve(outbox, wanted));
+            let each = wanted_keys.iter().map(|wanted| self.reserve(outbox, wanted, expired));
             results.extend(join_all(each).await);
         }
         let mut failure = None;
@@ -162,7 +168,12 @@ impl Claims {
     }
 
     /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
-    async fn reserve(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, ReserveError> {
+    async fn reserve(
+        &self,
+        outbox: &Outbox,
+        wanted: &WantedKey,
+        expired: &dyn DeleteExpired,
+    ) -> Result<Row, ReserveError> {
         let primary = self.primary_of(wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
         let key = &OccupiedKey {
@@ -175,7 +186,7 @@ impl Claims {
         };
         let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
             // A failure ends the loop as a value: it also tells whether its outcome is known.
-            match self.reserve_once(outbox, wanted, copy, key).await {
+            match self.reserve_once(key, wanted, copy, expired).await {
                 Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
                 Ok(None) => Ok(Attempt::Raced),
                 Err(error) => Ok(Attempt::Done(Err(error))),
@@ -190,11 +201,12 @@ impl Claims {
     async fn reserve_once(
         // Inserted without a read first, since most keys are free.
         &self,
-        outbox: &Outbox,
+        key: &OccupiedKey<'_>,
         wanted: &WantedKey,
         copy: &Row,
-        key: &OccupiedKey<'_>,
+        expired: &dyn DeleteExpired,
     ) -> Result<Option<Row>, ReserveError> {
+        let outbox = key.outbox;
         let row = reservation_row(copy, &self.id, None)?;
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(with_new_etag(&row, etag))),
@@ -210,9 +222,16 @@ impl Claims {
             return Ok(Some(found));
         }
         match key.decide(&found).await? {
-            OccupiedKeyAction::Violation(error)
-            | OccupiedKeyAction::Pending(error)
-            | OccupiedKeyAction::Unknown(error) => Err(ReserveError::NotReserved(error)),
+            OccupiedKeyAction::Violation(error, holder) => {
+                let is_free = match &holder {
+                    Some(holder) => expired.delete_if_over(holder.at(), key.kinds.schema).await?,
+                    None => false,
+                };
+                if is_free { Ok(None) } else { Err(ReserveError::NotReserved(error)) }
+            }
+            OccupiedKeyAction::Pending(error) | OccupiedKeyAction::Unknown(error) => {
+                Err(ReserveError::NotReserved(error))
+            }
             OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy_error(wanted))),
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {

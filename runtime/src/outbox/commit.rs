@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use super::{
     blob_writes::BlobWrites,
     claims::Claims,
-    expired::ExpiredRows,
+    expired::{DeleteExpired, ExpiredRows, deletion_of, read_with_date},
     expiry::{can_expire, write_markers_of_effects},
     guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
@@ -201,13 +201,14 @@ async fn try_once(
     deadline: Option<&Deadline>,
 ) -> Result<Attempt<Committed>> {
     let CommitState { extra_rows, blobs, expired } = state;
-    let effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
+    let mut effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
         match expired.replacement(verb) {
             Some(effect) => Ok(effect),
             None => effect(outbox, table, verb, change).await,
         }
     }))
     .await?;
+    effects.extend(expired.deletions());
     // The blobs are there before a row points to them.
     let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.deadline();
@@ -239,7 +240,7 @@ async fn try_once(
         check_operation_count(table, planned + outbox_plan.operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
-        true => Box::pin(outbox_plan.claim(outbox)).await,
+        true => Box::pin(outbox_plan.claim(outbox, &ExpiredHolders { outbox, expired })).await,
         false => Ok(None),
     };
     let claims = match claimed {
@@ -247,12 +248,7 @@ async fn try_once(
         // Another write of this entity has reserved the key. It may be over at the next attempt.
         Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
-            let verb = outbox_plan.verb_at_fault(&effects, &error);
-            let schema = verb.and_then(|verb| effects.get(verb)?.schema);
-            if delete_expired_holder(outbox, table, expired, schema, &error).await? {
-                return Ok(Attempt::Raced);
-            }
-            return Err(match verb {
+            return Err(match outbox_plan.verb_at_fault(&effects, &error) {
                 Some(verb) if error.is_unique_violation() => error.at_operation(verb),
                 _ => error,
             });
@@ -274,6 +270,7 @@ async fn try_once(
 struct PlannedChanges<'p> {
     table: &'p str,
     changes: &'p [Change],
+    /// Those of the changes, and then of the holders of unique values that are over.
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
     state: &'p CommitState<'p>,
@@ -304,7 +301,8 @@ impl PlannedChanges<'_> {
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
-                    let outcomes = outcomes(effects, &transaction, &written);
+                    let of_changes = effects.get(..changes.len()).unwrap_or(effects);
+                    let outcomes = outcomes(of_changes, &transaction, &written);
                     // The commit stands. What fails from here on is left to a worker and fails
                     // nothing.
                     let pending = outbox_plan.run_fast_path(outbox, &transaction, &written).await;
@@ -313,6 +311,14 @@ impl PlannedChanges<'_> {
                 Err(error) => error,
             };
             match FailureCause::of(&failure, &transaction, changes) {
+                // A holder that was over has been renewed or swept meanwhile.
+                FailureCause::Caller(verb) if verb >= changes.len() => {
+                    state.expired.forget_deletions();
+                    if failure.lost_race() {
+                        return Ok(None);
+                    }
+                    return Err(failure.without_operation());
+                }
                 FailureCause::Caller(verb) => {
                     if self.is_expired_in_the_way(outbox, verb, &failure).await? {
                         return Ok(None);
@@ -327,12 +333,13 @@ impl PlannedChanges<'_> {
                     // The store's error tells only that a row exists. Reading the row tells to whom
                     // it belongs.
                     let violation = Box::pin(occupied.violation(outbox)).await?;
-                    let Some(error) = violation else { return Ok(None) };
-                    let (expired, schema) = (&state.expired, effect.schema);
-                    if delete_expired_holder(outbox, table, expired, schema, &error).await? {
+                    let Some(violation) = violation else { return Ok(None) };
+                    if let (Some(holder), Some(schema)) = (violation.expired, effect.schema)
+                        && self.free_value(outbox, &transaction, schema, holder).await?
+                    {
                         return Ok(None);
                     }
-                    return Err(error.at_operation(verb));
+                    return Err(violation.error.at_operation(verb));
                 }
                 // The retries below end: each copy is left out once, and each dirty row is merged once.
                 FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
@@ -381,32 +388,83 @@ impl PlannedChanges<'_> {
             state.expired.can_replace(outbox, table, (verb, change)).await
         })
     }
+
+    /// Frees a unique value of the partition whose holder is over: the next attempt deletes the holder in
+    /// its own transaction, or it is deleted now if that transaction would be too large. Returns `false`
+    /// if the changes write the holder themselves.
+    fn free_value<'s>(
+        &'s self,
+        outbox: &'s Arc<Outbox>,
+        transaction: &'s TransactionPlan,
+        schema: &'static Schema,
+        holder: Row,
+    ) -> BoxFuture<'s, Result<bool>> {
+        Box::pin(async move {
+            if transaction.position(holder.row_key()).is_some() {
+                return Ok(false);
+            }
+            let deletion = deletion_of(outbox, schema, &holder).await?;
+            let change = Change::with_effect(deletion.clone());
+            let operations = change.estimate_size()?.0 + change.shared_rows();
+            if transaction.planned().len() + operations > BATCH_OPERATIONS {
+                return delete_holder(outbox, self.table, deletion).await;
+            }
+            self.state.expired.delete_with_changes(deletion);
+            Ok(true)
+        })
+    }
 }
 
-/// Deletes the entity that holds a unique value if it has expired by the store's date. Returns
-/// whether it did; returns `false` if the entity was renewed meanwhile.
-fn delete_expired_holder<'d>(
-    outbox: &'d Arc<Outbox>,
-    table: &'d str,
-    expired: &'d ExpiredRows,
-    schema: Option<&'static Schema>,
-    violation: &'d Error,
-) -> BoxFuture<'d, Result<bool>> {
+/// Deletes the holders of unique values in other partitions that are over, each in a transaction of its
+/// own partition.
+struct ExpiredHolders<'h> {
+    outbox: &'h Arc<Outbox>,
+    expired: &'h ExpiredRows,
+}
+
+impl DeleteExpired for ExpiredHolders<'_> {
     // Boxed, since a commit is made within a commit.
-    Box::pin(async move {
-        let Some(holder) = violation.holder().filter(|_| violation.is_unique_violation()) else {
-            return Ok(false);
-        };
-        let Some(effect) = expired.deletion(outbox, table, schema, holder).await? else {
-            return Ok(false);
-        };
-        match commit(outbox, table, &[Change::with_effect(effect)]).await {
-            Ok(_) => Ok(true),
-            // Renewed or deleted by another writer meanwhile. The violation stands then.
-            Err(error) if error.lost_race() => Ok(false),
-            Err(error) => Err(error),
+    fn delete_if_over<'d>(
+        &'d self,
+        holder: RowAt<'d>,
+        schema: &'static Schema,
+    ) -> BoxFuture<'d, Result<bool>> {
+        Box::pin(async move {
+            if !schema.can_expire() {
+                return Ok(false);
+            }
+            let Self { outbox, expired } = *self;
+            let _locked = expired.lock_holders().await;
+            let keys = (holder.partition_key, holder.row_key);
+            match read_with_date(outbox, holder.table, schema, keys).await {
+                // It was deleted for another of its values, or by a worker.
+                Ok(None) => Ok(true),
+                Ok(Some(found)) if found.is_expired => {
+                    let deletion = deletion_of(outbox, schema, &found.row).await?;
+                    delete_holder(outbox, holder.table, deletion).await
+                }
+                Ok(Some(_)) => Ok(false),
+                // What cannot be read keeps its value.
+                Err(error) if error.is_decode() => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}
+
+/// Deletes the holder of a unique value with its copies. Returns whether the value may be free: a holder
+/// that changed meanwhile is to be read again.
+async fn delete_holder(outbox: &Arc<Outbox>, table: &str, deletion: Effect) -> Result<bool> {
+    match commit(outbox, table, &[Change::with_effect(deletion)]).await {
+        Ok(committed) => {
+            // The value is free once the copy is gone. What fails now is left to a worker, and the next
+            // attempt removes the copy in the way by itself.
+            let _ = committed.pending.wait().await;
+            Ok(true)
         }
-    })
+        Err(error) if error.lost_race() => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey; `None` for a

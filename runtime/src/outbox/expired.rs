@@ -1,13 +1,17 @@
 //! Finds rows that have expired by the store's own date, which a writer may replace or delete.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{Mutex as Lock, MutexGuard as Locked};
 
 use super::state::Outbox;
 use crate::{
     access::Keys,
+    address::RowAt,
     backend::Scan,
     batch::Verb,
     entity::Schema,
@@ -17,27 +21,63 @@ use crate::{
     store::sealing::open::Reading,
 };
 
+/// Deletes the entity that holds a unique value, if the entity has expired.
+pub(crate) trait DeleteExpired: Sync {
+    /// Deletes an entity of `schema` that has expired by the store's date. Returns whether the value that it
+    /// held may be free now, so that it is worth another attempt: `false` for an entity that is alive.
+    fn delete_if_over<'d>(
+        &'d self,
+        holder: RowAt<'d>,
+        schema: &'static Schema,
+    ) -> BoxFuture<'d, Result<bool>>;
+}
+
 /// The expired rows that stood in the way of one commit; its attempts share them.
 #[derive(Debug, Default)]
-pub(crate) struct ExpiredRows(Mutex<ExpiredInTheWay>);
+pub(crate) struct ExpiredRows {
+    in_the_way: Mutex<ExpiredInTheWay>,
+    /// Held while a holder is read and deleted.
+    deleting: Lock<()>,
+}
 
 #[derive(Debug, Default)]
 struct ExpiredInTheWay {
     /// The effect that replaces an expired row under its ETag, by the position of the insert.
     replaced: HashMap<usize, Arc<Effect>>,
-    /// The keys of holders of unique values that were examined once: deleted, or found alive.
-    judged: HashSet<(String, String)>,
+    /// The deletions of holders of unique values that the next attempt sends with its changes.
+    deleted: Vec<Arc<Effect>>,
 }
 
 impl ExpiredRows {
     fn lock(&self) -> MutexGuard<'_, ExpiredInTheWay> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other holder is being deleted for the commit: an entity may hold several of its
+    /// values, and is deleted once.
+    pub(crate) async fn lock_holders(&self) -> Locked<'_, ()> {
+        self.deleting.lock().await
     }
 
     /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
     /// none was found in its way.
     pub(crate) fn replacement(&self, verb: usize) -> Option<Arc<Effect>> {
         self.lock().replaced.get(&verb).cloned()
+    }
+
+    /// Returns the deletions of holders that go with the changes.
+    pub(crate) fn deletions(&self) -> Vec<Arc<Effect>> {
+        self.lock().deleted.clone()
+    }
+
+    /// Has the next attempt delete a holder with its changes, in their transaction.
+    pub(crate) fn delete_with_changes(&self, deletion: Effect) {
+        self.lock().deleted.push(Arc::new(deletion));
+    }
+
+    /// Forgets the holders that were to be deleted with the changes.
+    pub(crate) fn forget_deletions(&self) {
+        self.lock().deleted.clear();
     }
 
     /// Forgets the expired row that an insert was to replace. Returns whether there was one.
@@ -63,69 +103,63 @@ impl ExpiredRows {
         if insert.verb() != Verb::Insert || !schema.can_expire() {
             return Ok(false);
         }
-        let found = match read_primary(outbox, table, schema, insert.row().keys()).await? {
+        let read = read_with_date(outbox, table, schema, insert.row().keys()).await;
+        let found = match read {
             // The row is gone meanwhile: the insert itself may succeed now.
-            FoundPrimary::Nothing => return Ok(true),
-            FoundPrimary::Alive => return Ok(false),
-            FoundPrimary::Expired(row) => row,
+            Ok(None) => return Ok(true),
+            Ok(Some(found)) if found.is_expired => found.row,
+            Ok(Some(_)) => return Ok(false),
+            // What cannot be read is in the way.
+            Err(error) if error.is_decode() => return Ok(false),
+            Err(error) => return Err(error),
         };
         let tokens = outbox.store.tokens_of(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
         self.lock().replaced.insert(verb, Arc::new(effect));
         Ok(true)
     }
-
-    /// Returns the effect that deletes the holder of a unique value if the holder has expired.
-    /// Returns `None` if it is alive or was examined before.
-    pub(crate) async fn deletion(
-        &self,
-        outbox: &Outbox,
-        table: &str,
-        schema: Option<&'static Schema>,
-        (partition_key, row_key): (&str, &str),
-    ) -> Result<Option<Effect>> {
-        let Some(schema) = schema.filter(|schema| schema.can_expire()) else { return Ok(None) };
-        let keys = (partition_key.to_owned(), row_key.to_owned());
-        // Examined once for a commit. A second violation by the same holder is reported.
-        if !self.lock().judged.insert(keys) {
-            return Ok(None);
-        }
-        let FoundPrimary::Expired(row) =
-            read_primary(outbox, table, schema, (partition_key, row_key)).await?
-        else {
-            return Ok(None);
-        };
-        let tokens = outbox.store.tokens_of(schema).await?;
-        delete_entity(schema, tokens, &row).map(Some)
-    }
 }
 
-/// What a read of a primary found, judged by the store's date.
-enum FoundPrimary {
-    Nothing,
-    /// A row that has not expired, is no primary of the type, or cannot be read.
-    Alive,
-    Expired(Row),
+/// Returns the effect that deletes an expired entity, under the ETag with which it was read.
+pub(crate) async fn deletion_of(
+    outbox: &Outbox,
+    schema: &'static Schema,
+    row: &Row,
+) -> Result<Effect> {
+    let tokens = outbox.store.tokens_of(schema).await?;
+    delete_entity(schema, tokens, row)
 }
 
-/// Reads a primary as a page, because a page brings the store's date: a client's clock never
-/// decides about a deletion.
-async fn read_primary(
+/// A row that was read with the store's date.
+#[derive(Debug)]
+pub(crate) struct RowWithDate {
+    /// The row: decrypted, or as it is stored if it cannot be.
+    pub(crate) row: Row,
+    /// Whether it is a primary of the type that has expired. `false` for a row that does not open.
+    pub(crate) is_expired: bool,
+}
+
+/// Reads a row as a page, because a page brings the store's date: a client's clock never decides
+/// about a deletion.
+pub(crate) async fn read_with_date(
     outbox: &Outbox,
     table: &str,
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
-) -> Result<FoundPrimary> {
+) -> Result<Option<RowWithDate>> {
     let filter = Keys::point(partition_key, row_key).filter();
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
     let page = outbox.store.scan(scan).await?;
-    let Some(row) = page.rows.into_iter().next() else { return Ok(FoundPrimary::Nothing) };
+    let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
     // Without the store's date nothing counts as expired.
-    let (Ok(row), Some(date)) = (row, page.date) else { return Ok(FoundPrimary::Alive) };
-    if schema.expiry_of_primary(&row).is_none_or(|expiry| expiry > date) {
-        return Ok(FoundPrimary::Alive);
-    }
-    let opened = outbox.store.sealing.open_one(table, row, Reading::Typed(schema), None).await;
-    // A row that does not open is kept: its expiry cannot be trusted.
-    Ok(opened.map_or(FoundPrimary::Alive, FoundPrimary::Expired))
+    let is_expired = page
+        .date
+        .is_some_and(|date| schema.expiry_of_primary(&row).is_some_and(|expiry| expiry <= date));
+    let opened =
+        outbox.store.sealing.open_one(table, row.clone(), Reading::Typed(schema), None).await;
+    Ok(Some(match opened {
+        Ok(row) => RowWithDate { row, is_expired },
+        // A row that does not open is kept: its expiry cannot be trusted.
+        Err(_) => RowWithDate { row, is_expired: false },
+    }))
 }

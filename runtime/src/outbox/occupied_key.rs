@@ -24,8 +24,9 @@ pub(crate) enum OccupiedKeyAction {
     /// Report this violation: another entity's write is pending and may still fail, which frees the
     /// key.
     Pending(Error),
-    /// Report this violation: another entity holds the key.
-    Violation(Error),
+    /// Report this violation: another entity, at this address, holds the key. `None` if the row does
+    /// not tell whose it is.
+    Violation(Error, Option<RowAddress>),
     /// Report this violation, which names no holder: the table of the row's owner does not exist
     /// under this name. Only `Client::forget_table` frees the key.
     Unknown(Error),
@@ -56,7 +57,7 @@ impl OccupiedKey<'_> {
     pub(crate) async fn decide(&self, found: &Row) -> Result<OccupiedKeyAction> {
         let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
             let holder = "a row that does not tell whose it is";
-            return Ok(OccupiedKeyAction::Violation(self.violation(holder)));
+            return Ok(OccupiedKeyAction::Violation(self.violation(holder), None));
         };
         let case = self.outbox.store.table_case();
         let is_own = owner.at().is_same_row(self.primary, case);
@@ -95,7 +96,8 @@ impl OccupiedKey<'_> {
             return Ok(match may_take_over {
                 true => OccupiedKeyAction::TakeOver(Some(holder)),
                 false => {
-                    OccupiedKeyAction::Violation(self.violation_by(holder.at(), "the entity `{}`"))
+                    let error = self.violation_by(holder.at(), "the entity `{}`");
+                    OccupiedKeyAction::Violation(error, Some(holder))
                 }
             });
         }

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     claims::Claims,
+    expired::DeleteExpired,
     fast_path::FastPath,
     guard::{Guard, Mutation},
     registration::fence,
@@ -91,9 +92,14 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
-    pub(crate) async fn claim(&mut self, outbox: &Outbox) -> Result<Option<Claims>> {
+    /// `expired` deletes the entities that hold keys and have expired.
+    pub(crate) async fn claim(
+        &mut self,
+        outbox: &Outbox,
+        expired: &dyn DeleteExpired,
+    ) -> Result<Option<Claims>> {
         let moving_from = self.extra_rows.from.clone();
-        Claims::take(outbox, &self.table, &mut self.fast_path, moving_from).await
+        Claims::take(outbox, &self.table, &mut self.fast_path, (moving_from, expired)).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys. If several do,

@@ -1,6 +1,9 @@
 //! Finds the entity whose local copy occupies a key that a transaction could not insert.
 
-use super::state::Outbox;
+use super::{
+    expired::{RowWithDate, read_with_date},
+    state::Outbox,
+};
 use crate::{
     address::RowAt,
     edm::ValueRef,
@@ -20,10 +23,19 @@ pub(crate) struct OccupiedCopy<'w> {
     pub(crate) effect: &'w Effect,
 }
 
+/// The violation of an index, whose key another row has.
+pub(crate) struct UniqueViolation {
+    /// The error, which names the row and the entity that holds the key.
+    pub(crate) error: Error,
+    /// The entity that holds the key, if it has expired by the store's date.
+    pub(crate) expired: Option<Row>,
+}
+
 /// The holder of an occupied key.
 enum Holder {
-    /// The entity with this PartitionKey and RowKey, which derives the copy.
-    Entity(String, String),
+    /// The entity with this PartitionKey and RowKey, which derives the copy, and its row if it has
+    /// expired.
+    Entity(String, String, Option<Row>),
     /// No entity: the row is the copy of the entity with this RowKey, which does not derive it any
     /// more.
     Orphan(String),
@@ -34,13 +46,13 @@ enum Holder {
 impl OccupiedCopy<'_> {
     /// Returns the violation of the index, which names the occupying row and its holder. Returns
     /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
-    pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<Error>> {
+    pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<UniqueViolation>> {
         // Gone since the store refused the insert: another attempt may succeed.
         let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
         let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
         let index = self.family.name;
         let message = match &holder {
-            Holder::Entity(_, row_key) => {
+            Holder::Entity(_, row_key, _) => {
                 format!(
                     "the key of index `{index}` is held by the entity `{}`",
                     row_key.escape_debug()
@@ -58,8 +70,10 @@ impl OccupiedCopy<'_> {
             .in_table(self.table)
             .at_keys(found.partition_key(), found.row_key());
         Ok(Some(match holder {
-            Holder::Entity(partition_key, row_key) => error.held_by(&partition_key, &row_key),
-            Holder::Orphan(_) | Holder::Row(_) => error,
+            Holder::Entity(partition_key, row_key, expired) => {
+                UniqueViolation { error: error.held_by(&partition_key, &row_key), expired }
+            }
+            Holder::Orphan(_) | Holder::Row(_) => UniqueViolation { error, expired: None },
         }))
     }
 
@@ -99,7 +113,17 @@ impl OccupiedCopy<'_> {
         let keys = [&*partition_key, &*row_key];
         let resolve = || tokens.resolve_row_key(schema, keys, found);
         let row_key = outbox.store.with_index_keys(&tokens, resolve).await?;
+        let mut is_expired = false;
         let primary = match schema.is_wide() {
+            // In a page, whose date says whether the holder has expired.
+            false if schema.can_expire() => {
+                let keys = (&*partition_key, &*row_key);
+                let found = read_with_date(outbox, self.table, schema, keys).await?;
+                found.map(|RowWithDate { row, is_expired: expired }| {
+                    is_expired = expired;
+                    row
+                })
+            }
             true => {
                 let at = RowAt::new(self.table, &partition_key, &row_key);
                 match read_primary(&outbox.store, at, Some(schema)).await {
@@ -117,7 +141,10 @@ impl OccupiedCopy<'_> {
         match derives {
             // Another writer was first with this very entity: the verb has to be planned again.
             Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
-            Some(Ok(true)) => return Ok(Some(Holder::Entity(partition_key, row_key))),
+            Some(Ok(true)) => {
+                let expired = primary.filter(|_| is_expired);
+                return Ok(Some(Holder::Entity(partition_key, row_key, expired)));
+            }
             // A primary that cannot be read may hold the key.
             Some(Err(_)) => return Ok(Some(describe(found))),
             Some(Ok(false)) | None => {}

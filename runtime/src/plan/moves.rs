@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{effect::Effect, tokens::Tokens};
 use crate::{
-    address::RowAddress,
+    address::{RowAddress, TableCase},
     batch::{Condition, Operation},
-    edm::ValueRef,
+    edm::{Ticks, Value, ValueRef},
     entity::{
-        EntityRows, MOVED_BY, MOVING, Message, Recognition, Schema, Stored, TableEntity, lossy,
-        read_any_version,
+        EntityRows, MOVED_BY, MOVING, Message, Recognition, Schema, Stored, TableEntity,
+        dated::DatedTables, lossy, read_any_version,
     },
     error::{Error, ErrorKind, Result},
     row::Row,
@@ -25,6 +25,10 @@ pub(crate) struct MoveMessage {
     pub(crate) to_table: String,
     pub(crate) to_partition: String,
     pub(crate) to_row: String,
+    /// The time that the entity takes in its new dated table, in ticks; `None` if the keys hold it, or it
+    /// stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) to_time: Option<i64>,
 }
 
 impl Message for MoveMessage {
@@ -94,6 +98,25 @@ impl Arrival {
     }
 }
 
+/// Returns the row with another time in the property that names its table.
+fn with_time(row: &Row, dated: &DatedTables, time: Ticks) -> Result<Row> {
+    row.with_values(&[(dated.property, Value::DateTime(time))])
+}
+
+/// Returns the time that a moving entity takes in another dated table, where the keys do not hold it.
+// A seal covers the time, and the message that carries it is not part of the seal.
+fn time_in_new_table(schema: &Schema, row: &Row, wanted: &Row) -> Result<Option<Ticks>> {
+    let Some(dated) = schema.dated.as_ref().filter(|_| !schema.sealed) else { return Ok(None) };
+    match (row.get(dated.property)?, wanted.get(dated.property)?) {
+        (Some(ValueRef::DateTime(from)), Some(ValueRef::DateTime(to)))
+            if dated.period_at(from) != dated.period_at(to) =>
+        {
+            Ok(Some(to))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Returns the row under these keys, without the mark of a move, or with the one property in `own`
 /// (name and value).
 fn with_mark(
@@ -156,13 +179,17 @@ pub(crate) fn mark_moving<E: TableEntity>(
         return Err(place(lossy(property)));
     }
     let wanted = (**stored).to_row().map_err(place)?;
-    let arrived = with_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
+    let to_time = time_in_new_table(E::SCHEMA, row, &wanted)?;
+    let mut arrived = with_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
+    if let (Some(dated), Some(time)) = (&E::SCHEMA.dated, to_time) {
+        arrived = with_time(&arrived, dated, time)?;
+    }
     // Properties that the entity does not declare, such as `MOVED_BY`, are carried along.
     let entity = E::SCHEMA.primary().and_then(|family| read_any_version::<E>(&arrived, family));
     let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
     if !carried.has_same_content(&wanted) {
         return refused(
-            "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
+            "a move changes nothing but the fields that the keys hold and the time that names a dated table; write other changes with `replace` first",
         );
     }
     let message = MoveMessage {
@@ -171,15 +198,34 @@ pub(crate) fn mark_moving<E: TableEntity>(
         to_table: to_table.to_owned(),
         to_partition: wanted.partition_key().to_owned(),
         to_row: wanted.row_key().to_owned(),
+        to_time: to_time.map(Ticks::get),
     };
     let marked = with_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
     Ok((primary_only(E::SCHEMA, Operation::replace(marked, guard(row))), message))
 }
 
 /// Returns the row that the source becomes at the target.
-fn target_row(source: &Row, message: &MoveMessage, arrival: &Arrival) -> Result<Row> {
+fn target_row(
+    schema: &Schema,
+    source: &Row,
+    message: &MoveMessage,
+    arrival: &Arrival,
+) -> Result<Row> {
     let own = arrival.to_json(source);
-    with_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))
+    let row = with_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))?;
+    let Some(time) = message.to_time.and_then(Ticks::new) else { return Ok(row) };
+    // The message is no part of what a seal covers, and its time belongs to the table that it names.
+    let dated = schema.dated.as_ref().filter(|_| !schema.sealed).filter(|dated| {
+        let period = dated.period_of(&message.to_table, TableCase::Insensitive);
+        period == Some(dated.period_at(time))
+    });
+    match dated {
+        Some(dated) => with_time(&row, dated, time),
+        None => {
+            let refusal = "the time of the move is not one of the table that the entity moves to";
+            Err(Error::new(ErrorKind::Invalid, refusal).in_table(&message.to_table))
+        }
+    }
 }
 
 // Keys with blind tokens are refused by `mark_moving`, so that no step of a move makes any.
@@ -203,7 +249,7 @@ pub(crate) fn insert_target(
     message: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Effect> {
-    let row = target_row(source, message, arrival)?;
+    let row = target_row(schema, source, message, arrival)?;
     let new = Some(rows_of(schema, &row)?);
     Ok(Effect { new, ..primary_only(schema, Operation::insert(row)) })
 }
@@ -225,7 +271,7 @@ pub(crate) fn update_target(
     }
     // Properties that were added at the target since the arrival are kept.
     let mut bag = target.to_bag()?;
-    for (name, value) in target_row(source, message, arrival)?.to_bag()?.iter() {
+    for (name, value) in target_row(schema, source, message, arrival)?.to_bag()?.iter() {
         bag.set(name, value.clone());
     }
     let mut row = Row::build(target.partition_key(), target.row_key());

@@ -16,6 +16,7 @@ use crate::{
     edm::Ticks,
     entity::Schema,
     error::{Error, Result},
+    key::Family,
     filter::{Comparison, Filter},
     limits::BATCH_OPERATIONS,
     outbox::commit::commit,
@@ -27,6 +28,9 @@ use crate::{
     queue::time_before,
     row::Row,
 };
+
+/// Number of entities of an index by time that are read at a time.
+const OWNERS_AT_ONCE: usize = 16;
 
 /// The largest error of a writer's estimate of the store's time.
 const CLOCK_ERROR: Duration = Duration::from_secs(60);
@@ -197,14 +201,21 @@ impl Worker {
     }
 
     /// Deletes the expired rows of a partition, each under its ETag. A row is expired by the date
-    /// of the page that brought it.
+    /// of the page that brought it. Where the type has an index by the time, its range leads to
+    /// these rows, so that the rest of the partition is not read.
     async fn sweep_partition(
         &self,
         schema: &'static Schema,
         ExpiryMarker { table, partition_key, .. }: &ExpiryMarker,
     ) -> Result<SweepResult> {
         // By the estimated time, to save rows; the page's own date decides about each row.
-        let filter = expired_filter(schema, partition_key, self.store().time.now());
+        let now = self.store().time.now();
+        let index = schema.expiry_index();
+        let range = index.and_then(|index| Schema::expiry_range(index, now).zip(Some(index)));
+        let (filter, index) = match range {
+            Some((range, index)) => (Keys::partition(partition_key).filter() & range, Some(index)),
+            None => (expired_filter(schema, partition_key, now), None),
+        };
         let (mut swept, mut from) = (SweepResult::default(), None);
         loop {
             let scan =
@@ -216,8 +227,12 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             from = page.next.clone();
+            let rows = match index {
+                Some(index) => self.expired_owners(schema, table, index, page).await,
+                None => expired_rows(schema, page),
+            };
             let mut group = (Vec::new(), 0);
-            for row in expired_rows(schema, page) {
+            for row in rows {
                 let deletion = match row {
                     Ok(row) => self.deletion(schema, table, row).await,
                     Err(error) => Err(error.in_table(table)),
@@ -250,6 +265,32 @@ impl Worker {
                 return Ok(swept);
             }
         }
+    }
+
+    /// Returns the primaries of the expired copies of a page, each expired by the date of the page
+    /// that it was read in, and the rows that cannot be read.
+    async fn expired_owners(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        index: &'static Family,
+        page: Rows,
+    ) -> Vec<Result<Row>> {
+        let Some(date) = page.date else { return Vec::new() };
+        let is_over = |row: &Row| schema.expiry_of(row, Some(index)).is_some_and(|end| end <= date);
+        let copies = page.rows.into_iter().filter(|row| row.as_ref().map_or(true, is_over));
+        let owners = copies.map(|copy| async move {
+            // Another kind of row may stand among the copies.
+            let Some((partition_key, row_key)) = schema.owner_of_copy(&copy?)? else {
+                return Ok(None);
+            };
+            let filter = Keys::point(partition_key, row_key).filter();
+            let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+            let page = self.store().scan(scan).await?;
+            expired_rows(schema, page).pop().transpose()
+        });
+        let owners = stream::iter(owners).buffered(OWNERS_AT_ONCE);
+        owners.filter_map(|owner| std::future::ready(owner.transpose())).collect().await
     }
 
     /// Returns the deletion of an expired entity with all its rows.

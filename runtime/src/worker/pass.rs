@@ -407,7 +407,7 @@ impl Worker {
         let (outbox, table) = (&**self.outbox(), primary.table);
         let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
         Ok(match key.decide(&found).await? {
-            OccupiedKeyAction::Violation(error) => error,
+            OccupiedKeyAction::Violation(error, _) => error,
             // The row stays, and the dirty row with it: it is counted as work of an unknown type.
             OccupiedKeyAction::Unknown(error) => {
                 Error::new(ErrorKind::UnrecognizedEntity, error.to_string()).at_row(address.at())
