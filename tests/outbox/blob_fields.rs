@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use entable::{
-    Batch, Blob, BlobTarget, ErrorKind, KeyScope, Keyring, Operation, OutboxOptions, Point,
+    Batch, Blob, BlobTarget, Clock, ErrorKind, KeyScope, Keyring, Operation, OutboxOptions, Point,
     RootKey, Row, SteppedClock, Ticks, ValueRef,
     backend::{
         Memory,
@@ -15,6 +15,8 @@ use entable::{
     table::Target,
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
+
+use time::OffsetDateTime;
 
 use crate::blob_store::{Fails, TestBlobs};
 
@@ -35,6 +37,17 @@ struct Employee {
     photo: Option<Blob>,
     #[table(blob, encrypt)]
     scan: Option<Blob>,
+}
+
+/// An entity that expires, with a value in a blob.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "badge_{id:06}", expires = until)]
+struct Badge {
+    department: String,
+    id: u32,
+    until: OffsetDateTime,
+    #[table(blob)]
+    photo: Option<Blob>,
 }
 
 /// The field that a fault test writes.
@@ -1055,4 +1068,37 @@ async fn writers_that_race_leave_one_blob() {
     log.retain(|line| line.starts_with("put staff"));
     let names: BTreeSet<_> = log.iter().collect();
     assert_eq!(names.len(), log.len(), "no name is written twice");
+}
+
+#[tokio::test]
+async fn the_blobs_of_what_is_over_go_with_it() {
+    let world = World::new().await;
+    let hour = Duration::from_secs(3600);
+    let badges: Table<Badge> = world.client.table();
+    let badge = |id, hours: u32, text| Badge {
+        department: "Sales".into(),
+        id,
+        until: OffsetDateTime::from(world.clock.now()) + hour * hours,
+        photo: Some(photo(text)),
+    };
+    for (id, hours) in [(1, 1), (2, 1), (3, 9)] {
+        badges.insert(&badge(id, hours, "one")).await.unwrap();
+    }
+    world.later(3 * hour);
+    // An insert over an entity that is over takes its blob's place.
+    badges.insert(&badge(1, 9, "two")).await.unwrap();
+    let worker = || world.client.worker().with::<Badge>();
+    assert_eq!(worker().drain().await.unwrap().expired, 1);
+    for _ in 0..2 {
+        world.later(Duration::from_secs(400));
+        worker().drain().await.unwrap();
+    }
+    let mut kept = Vec::new();
+    for id in [1, 3] {
+        let found = badges.get(Badge::primary().department("Sales").id(id)).await.unwrap().unwrap();
+        kept.push(badges.blob(found.photo.as_ref().unwrap()).bytes().await.unwrap());
+    }
+    assert_eq!(kept, ["two", "one"]);
+    assert_eq!(world.blob_names().await.len(), 2, "{:?}", world.blob_names().await);
+    assert!(badges.check().await.unwrap().is_clean());
 }

@@ -12,7 +12,7 @@ use entable::{
     Clock, SteppedClock, Ticks, Value,
     backend::{
         Memory,
-        layer::{FaultInjector, Recorder},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -52,6 +52,55 @@ pub(crate) struct Key {
     pub(crate) id: u32,
     pub(crate) until: OffsetDateTime,
     pub(crate) note: Option<String>,
+}
+
+/// An entity with two values that are unique across partitions.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    partition_key = "{user}",
+    row_key = "p_{id:06}",
+    expires = until,
+    index(ByCard, partition_key = "card_{card}", row_key = "card", unique),
+    index(ByGate, partition_key = "gate_{gate}", row_key = "gate", unique)
+)]
+struct Pass {
+    user: String,
+    id: u32,
+    card: u32,
+    gate: u32,
+    until: OffsetDateTime,
+}
+
+/// An entity with a value that is unique in its partition, in two rows.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    partition_key = "{hall}",
+    row_key = "r_{id:06}",
+    expires = until,
+    index(BySeat, row_key = "seat_{seat:06}", unique)
+)]
+struct Reservation {
+    hall: String,
+    id: u32,
+    seat: u32,
+    until: OffsetDateTime,
+}
+
+/// An entity with an index by the time after which it is over.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    partition_key = "{event}",
+    row_key = "t_{id:06}",
+    expires = until,
+    index(ByUntil, row_key = "until_{until}_{id:06}", only(until))
+)]
+struct Ticket {
+    event: String,
+    id: u32,
+    until: OffsetDateTime,
 }
 
 #[derive(Debug, EntitySet)]
@@ -341,6 +390,148 @@ async fn unique_values_of_what_is_over_come_free() {
     assert!(sessions.check().await.unwrap().is_clean());
     let found = sessions.get(Session::by_token().token("token1")).await.unwrap().unwrap();
     assert_eq!(found.user, "ann");
+}
+
+#[tokio::test]
+async fn an_entity_that_is_over_frees_all_of_its_values_at_once() {
+    let world = World::new().await;
+    let passes: Table<Pass> = world.client.table();
+    let pass = |user: &str, id| Pass {
+        user: user.into(),
+        id,
+        card: 1,
+        gate: 1,
+        until: world.now() + HOUR,
+    };
+    for (user, other) in [("don", "ann"), ("ann", "ann")] {
+        passes.insert(&pass(user, 1)).await.unwrap();
+        let taken = passes.insert(&pass(other, 2)).await.unwrap_err();
+        assert!(taken.is_unique_violation());
+        // The holder is read with the date, and not deleted.
+        assert!(passes.get(Pass::primary().user(user).id(1)).await.unwrap().is_some());
+        world.clock.advance(HOUR);
+        passes.insert(&pass(other, 2)).await.unwrap();
+        world.client.wait_for_copies().await;
+        let left = world.rows(user).await;
+        assert!(!left.contains(&"p_000001".to_owned()), "{left:?}");
+        let held = passes.get(Pass::by_card().card(1)).await.unwrap().unwrap();
+        assert_eq!((held.user.as_str(), held.id), (other, 2));
+        assert!(passes.get(Pass::by_gate().gate(1)).await.unwrap().is_some());
+        world.clock.advance(Duration::from_secs(400));
+        world.client.worker().with::<Pass>().drain().await.unwrap();
+        assert!(passes.check().await.unwrap().is_clean());
+        passes.delete_at(Pass::primary().user(other).id(2)).await.unwrap();
+        world.clock.advance(Duration::from_secs(400));
+        world.client.worker().with::<Pass>().drain().await.unwrap();
+    }
+}
+
+fn seat(world: &World, id: u32, seat: u32) -> Reservation {
+    Reservation { hall: "A".into(), id, seat, until: world.now() + HOUR }
+}
+
+/// Returns the holder of a seat by the index, as it is stored.
+async fn seat_row(world: &World, seat: u32) -> Option<String> {
+    let reservations: Table<Reservation> = world.client.table();
+    let found = reservations.get(Reservation::by_seat().hall("A").seat(seat)).await.unwrap();
+    found.map(|copy| format!("r_{:06}", copy.id))
+}
+
+#[tokio::test]
+async fn a_value_goes_with_its_holder_in_the_transaction_of_the_insert() {
+    let world = World::new().await;
+    let reservations: Table<Reservation> = world.client.table();
+    for id in 1..=3 {
+        reservations.insert(&seat(&world, id, id)).await.unwrap();
+    }
+    world.clock.advance(HOUR);
+    reservations.insert(&seat(&world, 9, 9)).await.unwrap();
+    world.recorder.clear();
+    reservations.insert(&seat(&world, 4, 1)).await.unwrap();
+    let requests = world.requests();
+    assert_eq!(requests.len(), 4, "{requests:#?}");
+    assert!(requests[3].contains("Insert r_000004"), "{requests:#?}");
+    assert!(requests[3].contains("Delete r_000001"), "{requests:#?}");
+
+    // A transaction that is almost full, and one that writes the holder itself.
+    let mut full = world.client.transaction();
+    for id in 10..59 {
+        full.insert(&seat(&world, id, id)).unwrap();
+    }
+    full.insert(&seat(&world, 60, 2)).unwrap();
+    full.commit().await.unwrap();
+    assert_eq!(seat_row(&world, 2).await.as_deref(), Some("r_000060"));
+    let holder = Reservation::primary().hall("A").id(3);
+    let mut both = world.client.transaction();
+    both.patch_at(holder.clone(), Reservation::patch().until(world.now() + HOUR)).unwrap();
+    both.insert(&seat(&world, 61, 3)).unwrap();
+    let refused = both.commit().await.unwrap_err();
+    assert!(refused.is_unique_violation(), "{refused}");
+    assert!(world.rows("A").await.contains(&"r_000003".to_owned()));
+    assert!(reservations.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_renewal_that_meets_an_insert_keeps_its_value() {
+    for delay in [0, 1] {
+        let world = World::new().await;
+        let reservations: Table<Reservation> = world.client.table();
+        reservations.insert(&seat(&world, 1, 1)).await.unwrap();
+        world.clock.advance(HOUR);
+        reservations.insert(&seat(&world, 9, 9)).await.unwrap();
+        // The insert finds its holder over, and is held up before the transaction that deletes it.
+        let (kind, nth) = if delay == 0 { (RequestKind::Apply, 1) } else { (RequestKind::Scan, 0) };
+        world.fault.inject(kind, nth, InjectedFault::Delay(Duration::from_millis(60)));
+        let renewed = Reservation { until: world.now() + 9 * HOUR, ..seat(&world, 1, 1) };
+        let other = client_of(
+            &FaultInjector::around(world.recorder.clone()),
+            &world.clock,
+            Duration::ZERO,
+            Duration::ZERO,
+        );
+        let renew = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            other.table::<Reservation>().insert_or_replace(&renewed).await.unwrap();
+        };
+        let taken = seat(&world, 2, 1);
+        let (refused, ()) = tokio::join!(reservations.insert(&taken), renew);
+        let refused = refused.unwrap_err();
+        assert!(refused.is_unique_violation(), "{refused}");
+        assert_eq!(seat_row(&world, 1).await.as_deref(), Some("r_000001"));
+        let kept = reservations.get(Reservation::primary().hall("A").id(1)).await.unwrap();
+        assert_eq!(kept.unwrap().until, renewed.until);
+        assert!(reservations.check().await.unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn a_worker_ranges_over_an_index_by_the_time() {
+    let world = World::new().await;
+    let tickets: Table<Ticket> = world.client.table();
+    let ticket = |id: u32| Ticket {
+        event: "fair".into(),
+        id,
+        until: world.now() + HOUR * if id % 10 == 0 { 1 } else { 90 },
+    };
+    tickets.bulk().insert_all((0..300).map(ticket)).await.unwrap().into_result().unwrap();
+    world.clock.advance(2 * HOUR + WAIT);
+    // Renewed behind the marker: it is not over any more.
+    let renewed = Ticket { until: world.now() + HOUR, ..ticket(20) };
+    tickets.insert_or_replace(&renewed).await.unwrap();
+    world.recorder.clear();
+    let swept = world.client.worker().with::<Ticket>().drain().await.unwrap();
+    assert_eq!(swept.expired, 29);
+    let scans: Vec<String> =
+        world.requests().into_iter().filter(|request| request.contains("'fair'")).collect();
+    let (ranges, points): (Vec<_>, Vec<_>) =
+        scans.iter().partition(|scan| scan.contains("until_"));
+    assert_eq!(ranges.len(), 1, "{scans:#?}");
+    assert_eq!(points.len(), 29, "{scans:#?}");
+    assert!(points.iter().all(|scan| scan.contains("RowKey eq 't_")), "{scans:#?}");
+    assert_eq!(tickets.query(Ticket::primary().event("fair")).count().await.unwrap(), 271);
+    assert_eq!(world.rows("fair").await.len(), 2 * 271);
+    assert!(tickets.check().await.unwrap().is_clean());
+    assert_eq!(world.markers().await, 2, "those of the hours to come");
 }
 
 #[tokio::test]

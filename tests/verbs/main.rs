@@ -16,6 +16,7 @@ mod copies;
 mod remote_copies;
 mod dated;
 mod dated_copies;
+mod dated_edges;
 mod dated_jobs;
 mod face;
 mod holder;

@@ -23,12 +23,6 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
             "the blobs of an entity with dated tables would stay when its table is dropped: keep them with an entity of one table",
         );
     }
-    if entity.wide.is_some() {
-        errors.at(
-            entity.table.span(),
-            "an entity with dated tables is one row: leave out `wide`, or name one table",
-        );
-    }
 }
 
 /// Reports the table of an index or list that has not the date of the entity's tables.

@@ -20,12 +20,14 @@ use super::{
     row_key = "s_{id:06}",
     expires = until,
     index(ByUse, row_key = "use_{uses:04}_{id:06}", only(until)),
-    index(ByToken, partition_key = "token_{token}", row_key = "token", unique)
+    index(ByToken, partition_key = "token_{token}", row_key = "token", unique),
+    index(BySeat, row_key = "seat_{seat}", unique, only(until))
 )]
 struct Session {
     user: String,
     id: u32,
     token: u32,
+    seat: u32,
     until: OffsetDateTime,
     uses: u32,
 }
@@ -46,9 +48,10 @@ async fn use_sessions(world: Arc<World>, client: Client, number: u32, mut random
         let id = number * 100 + lifetime;
         let left = |random: &mut Random| MINUTE * (1 + random.below(150) as u32);
         let until = store_time(&world) + left(&mut random);
-        // Tokens are few, so that some are of sessions that are over.
+        // Tokens and seats are few, so that some are of sessions that are over.
         let token = random.below(6) as u32;
-        let mut known = Session { user, id, token, until, uses: 0 };
+        let seat = random.below(8) as u32;
+        let mut known = Session { user, id, token, seat, until, uses: 0 };
         let mut stored = match sessions.insert(&known).await {
             Ok(stored) => stored,
             Err(_) => continue,

@@ -18,6 +18,8 @@ struct Login {
     town: String,
     mail: String,
     at: OffsetDateTime,
+    #[table(blob)]
+    photo: Option<Blob>,
 }
 
 fn main() {}
