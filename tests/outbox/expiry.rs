@@ -523,8 +523,7 @@ async fn a_worker_ranges_over_an_index_by_the_time() {
     assert_eq!(swept.expired, 29);
     let scans: Vec<String> =
         world.requests().into_iter().filter(|request| request.contains("'fair'")).collect();
-    let (ranges, points): (Vec<_>, Vec<_>) =
-        scans.iter().partition(|scan| scan.contains("until_"));
+    let (ranges, points): (Vec<_>, Vec<_>) = scans.iter().partition(|scan| scan.contains("until_"));
     assert_eq!(ranges.len(), 1, "{scans:#?}");
     assert_eq!(points.len(), 29, "{scans:#?}");
     assert!(points.iter().all(|scan| scan.contains("RowKey eq 't_")), "{scans:#?}");

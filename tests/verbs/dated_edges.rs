@@ -165,7 +165,11 @@ async fn a_window_the_wrong_way_round_is_refused_by_each_verb_that_takes_one() {
             .map(drop)
             .unwrap_err(),
         logins.create_between(NOON..NOON - DAY).await.map(drop).unwrap_err(),
-        logins.create_between(date!(2014 - 07 - 31)..date!(2014 - 07 - 30)).await.map(drop).unwrap_err(),
+        logins
+            .create_between(date!(2014 - 07 - 31)..date!(2014 - 07 - 30))
+            .await
+            .map(drop)
+            .unwrap_err(),
     ];
     for error in &refused {
         assert!(error.is_invalid(), "{error:?}");
@@ -260,10 +264,7 @@ async fn a_clock_that_goes_back_over_midnight_moves_no_row_and_lowers_no_floor()
         assert!(logins.retain(1).await.unwrap().dropped.is_empty());
         assert_eq!(logins.create_between(midnight - DAY * 3..midnight).await.unwrap(), 0);
         logins.delete_at(point).await.unwrap();
-        logins
-            .delete_at(Login::primary().user("don").at(midnight + minute).id(2))
-            .await
-            .unwrap();
+        logins.delete_at(Login::primary().user("don").at(midnight + minute).id(2)).await.unwrap();
     }
     // Midnight comes once more, and with it the same floor.
     stores.set(midnight + minute);
@@ -284,7 +285,8 @@ async fn an_entity_moves_to_the_table_of_a_time_that_its_keys_do_not_hold() {
     let (_, client) = recorded(Memory::new());
     let visits: Table<Visit> = client.table();
     visits.insert(&visit(NOON, 1)).await.unwrap();
-    let mut moved = visits.get(Visit::primary().at(NOON).page("home").id(1)).await.unwrap().unwrap();
+    let mut moved =
+        visits.get(Visit::primary().at(NOON).page("home").id(1)).await.unwrap().unwrap();
     moved.at = NOON + DAY;
     visits.move_to(&moved, &visits).await.unwrap().wait().await.unwrap();
     client.worker().with::<Visit>().drain().await.unwrap();
@@ -352,7 +354,8 @@ async fn a_worker_finishes_a_move_to_another_time_after_a_fault_at_any_request()
         }
         let visits: Table<Visit> = later.table();
         let at = |at| Visit::primary().at(at).page("home").id(1);
-        let (old, new) = (visits.get(at(NOON)).await.unwrap(), visits.get(at(NOON + DAY)).await.unwrap());
+        let (old, new) =
+            (visits.get(at(NOON)).await.unwrap(), visits.get(at(NOON + DAY)).await.unwrap());
         match (old, new) {
             (Some(old), None) => assert_eq!(old.at, NOON, "{nth}"),
             (None, Some(new)) => assert_eq!(new.at, NOON + DAY, "{nth}"),
