@@ -511,7 +511,7 @@ async fn a_worker_ranges_over_an_index_by_the_time() {
     let ticket = |id: u32| Ticket {
         event: "fair".into(),
         id,
-        until: world.now() + HOUR * if id % 10 == 0 { 1 } else { 90 },
+        until: world.now() + HOUR * if id.is_multiple_of(10) { 1 } else { 90 },
     };
     tickets.bulk().insert_all((0..300).map(ticket)).await.unwrap().into_result().unwrap();
     world.clock.advance(2 * HOUR + WAIT);
