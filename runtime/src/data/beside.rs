@@ -91,7 +91,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_reaches_the_one_who_waits() {
         let work = Beside::begin(async { panic!("found") });
-        let waiting = tokio::spawn(async move { work.await });
+        let waiting = tokio::spawn(work);
         assert!(waiting.await.unwrap_err().is_panic());
     }
 }
