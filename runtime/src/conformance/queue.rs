@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
-
 use crate::{
+    clock::SteppedClock,
     error::Result,
     queue::{
         Poison, Received,
@@ -19,22 +18,42 @@ const OVER: Duration = Duration::from_millis(3_200);
 /// Longer than any of these tests.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A queue that nobody else uses.
+/// A queue that nobody else uses, and how time goes by for it.
 #[derive(Debug, Clone)]
-pub struct QueueSetup(Arc<dyn Queue>);
+pub struct QueueSetup {
+    queue: Arc<dyn Queue>,
+    /// The clock that its store and its client take the time from; `None` for that of the system.
+    clock: Option<Arc<SteppedClock>>,
+}
+
+impl<Q: Queue> From<Q> for QueueSetup {
+    /// Tests a new queue in real time: each lease of a test is waited for.
+    fn from(queue: Q) -> Self {
+        Self { queue: Arc::new(queue), clock: None }
+    }
+}
 
 impl QueueSetup {
-    /// The promises are tried on that queue, which is new.
-    pub fn new(queue: impl Queue) -> Self {
-        Self(Arc::new(queue))
+    /// Tests a new queue whose store and client take the time from `clock`. Tests advance that clock
+    /// where they would have to wait.
+    pub fn stepped(queue: impl Queue, clock: Arc<SteppedClock>) -> Self {
+        Self { queue: Arc::new(queue), clock: Some(clock) }
+    }
+
+    /// Lets time go by until a lease of [`SHORT`] is over.
+    async fn outlast_short_lease(&self) {
+        match &self.clock {
+            Some(clock) => clock.advance(OVER),
+            None => tokio::time::sleep(OVER).await,
+        }
     }
 
     async fn given(&self, body: &str) -> String {
-        self.0.send(body, Duration::ZERO).await.expect("a message can be sent")
+        self.queue.send(body, Duration::ZERO).await.expect("a message can be sent")
     }
 
     async fn received(&self, most: usize, visibility: Duration) -> Vec<Received> {
-        self.0.receive(most, visibility).await.expect("messages can be received")
+        self.queue.receive(most, visibility).await.expect("messages can be received")
     }
 
     /// The one message that is there.
@@ -49,7 +68,7 @@ impl QueueSetup {
     }
 
     async fn poisoned(&self) -> Vec<Poison> {
-        self.0.poisoned(32).await.expect("poison can be listed")
+        self.queue.poisoned(32).await.expect("poison can be listed")
     }
 }
 
@@ -72,7 +91,7 @@ pub async fn a_body_comes_as_it_was_sent(queue: &QueueSetup) {
         queue.given(body).await;
         let received = queue.one(LONG).await;
         assert_eq!((received.body(), received.dequeue_count()), (body, 1));
-        queue.0.delete(&received).await.expect("it can be deleted");
+        queue.queue.delete(&received).await.expect("it can be deleted");
     }
 }
 
@@ -88,7 +107,7 @@ pub async fn a_message_that_was_received_is_hidden(queue: &QueueSetup) {
 pub async fn a_message_comes_again(queue: &QueueSetup) {
     let id = queue.given("a").await;
     let first = queue.one(SHORT).await;
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     let second = queue.one(LONG).await;
     assert_eq!((first.id(), first.dequeue_count()), (&*id, 1));
     assert_eq!((second.id(), second.dequeue_count()), (&*id, 2));
@@ -96,9 +115,9 @@ pub async fn a_message_comes_again(queue: &QueueSetup) {
 
 /// 4 A message is not visible before its delay is over.
 pub async fn a_delay_is_kept(queue: &QueueSetup) {
-    queue.0.send("a", SHORT).await.expect("a message can be sent");
+    queue.queue.send("a", SHORT).await.expect("a message can be sent");
     assert!(queue.is_empty().await);
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     assert_eq!(queue.one(LONG).await.dequeue_count(), 1);
 }
 
@@ -106,11 +125,11 @@ pub async fn a_delay_is_kept(queue: &QueueSetup) {
 pub async fn a_message_is_deleted_for_good(queue: &QueueSetup) {
     queue.given("a").await;
     let mut received = queue.one(SHORT).await;
-    queue.0.delete(&received).await.expect("it can be deleted");
-    is_lost(queue.0.delete(&received).await);
-    is_lost(queue.0.extend(&mut received, LONG, None).await);
-    is_lost(queue.0.poison(&received, "why").await);
-    sleep(OVER).await;
+    queue.queue.delete(&received).await.expect("it can be deleted");
+    is_lost(queue.queue.delete(&received).await);
+    is_lost(queue.queue.extend(&mut received, LONG, None).await);
+    is_lost(queue.queue.poison(&received, "why").await);
+    queue.outlast_short_lease().await;
     assert!(queue.is_empty().await);
     assert!(queue.poisoned().await.is_empty());
 }
@@ -120,20 +139,20 @@ pub async fn an_extended_message_stays_hidden(queue: &QueueSetup) {
     queue.given("a").await;
     let mut received = queue.one(SHORT).await;
     let until = received.until();
-    queue.0.extend(&mut received, LONG, None).await.expect("it can be extended");
+    queue.queue.extend(&mut received, LONG, None).await.expect("it can be extended");
     assert!(received.until() > until);
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     assert!(queue.is_empty().await);
     assert_eq!((received.body(), received.dequeue_count()), ("a", 1));
-    queue.0.delete(&received).await.expect("it is this receiver's still");
+    queue.queue.delete(&received).await.expect("it is this receiver's still");
 }
 
 /// 6 A message that is extended by nothing is visible at once.
 pub async fn a_message_is_given_back(queue: &QueueSetup) {
     queue.given("a").await;
     let mut received = queue.one(LONG).await;
-    queue.0.extend(&mut received, Duration::ZERO, None).await.expect("it can be given back");
-    sleep(OVER).await;
+    queue.queue.extend(&mut received, Duration::ZERO, None).await.expect("it can be given back");
+    queue.outlast_short_lease().await;
     assert_eq!(queue.one(LONG).await.dequeue_count(), 2);
 }
 
@@ -141,10 +160,10 @@ pub async fn a_message_is_given_back(queue: &QueueSetup) {
 pub async fn a_body_is_changed(queue: &QueueSetup) {
     queue.given("a").await;
     let mut received = queue.one(LONG).await;
-    let extended = queue.0.extend(&mut received, SHORT, Some("b")).await;
+    let extended = queue.queue.extend(&mut received, SHORT, Some("b")).await;
     extended.expect("it can be changed");
     assert_eq!(received.body(), "b");
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     assert_eq!(queue.one(LONG).await.body(), "b");
 }
 
@@ -152,14 +171,14 @@ pub async fn a_body_is_changed(queue: &QueueSetup) {
 pub async fn a_lost_lease_is_told(queue: &QueueSetup) {
     queue.given("a").await;
     let mut first = queue.one(SHORT).await;
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     let second = queue.one(LONG).await;
-    is_lost(queue.0.delete(&first).await);
-    is_lost(queue.0.extend(&mut first, Duration::ZERO, Some("b")).await);
-    is_lost(queue.0.poison(&first, "why").await);
+    is_lost(queue.queue.delete(&first).await);
+    is_lost(queue.queue.extend(&mut first, Duration::ZERO, Some("b")).await);
+    is_lost(queue.queue.poison(&first, "why").await);
     assert!(queue.poisoned().await.is_empty());
     assert_eq!(second.body(), "a");
-    queue.0.delete(&second).await.expect("it is the second receiver's");
+    queue.queue.delete(&second).await.expect("it is the second receiver's");
 }
 
 /// 7 An extension takes the place of what went before.
@@ -167,9 +186,9 @@ pub async fn an_old_receipt_is_worth_nothing(queue: &QueueSetup) {
     queue.given("a").await;
     let mut received = queue.one(LONG).await;
     let old = received.clone();
-    queue.0.extend(&mut received, LONG, None).await.expect("it can be extended");
-    is_lost(queue.0.delete(&old).await);
-    queue.0.delete(&received).await.expect("it is this receiver's");
+    queue.queue.extend(&mut received, LONG, None).await.expect("it can be extended");
+    is_lost(queue.queue.delete(&old).await);
+    queue.queue.delete(&received).await.expect("it is this receiver's");
 }
 
 /// 8 Poison is not received, is listed, and can be put back.
@@ -179,21 +198,21 @@ pub async fn poison_is_kept_aside(queue: &QueueSetup) {
     let received = queue.received(2, SHORT).await;
     assert_eq!(received.len(), 2);
     for message in &received {
-        queue.0.poison(message, "it is down").await.expect("it can be put aside");
+        queue.queue.poison(message, "it is down").await.expect("it can be put aside");
     }
-    sleep(OVER).await;
+    queue.outlast_short_lease().await;
     assert!(queue.is_empty().await);
     let poison = queue.poisoned().await;
     let mut bodies: Vec<_> = poison.iter().map(Poison::body).collect();
     bodies.sort_unstable();
     assert_eq!(bodies, ["a", "b"]);
-    let reason = queue.0.capabilities().keeps_reason.then_some("it is down");
+    let reason = queue.queue.capabilities().keeps_reason.then_some("it is down");
     assert!(poison.iter().all(|poison| poison.reason() == reason));
     let back = poison.iter().find(|poison| poison.body() == "a").expect("it is listed");
-    queue.0.requeue(back).await.expect("it can be put back");
+    queue.queue.requeue(back).await.expect("it can be put back");
     let again = queue.one(LONG).await;
     assert_eq!((again.body(), again.dequeue_count()), ("a", 1));
-    assert!(queue.0.requeue(back).await.expect_err("it is back").is_not_found());
+    assert!(queue.queue.requeue(back).await.expect_err("it is back").is_not_found());
 }
 
 /// 9 At most as many messages come as were asked for, and all come in the end.
@@ -218,7 +237,7 @@ pub async fn receivers_share_nothing(queue: &QueueSetup) {
     }
     let mut ids = Vec::new();
     for _ in 0..20 {
-        let receive = (0..4).map(|_| queue.0.receive(10, LONG));
+        let receive = (0..4).map(|_| queue.queue.receive(10, LONG));
         for received in futures_util::future::join_all(receive).await {
             let received = received.expect("messages can be received");
             ids.extend(received.iter().map(|one| one.id().to_owned()));
@@ -234,23 +253,26 @@ pub async fn receivers_share_nothing(queue: &QueueSetup) {
 pub async fn limits_are_checked(queue: &QueueSetup) {
     let too_long = LONGEST + Duration::from_secs(1);
     let long = "a".repeat(70_000);
-    assert!(queue.0.send(&long, Duration::ZERO).await.expect_err("too large").is_too_large());
-    assert!(queue.0.send("a", too_long).await.expect_err("too long").is_invalid());
-    assert!(queue.0.receive(1, too_long).await.expect_err("too long").is_invalid());
-    assert!(queue.0.receive(1, Duration::ZERO).await.expect_err("no time").is_invalid());
+    assert!(queue.queue.send(&long, Duration::ZERO).await.expect_err("too large").is_too_large());
+    assert!(queue.queue.send("a", too_long).await.expect_err("too long").is_invalid());
+    assert!(queue.queue.receive(1, too_long).await.expect_err("too long").is_invalid());
+    assert!(queue.queue.receive(1, Duration::ZERO).await.expect_err("no time").is_invalid());
     queue.given(&"\u{20ac}".repeat(16_000)).await;
     let mut received = queue.one(LONG).await;
     assert_eq!(received.body().len(), 48_000);
-    let extended = queue.0.extend(&mut received, LONG, Some(&long)).await;
+    let extended = queue.queue.extend(&mut received, LONG, Some(&long)).await;
     assert!(extended.expect_err("too large").is_too_large());
-    assert!(queue.0.extend(&mut received, too_long, None).await.expect_err("long").is_invalid());
-    queue.0.delete(&received).await.expect("it is this receiver's still");
+    assert!(
+        queue.queue.extend(&mut received, too_long, None).await.expect_err("long").is_invalid()
+    );
+    queue.queue.delete(&received).await.expect("it is this receiver's still");
 }
 
 /// Makes one test for each promise of a queue: `queue_suite!(name, queue)`.
 ///
 /// `queue` is evaluated anew for each test, inside an async function, and is a queue that nobody else
-/// uses. One that cannot always be reached is `optional` and an `Option`.
+/// uses, or a [`QueueSetup`](crate::conformance::QueueSetup) of it with a clock that the tests advance.
+/// One that cannot always be reached is `optional` and an `Option`.
 ///
 /// ```
 /// # #[allow(unused)]
@@ -300,7 +322,7 @@ macro_rules! queue_promises {
         fn $promise() {
             $crate::conformance::block_on(Box::pin(async {
                 if let Some(queue) = $queue {
-                    let setup = $crate::conformance::QueueSetup::new(queue);
+                    let setup = $crate::conformance::QueueSetup::from(queue);
                     $crate::conformance::queue::$promise(&setup).await;
                 }
             }));
