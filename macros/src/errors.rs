@@ -14,12 +14,12 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// Adds a mistake.
+    /// Adds a compile error.
     pub(crate) fn push(&mut self, error: syn::Error) {
         self.found.push(error);
     }
 
-    /// Adds a mistake with a span and a message.
+    /// Adds a compile error with its span and message.
     pub(crate) fn at(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
     }

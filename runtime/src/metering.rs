@@ -20,7 +20,7 @@ pub(crate) struct Metering {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody reads figures"))]
 pub(crate) struct RequestFigures<'a> {
-    /// Such as `read`.
+    /// The kind of the request, such as `read`.
     pub(crate) kind: &'static str,
     /// The table, or nothing if the request is about several.
     pub(crate) table: &'a str,

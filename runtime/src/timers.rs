@@ -65,8 +65,8 @@ pub(crate) async fn timeout<T>(time: Duration, future: impl Future<Output = T>) 
     run_until(Instant::now() + time, future).await
 }
 
-/// Runs a future, and returns `None` if it goes on after `until`. Uses no timer: the future can only go
-/// on where it is polled.
+/// Runs a future and returns its output, or `None` if it is polled after `until` before it is complete.
+/// Sets no timer: a future that never wakes its task again is not ended, so it must wake by itself.
 pub(crate) async fn run_until<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|context| match Instant::now() < until {

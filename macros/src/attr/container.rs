@@ -147,7 +147,7 @@ impl EntityAttr {
     }
 }
 
-/// Reads `expires = field`.
+/// Reads `expires = field`, which names the field with an entity's time of expiry.
 fn field(entry: &Entry) -> syn::Result<Ident> {
     if let EntryValue::Value(value) = &entry.value
         && let Expr::Path(path) = &**value
@@ -270,7 +270,7 @@ impl MessageAttr {
 const MESSAGE_KEYS: [&str; 6] =
     ["name", "version", "authenticated", "unauthenticated", "expires", "crate"];
 
-/// Reads a time such as `"7d"`, in seconds.
+/// Reads a duration such as `"7d"`. Returns its seconds.
 fn duration(entry: &Entry) -> syn::Result<u64> {
     let text = entry.string()?;
     let value = text.value();

@@ -162,7 +162,8 @@ fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
     Ok(prefix.get().cloned())
 }
 
-/// Reads `series` or `series("Day{:03}")`.
+/// Reads `series` or `series("Day{:03}")`, which stores an array as one numbered property per slot.
+/// Returns the pattern of the properties' names, if one is written.
 fn series(entry: &Entry) -> syn::Result<Option<LitStr>> {
     match &entry.value {
         EntryValue::Nothing => Ok(None),
@@ -179,7 +180,7 @@ fn series(entry: &Entry) -> syn::Result<Option<LitStr>> {
 /// The numbers of pieces that `split(n)` accepts: fifteen of 64 KiB are nearly the 1 MiB of a row.
 const PIECES: std::ops::RangeInclusive<usize> = 2..=15;
 
-/// Reads `split(4)`.
+/// Reads `split(4)`, which stores a long text in several properties. Returns their number.
 fn split(entry: &Entry) -> syn::Result<usize> {
     if let EntryValue::List(_, inner) = &entry.value
         && let Ok(number) = syn::parse2::<syn::LitInt>(inner.clone())
@@ -191,7 +192,8 @@ fn split(entry: &Entry) -> syn::Result<usize> {
     entry.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
 }
 
-/// Reads `default` or `default = path`.
+/// Reads `default` or `default = path`, which gives a field without a stored property its value.
+/// Returns the path of the function.
 fn default(entry: &Entry) -> syn::Result<Option<Path>> {
     match entry.value {
         EntryValue::Nothing => Ok(None),
@@ -202,7 +204,7 @@ fn default(entry: &Entry) -> syn::Result<Option<Path>> {
 /// Default padding block with `hide_none`, in bytes: fits every type of a fixed length.
 const DEFAULT_HIDE_NONE_PAD: u32 = 32;
 
-/// Reads `encrypt` or `encrypt(pad = 64, hide_none)`.
+/// Reads `encrypt` or `encrypt(pad = 64, hide_none)`, which encrypts the property of a field.
 fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     let mut read = Encrypt::default();
     if matches!(entry.value, EntryValue::Nothing) {

@@ -20,7 +20,7 @@ pub(super) fn of_entity(entity: &Entity) -> TokenStream {
     in_impl(&entity.ident, columns)
 }
 
-/// Returns the columns of a struct that is flattened.
+/// Returns the columns of a struct with `#[derive(Properties)]`, which entities flatten.
 pub(super) fn of_properties(properties: &Properties) -> TokenStream {
     let columns = properties.fields.iter();
     in_impl(

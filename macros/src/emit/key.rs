@@ -6,7 +6,7 @@ use quote::quote;
 use super::key_part;
 use crate::model::{Entity, Family, Field, Key};
 
-/// Returns the field of `self`.
+/// Returns the expression `self.field`.
 fn of_self(field: &Field) -> TokenStream {
     let name = &field.ident;
     quote! { self.#name }

@@ -42,7 +42,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     builder.type_of(&builder.nothing())
 }
 
-/// Returns the path builder with nothing given.
+/// Returns an expression for the path builder before any part of the keys is set.
 pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant(family);
@@ -322,7 +322,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the number of an incomplete state.
+    /// Returns the number of a state that still lacks parts of the keys.
     fn number_of(&self, given: &Given) -> Option<usize> {
         self.states.iter().position(|state| state == given).map(|at| self.first + at)
     }
@@ -351,7 +351,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns a value of a state, made of its draft.
+    /// Returns an expression that builds a state from the draft of its path.
     fn make(&self, given: &Given, draft: &TokenStream) -> TokenStream {
         let name = name(self.entity);
         match self.number_of(given) {
@@ -584,7 +584,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-/// Returns the state with further parts given.
+/// Returns the state in which further parts of the keys are set.
 fn with(given: &Given, fixed: &[usize]) -> Given {
     given.iter().enumerate().map(|(at, given)| *given || fixed.contains(&at)).collect()
 }

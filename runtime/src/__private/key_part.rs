@@ -1,8 +1,9 @@
 //! Functions for the parts of keys that generated code names instead of writing closures: each is
 //! compiled once for each type of a field, not once for each part of each entity.
 //!
-//! They take functions of traits as pointers. A parameter of a generic type would have the compiler
-//! report a type that lacks the trait a second time, at the whole derive.
+//! They take the functions of a field type's traits as function pointers and have no trait bounds. With
+//! a bound, the compiler would report a field type that lacks the trait twice: at the field, and at the
+//! derive attribute.
 
 use crate::{
     edm::{EdmValue, InvalidValue, Ticks, ValueRef},

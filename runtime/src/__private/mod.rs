@@ -191,7 +191,7 @@ impl<T> Removable for Option<T> {}
     note = "a projection's field has the type that the entity's field has"
 )]
 pub trait SameType<T> {
-    /// Returns the value.
+    /// Returns the value unchanged.
     fn same(value: T) -> Self;
 }
 

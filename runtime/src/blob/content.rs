@@ -205,8 +205,8 @@ impl Blobs {
         }))
     }
 
-    /// Returns whether a blob in `folder` of this store is one of `source`, without the folder in its
-    /// name. Writes the blob `probe` to learn it.
+    /// Returns whether `source` reads `folder` of this store, so that both name the same blobs. To find
+    /// out, writes the blob `probe` into the folder, looks for it in `source`, and deletes it.
     pub(crate) async fn has_place_of(
         &self,
         source: &Self,

@@ -108,7 +108,7 @@ pub(crate) fn list_text_after(
     Ok(text)
 }
 
-/// Parses one line.
+/// Parses one line of a list in a blob.
 fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
         Error::new(ErrorKind::Decode, "expected a list with one JSON value per line")

@@ -20,7 +20,7 @@ pub(crate) enum Beside<T> {
 }
 
 impl<T: Send + 'static> Beside<T> {
-    /// Begins the work, in the span of the caller.
+    /// Starts a task for `work`, in the caller's tracing span.
     pub(crate) fn begin(work: impl Future<Output = T> + Send + 'static) -> Self {
         let work = work.in_current_span();
         match Handle::try_current() {

@@ -257,7 +257,7 @@ impl Copier {
     }
 }
 
-/// Reads a blob; `None` if it is gone.
+/// Reads a blob; returns `None` if it does not exist any more.
 async fn read(store: &dyn ObjectStore, name: &Path) -> Result<Option<Bytes>> {
     match store.get(name).await {
         Err(StoreError::NotFound { .. }) => Ok(None),

@@ -56,7 +56,8 @@ impl<R: BufRead> RecordReader<R> {
                 return Ok(Some(record));
             }
             self.next_line += 1;
-            // Of the line alone: a quote that is never closed may have a million lines behind it.
+            // Counts the quotes of this line alone: the text of an unclosed quote may have a million
+            // lines, and would be read again for each.
             let quotes = added.iter().filter(|byte| **byte == b'"').count();
             is_open ^= is_quoting && quotes % 2 == 1;
             if !is_open {
@@ -66,7 +67,7 @@ impl<R: BufRead> RecordReader<R> {
     }
 }
 
-/// Passes over the input up to the next line end.
+/// Skips the input up to the next line end.
 fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
     loop {
         let buffer = input.fill_buf()?;

@@ -138,7 +138,8 @@ impl<'w> Import<'w> {
         Self { mode, ..self }
     }
 
-    /// Passes over the lines before this one, from 1: the line that the error of an earlier attempt names.
+    /// Begins the import at this line and skips all lines before it. The first line has number 1; the
+    /// error of a failed import names the line to go on with.
     pub fn from_line(self, line: u64) -> Self {
         Self { first_line: line, ..self }
     }

@@ -44,7 +44,7 @@ impl<'s> RowPages<'s> {
         }
     }
 
-    /// Begins after the row with these keys.
+    /// Sets the keys after which the reading begins.
     pub(crate) fn after(self, partition_key: &str, row_key: &str) -> Result<Self> {
         if !self.store.capabilities().ordered {
             let message =

@@ -105,7 +105,7 @@ impl From<Value> for EdmCow<'_> {
 #[error("{message}")]
 pub struct InvalidValue {
     message: Cow<'static, str>,
-    /// On which side of all values that fit this one lies, if the values have an order.
+    /// Whether the value lies below or above all values that fit, if the values have an order.
     side: Option<Side>,
     /// The value itself, where a key may hold what a property cannot.
     beyond: Option<BeyondProperty>,
@@ -131,7 +131,7 @@ impl InvalidValue {
         Self { side: Some(value.side()), beyond: Some(value), ..Self::new(message) }
     }
 
-    /// Returns on which side of all values that fit the value lies, if it lies on one.
+    /// Returns whether the value lies below or above all values that fit; `None` if it does neither.
     pub(crate) const fn side(&self) -> Option<Side> {
         self.side
     }

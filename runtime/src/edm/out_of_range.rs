@@ -3,7 +3,8 @@
 
 use super::Ticks;
 
-/// On which side of all values that a place can hold a value lies.
+/// Says whether a value that a property or a part of a key cannot hold lies below or above all values
+/// that it can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Below all of them.
@@ -22,7 +23,7 @@ pub enum BeyondProperty {
 }
 
 impl BeyondProperty {
-    /// Returns on which side of a property's values this one lies.
+    /// Returns whether this value lies below or above all values that a property can hold.
     pub(crate) const fn side(self) -> Side {
         match self {
             Self::AboveInt64(_) => Side::Above,

@@ -1,5 +1,5 @@
-//! Large values that are kept in blobs: what a row holds of them, and what a value brings along to be
-//! uploaded.
+//! Defines [`Blob`], a large value that is kept in a blob and not in its row, and the properties by
+//! which the row names the blob.
 
 use std::{
     fmt,
@@ -260,7 +260,7 @@ pub trait BlobField: Sized {
     /// Whether the properties may be absent.
     const OPTIONAL: bool;
 
-    /// Returns the value, if it is there.
+    /// Returns the field's blob, if it has one.
     fn blob(&self) -> Option<&Blob>;
 
     /// Creates the field's value from the blob that a row points to; `None` if it points to none.
@@ -295,23 +295,23 @@ impl BlobField for Option<Blob> {
     }
 }
 
-/// The names of the properties that a row holds of a blob.
+/// The names of the properties in which a row describes a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobNames {
-    /// Of the blob's name.
+    /// The property that holds the blob's name.
     pub name: &'static str,
-    /// Of its length.
+    /// The property that holds the blob's length.
     pub len: &'static str,
-    /// Of the hash of the stored bytes.
+    /// The property that holds the hash of the stored bytes.
     pub hash: &'static str,
-    /// Of its content type.
+    /// The property that holds the blob's content type.
     pub content_type: &'static str,
-    /// Of the key of its content, if the field is encrypted.
+    /// The property that holds the key of the blob's content, if the field is encrypted.
     pub key: Option<&'static str>,
 }
 
 impl BlobNames {
-    /// Returns all names.
+    /// Iterates over the names of all properties that are set.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.beside())
     }

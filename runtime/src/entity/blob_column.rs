@@ -28,7 +28,7 @@ impl<E, F> fmt::Debug for BlobColumn<E, F> {
 }
 
 impl<E, F> BlobColumn<E, F> {
-    /// The column of a field, with the names of its properties.
+    /// Creates the column of a field, with the names of its properties.
     #[doc(hidden)]
     pub const fn new(field: &'static str, names: &'static BlobNames) -> Self {
         Self { field, names, of: PhantomData }

@@ -24,24 +24,24 @@ pub(crate) struct BlobCipher;
 #[cfg(not(feature = "encrypt"))]
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl BlobKey {
-    /// Fails with `is_unsupported`.
+    /// Returns an `is_unsupported` error, because a build without the feature `encrypt` makes no key.
     pub(crate) fn generate() -> Result<Self> {
         let message = "the blob is to be encrypted, which needs the feature `encrypt`";
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// Fails: a build without the feature `encrypt` reads no key.
+    /// Returns an error, because a build without the feature `encrypt` reads no key.
     pub(crate) fn from_stored(_: &[u8]) -> Result<Self, InvalidValue> {
         let message = "expected no key, found that of a blob, which needs the feature `encrypt`";
         Err(InvalidValue::new(message))
     }
 
-    /// Returns nothing: there is no key.
+    /// Returns no bytes, because a build without the feature `encrypt` has no key.
     pub(crate) fn to_stored(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Returns a cipher that opens nothing.
+    /// Returns a cipher that decrypts no chunk.
     pub(crate) fn cipher(&self) -> BlobCipher {
         BlobCipher
     }
@@ -50,12 +50,12 @@ impl BlobKey {
 #[cfg(not(feature = "encrypt"))]
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl BlobCipher {
-    /// Leaves nothing of the chunk: it could not be sealed.
+    /// Empties the chunk, so that it is never stored unencrypted.
     pub(crate) fn seal_chunk(&self, _: u64, _: bool, chunk: &mut Vec<u8>) {
         chunk.clear();
     }
 
-    /// Opens nothing.
+    /// Returns `false`, because a build without the feature `encrypt` decrypts no chunk.
     pub(crate) fn open_chunk(&self, _: u64, _: bool, _: &[u8], _: &mut Vec<u8>) -> bool {
         false
     }

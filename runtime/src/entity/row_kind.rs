@@ -33,7 +33,7 @@ pub(crate) enum RowVersion {
     Unknown(u32),
 }
 
-/// Which row of an entity type a row is.
+/// Says which kind of row of an entity type a row is: primary, copy, list entry.
 // Moving, arrived and reserved are states of a primary or a copy, not kinds.
 #[derive(Debug, Clone)]
 pub(crate) enum RowKind {
@@ -62,7 +62,7 @@ pub(crate) enum RowKind {
 pub(crate) enum PrimaryToMigrate {
     /// It says its type as rows of this library do.
     Marked,
-    /// Its keys alone say so. The migration adds this property, the discriminator.
+    /// A row that only its keys show to be a primary. The migration adds this property, the discriminator.
     Unmarked(&'static str),
 }
 

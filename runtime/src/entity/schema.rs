@@ -78,7 +78,7 @@ pub struct TokenProperty {
 }
 
 impl ColumnSchema {
-    /// A column of a field that is one property, or that keys give back where `stored` is not set.
+    /// Creates the column of a field that is one property, or that keys give back where `stored` is not set.
     #[doc(hidden)]
     pub const fn plain(name: &'static str, edm: EdmType, optional: bool) -> Self {
         Self {
@@ -93,13 +93,13 @@ impl ColumnSchema {
         }
     }
 
-    /// A column of a field that is one property, by [`Property::COLUMN`](crate::Property).
+    /// Creates the column of a field that is one property, by [`Property::COLUMN`](crate::Property).
     #[doc(hidden)]
     pub const fn property(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
         Self::plain(name, edm, optional)
     }
 
-    /// A column of a field that the primary's keys give back.
+    /// Creates the column of a field that the primary's keys give back.
     #[doc(hidden)]
     pub const fn key(name: &'static str) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl ColumnSchema {
         }
     }
 
-    /// The columns of a flattened struct.
+    /// Creates the column that stands for all columns of a flattened struct.
     #[doc(hidden)]
     pub const fn flattened(prefix: &'static str, nested: &'static [Self], stored: bool) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl ColumnSchema {
         }
     }
 
-    /// The column, whose values are sealed.
+    /// Returns the column with values that are encrypted as `sealed` says.
     #[doc(hidden)]
     #[must_use]
     pub const fn with_seal(mut self, sealed: ColumnEncryption) -> Self {
@@ -137,7 +137,7 @@ impl ColumnSchema {
         self
     }
 
-    /// The column, which is read with a default value from rows without it.
+    /// Returns the column as one that is read with a default value from rows without it.
     #[doc(hidden)]
     #[must_use]
     pub const fn with_default(mut self) -> Self {
@@ -145,7 +145,7 @@ impl ColumnSchema {
         self
     }
 
-    /// The column, in this part of a wide entity.
+    /// Returns the column as one that is stored in part `part` of a wide entity.
     #[doc(hidden)]
     #[must_use]
     pub const fn in_part(mut self, part: u8) -> Self {

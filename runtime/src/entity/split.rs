@@ -31,7 +31,7 @@ impl<E, F, const N: usize> fmt::Debug for SplitColumn<E, F, N> {
 }
 
 impl<E, F, const N: usize> SplitColumn<E, F, N> {
-    /// The column of a text whose pieces are stored under these names.
+    /// Creates the column of a text whose pieces are stored under these names.
     #[doc(hidden)]
     pub const fn new(
         names: &'static [&'static str; N],

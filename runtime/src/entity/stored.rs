@@ -205,7 +205,7 @@ impl<T> Stored<T> {
         })
     }
 
-    /// Puts another value into the place of this one.
+    /// Replaces the value and keeps its ETag and Timestamp.
     pub(crate) fn with_value(self, value: T) -> Self {
         Self { value, ..self }
     }

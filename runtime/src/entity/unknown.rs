@@ -22,7 +22,7 @@ const SHORTEST_ENVELOPE: usize = 11 + 24 + 16 + 1;
 pub(crate) struct Unknown(Vec<(String, Value)>);
 
 impl Unknown {
-    /// Returns whether there is none.
+    /// Returns whether the row has no undeclared property.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -49,7 +49,7 @@ impl Unknown {
         Ok(out.finish()?.with_encrypted_names_of(row))
     }
 
-    /// Returns the row with these properties.
+    /// Returns a primary row with the undeclared properties added.
     pub(crate) fn added_to_primary(&self, row: Row) -> Result<Row> {
         if self.is_empty() { Ok(row) } else { self.add_to(&row, false) }
     }

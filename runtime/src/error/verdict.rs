@@ -223,7 +223,7 @@ mod tests {
         ServiceCode,
     };
 
-    /// The answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
+    /// Returns the answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
     fn answers(error: &Error) -> (Retry, [bool; 5]) {
         let rest = [
             error.is_outcome_known(),

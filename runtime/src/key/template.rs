@@ -41,7 +41,7 @@ pub type EncodeValue = fn(Form, ValueRef<'_>, &mut String) -> Result<(), Invalid
 pub struct Part {
     /// The property name of the field.
     pub field: &'static str,
-    /// How the field is written.
+    /// How the part writes its field into the key.
     pub form: Form,
     /// Number of characters of the part if every value takes equally many, else `None`.
     pub width: Option<usize>,

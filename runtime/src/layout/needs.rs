@@ -56,7 +56,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Begins the changes of an entity type.
+    /// Creates an empty list of layout changes for an entity type.
     pub(super) fn of(entity: String) -> Self {
         Self { entity, list: Vec::new() }
     }
@@ -66,7 +66,7 @@ impl Changes {
         self.list.push(LayoutChange { entity: self.entity.clone(), what, needs, how });
     }
 
-    /// Ends the changes of the entity type.
+    /// Returns the changes of the entity type as a list.
     pub(super) fn into_list(self) -> Vec<LayoutChange> {
         self.list
     }

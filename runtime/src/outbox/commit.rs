@@ -270,7 +270,7 @@ async fn try_once(
 struct PlannedChanges<'p> {
     table: &'p str,
     changes: &'p [Change],
-    /// Those of the changes, and then of the holders of unique values that are over.
+    /// The effects of the changes, then the effects that delete expired holders of unique values.
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
     state: &'p CommitState<'p>,

@@ -29,8 +29,8 @@ pub(crate) struct Registration {
     /// The fence of a complete registration: the fence row and its marker are there.
     complete: Option<Fence>,
     /// A fence row that exists without its marker, because the marker could not be written. The
-    /// next attempt goes on with this fence, so that a directory that is down does not fill
-    /// partitions with fences.
+    /// next attempt goes on with this fence, so that a partition does not
+    /// collect fences while the table of the directory does not answer.
     pub(crate) without_marker: Option<Fence>,
     last_used: Option<Instant>,
 }

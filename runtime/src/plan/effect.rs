@@ -348,7 +348,7 @@ impl Planner {
         at(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
-    /// Returns all rows of the entity in a primary row.
+    /// Returns all rows that the entity in a primary row should have.
     fn rows_of(&self, primary: &Row) -> Result<EntityRows> {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
@@ -356,8 +356,8 @@ impl Planner {
             .map_err(|error| at(primary, error))
     }
 
-    /// Returns the rows of the entity in a primary row; `None` for a type without copies, lists and
-    /// blobs.
+    /// Returns the copies, list entries and blobs that the entity in a primary row has; `None` for a type
+    /// without any.
     fn copies_of(&self, primary: &Row) -> Result<Option<EntityRows>> {
         if self.is_single_row() {
             return Ok(None);

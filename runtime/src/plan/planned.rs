@@ -58,7 +58,8 @@ impl StoredAs {
         }
     }
 
-    /// Returns the stored form of a row of `family`. Rows of lists belong to the framework.
+    /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a list
+    /// entry as a row of the framework.
     pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
         match schema {
             Some(schema) if family.holds_entity() => Self::Entity(schema, family),

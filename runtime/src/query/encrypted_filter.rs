@@ -34,12 +34,12 @@ pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<
     }
 }
 
-/// How the replacement of a filter relates to it.
+/// How the rows that a filter's replacement accepts relate to the rows that the filter accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approximation {
-    /// Every row that meets the filter meets it, and perhaps more rows do.
+    /// The replacement accepts every row that the filter accepts, and perhaps others.
     Wider,
-    /// Only rows that meet the filter meet it, and perhaps fewer rows do.
+    /// The replacement accepts only rows that the filter accepts, and perhaps not all.
     Narrower,
 }
 
@@ -77,7 +77,7 @@ fn approximate(filter: &Filter, bound: Approximation, token: TokenCondition<'_>)
     })
 }
 
-/// How terms are joined.
+/// Whether the terms of a filter are joined by `and` or by `or`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Join {
     And,

@@ -213,7 +213,7 @@ impl Request {
         Self { tokens, ..self }
     }
 
-    /// Makes it a request for the members of a set.
+    /// Turns the request into one for the members of a set.
     pub(crate) fn of_members(self, members: &'static Members, is_other: IsOther) -> Self {
         Self { members: Some(members), is_other, ..self }
     }
@@ -247,7 +247,7 @@ impl Request {
         self.select = if self.is_list() { None } else { T::columns(self.access.family) };
     }
 
-    /// Selects only what tells whether a row is an item.
+    /// Selects only the properties that tell whether a row is an item of the query.
     pub(crate) fn keys_only(&mut self) {
         self.keys_only = true;
     }

@@ -9,7 +9,7 @@ struct Counts {
     copies: usize,
     lists: usize,
     remote_copies: usize,
-    /// Those of the remote copies whose keys are reserved.
+    /// The number of remote copies whose keys are reserved.
     reserved: usize,
     remote_lists: usize,
     /// Fields whose bytes are in blobs.

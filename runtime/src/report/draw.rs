@@ -45,12 +45,12 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Returns the width of code.
+/// Returns the width of a text in the font of code.
 fn mono_width(text: &str) -> f64 {
     letters(text) * MONO
 }
 
-/// Returns the width of words.
+/// Returns the width of a text in the font of words.
 fn plain_width(text: &str) -> f64 {
     letters(text) * PLAIN
 }
@@ -101,7 +101,7 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    /// Adds markup.
+    /// Adds markup to the picture.
     fn push(&mut self, markup: std::fmt::Arguments<'_>) {
         // A String takes everything.
         let _ = self.body.write_fmt(markup);
@@ -147,7 +147,7 @@ impl Svg {
         ));
     }
 
-    /// Ends the picture.
+    /// Returns the complete picture as an SVG element.
     pub(super) fn finish(self, class: &str, label: &str, width: f64, height: f64) -> String {
         let label = escape(label);
         format!(
@@ -156,7 +156,7 @@ impl Svg {
         )
     }
 
-    /// Ends the picture as a file of its own.
+    /// Returns the complete picture as the text of an SVG file.
     pub(super) fn into_file(self, title: &str, style: &str, width: f64, height: f64) -> String {
         let title = escape(title);
         format!(

@@ -110,7 +110,7 @@ impl RowsModel {
         [kind, unique, conditional].concat()
     }
 
-    /// Returns when its rows are written.
+    /// Returns in words when the rows are written.
     pub(super) fn written(&self) -> &'static str {
         match (self.kind, self.place) {
             (Kind::Primary, _) => "the transaction",
@@ -141,7 +141,7 @@ pub(super) struct FieldModel {
 pub(super) struct PathModel {
     /// The call that begins the path, such as `Employee::by_email()`.
     pub(super) entry: String,
-    /// The fields that are given.
+    /// The fields whose values the caller passes to the path, in order.
     pub(super) given: Vec<String>,
     pub(super) class: String,
     pub(super) filter: String,

@@ -45,7 +45,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the report of the types with these schemas.
+    /// Returns the report on the entity types that `schemas` describe.
     #[doc(hidden)]
     pub fn of(schemas: &[&'static Schema]) -> Self {
         Self { title: "Tables".to_owned(), tables: tables_of(schemas), outbox: None }

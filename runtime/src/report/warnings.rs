@@ -118,7 +118,8 @@ fn names_of(fields: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Every path by key may need a field that a question does not have.
+/// Returns the warning that names the fields of which every path by key needs a value; `None` if the
+/// paths have no such field in common.
 fn partition_needed(schema: &'static Schema) -> Option<String> {
     let mut parts = schema
         .families

@@ -260,8 +260,9 @@ impl Store {
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
-    /// Returns whether a row that a typed read found has expired by the store's time. Compares the
-    /// row family `expected` first.
+    /// Returns whether a row that a typed read found has expired by the store's time. `expected` is the
+    /// row family that the row most likely has, which is tried first to save time; it does not change
+    /// the result.
     pub(crate) fn is_over(
         &self,
         row: &Row,

@@ -467,7 +467,7 @@ pub struct SweepBlobs {
     grace: Duration,
 }
 
-/// What a sweep found.
+/// The counts of a sweep of unused blobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweptBlobs {

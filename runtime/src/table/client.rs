@@ -39,7 +39,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns a client that shares an outbox with the client that made it.
+    /// Creates a client that works on `outbox`, which belongs to another client.
     pub(super) const fn sharing(outbox: Arc<Outbox>) -> Self {
         Self {
             outbox,

@@ -71,7 +71,7 @@ impl Selection {
         Self { access, filter: None, schema: None }
     }
 
-    /// Makes a request for these rows.
+    /// Makes a request for the selected rows.
     pub(super) fn request(self, store: crate::store::Store, table: String) -> Request {
         let mut request = Request::new(store, table, self.access).with_keys_of(self.schema);
         if let Some(filter) = self.filter {

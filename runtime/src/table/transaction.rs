@@ -69,7 +69,7 @@ struct Emitted {
     authenticity: MessageAuthenticity,
 }
 
-/// The size and the rows of the changes so far.
+/// Returns the size and the rows of the changes so far.
 fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
     let mut known = Known::default();
     for (verb, change) in changes.iter().enumerate() {
@@ -582,7 +582,7 @@ impl Transaction {
     }
 }
 
-/// A verb that had nothing to do has succeeded.
+/// Returns the result of one change. A verb that had nothing to do has succeeded.
 fn result(outcome: Outcome) -> Written {
     outcome.written.unwrap_or_else(|| Written::new(204, None))
 }

@@ -84,7 +84,7 @@ impl Fences {
 pub(super) struct Chunk {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
-    /// The registration ids of fence rows that do not name their directory markers.
+    /// The registration ids of fence rows of this chunk that do not name their own directory markers.
     pub(super) damaged_fences: Vec<String>,
     pub(super) claims: Vec<OutboxRow>,
     pub(super) dirty: Vec<OutboxRow>,
@@ -124,7 +124,7 @@ enum RowsOfChunks {
 }
 
 impl RowsOfChunks {
-    /// Returns the filter for these rows of a partition.
+    /// Returns the filter that selects the rows of this kind in a partition.
     fn filter(self, partition_key: &str) -> Filter {
         let rows = match self {
             Self::Ordered => RESERVED..RESERVED_END,

@@ -20,7 +20,7 @@ impl Default for StopSignal {
 }
 
 impl StopSignal {
-    /// Begins the stop. Handlers have `time` to end.
+    /// Asks the worker to stop. Handlers that run have `time` to end.
     pub(super) fn begin(&self, time: Duration) {
         self.0.send_replace(Some(Instant::now() + time));
     }

@@ -26,7 +26,7 @@ impl FrozenStore {
         Self { snapshot, taken }
     }
 
-    /// Returns the backend as the rest of the crate sees it.
+    /// Wraps the frozen store in the [`Snapshot`](backend::Snapshot) type that all backends return.
     pub(super) fn into_snapshot(self) -> backend::Snapshot {
         let file = self.snapshot.file().path().to_owned();
         backend::Snapshot::new(Arc::new(self), file)

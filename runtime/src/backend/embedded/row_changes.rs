@@ -1,4 +1,5 @@
-//! Writes the changed rows of a batch to the engine, and runs of new rows in one pass.
+//! Writes the changed rows of a batch to the engine. Adjacent new rows are inserted with one search
+//! instead of one search each.
 
 use redb::CursorError;
 

@@ -364,7 +364,7 @@ impl WriterStore {
         }
     }
 
-    /// Writes everything that was acknowledged to disk.
+    /// Makes every commit that was acknowledged so far durable on disk.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }

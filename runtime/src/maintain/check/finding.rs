@@ -42,7 +42,7 @@ impl fmt::Display for FindingKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How it differs.
+    /// How the copy or list entry differs from what its primary derives.
     pub kind: FindingKind,
     /// The name of the index or list.
     pub index: &'static str,

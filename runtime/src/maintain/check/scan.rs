@@ -101,7 +101,7 @@ impl Unmatched {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
-    /// Returns whether a fact is among those without a counterpart.
+    /// Returns whether no counterpart of a fact was read, so that the fact is a suspect.
     pub(crate) fn contains(&self, fact: &Fact<'_>) -> bool {
         self.covers(fact) && self.hashes.contains(&fact.hash)
     }

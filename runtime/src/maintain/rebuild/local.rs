@@ -139,7 +139,7 @@ pub(crate) fn group_primaries(
 /// Lists by the RowKey of their head row; `None` for a list that does not exist.
 type Lists = BTreeMap<String, Option<StoredList>>;
 
-/// What one operation of a transaction writes.
+/// The purpose of one operation of a transaction.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Primary,

@@ -46,7 +46,7 @@ pub(super) fn guards_of(schema: &'static Schema, etag: &ETag) -> Result<Vec<Part
     Err(other_count(schema, guards.len()))
 }
 
-/// Returns the error for an ETag that is not of all parts.
+/// Returns the error for an ETag that was read from some parts of a wide entity and not from all.
 pub(super) fn other_count(schema: &Schema, found: usize) -> Error {
     let message = format!(
         "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
@@ -55,7 +55,7 @@ pub(super) fn other_count(schema: &Schema, found: usize) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// Returns the ETag of an entity whose parts have these, or `None` if a part has none.
+/// Joins the ETags of a wide entity's parts to the entity's ETag. Returns `None` if a part has none.
 pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
     let texts: Option<Vec<String>> = etags.map(|etag| etag.map(|etag| etag.to_string())).collect();
     texts.map(|texts| ETag::from(texts.join(" ").as_str()))

@@ -27,7 +27,7 @@ pub(crate) struct StoredMessage {
     pub(crate) partition_key: String,
     pub(crate) id: String,
     pub(crate) body: String,
-    /// How often it was received.
+    /// How often the message was received.
     pub(crate) dequeue_count: u32,
     /// When it was sent.
     pub(crate) sent: Ticks,
@@ -215,7 +215,7 @@ impl PopReceipt {
         })
     }
 
-    /// Builds the message whose row the receipt names.
+    /// Builds the received message from the row that its pop receipt names.
     pub(crate) fn message(&self, id: &str, body: &str, dequeue_count: u32) -> StoredMessage {
         StoredMessage {
             partition_key: self.partition_key.clone(),

@@ -13,7 +13,8 @@ use crate::{
     seal::{IndexKey, KeyScope, token_version},
 };
 
-/// The index keys of one page, by scope and version; without a version, the key in use.
+/// The index keys that one page of rows needs, cached by key scope and key version. Version `None`
+/// stands for the key in use.
 pub(crate) struct IndexKeys<'v> {
     sealer: &'v RowSealer,
     known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,

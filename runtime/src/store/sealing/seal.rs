@@ -20,7 +20,7 @@ use crate::{
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Fails: this build makes no blind tokens.
+    /// Returns an error, because this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))

@@ -82,7 +82,7 @@ struct DeclaredRow<'p> {
     family: Option<&'static Family>,
 }
 
-/// What all rows of one page are decrypted with.
+/// The state with which all rows of one page are decrypted.
 struct PageOpener<'p> {
     sealer: &'p RowSealer,
     table: &'p str,

@@ -36,7 +36,7 @@ pub(crate) enum Attempt<G> {
     TooLarge(G),
     /// Another writer was first; these rows are left, as they are stored now.
     LostRace(G),
-    /// These rows are left and can be written at once: a row that failed was taken out.
+    /// A row that failed was taken out, and the rows that are left can be written at once.
     Rest(G),
 }
 

@@ -283,8 +283,8 @@ impl Bulk {
         self.write_all(stream::iter(entities), BulkVerb::InsertOrReplace).await
     }
 
-    /// Deletes entities under the ETag that was read, or points whatever their ETag. A missing point
-    /// counts as deleted.
+    /// Deletes what it is given: an entity that was read only if its ETag is unchanged, a point whatever
+    /// its ETag. A point that does not exist counts as deleted.
     ///
     /// # Errors
     ///
