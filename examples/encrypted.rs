@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(acme.explain().filter.contains("InsurerBlind eq '<token>'"));
     assert_eq!(acme.collect().await?.len(), 1);
 
-    // A patch by key merges one encrypted property without a read.
+    // A patch by key needs no ETag. It reads the row first, because it sets an encrypted property.
     let point = || Patient::primary().clinic("north").id(2);
     patients.patch_at(point(), Patient::patch().diagnosis("sprained ankle")).await?;
 

@@ -15,7 +15,8 @@ use entable::{
     name = "Staff",
     partition_key = "{department}",
     row_key = "empid_{id:06}",
-    // A full copy: a lookup is one read. `unique`: no two employees have equal e-mails, in any case.
+    // A full copy: a lookup is one read. `unique`: no two employees of a department have equal e-mails,
+    // upper and lower case alike. `unique_value.rs` makes a value unique in the whole table.
     index(ByEmail, row_key = "email_{email:lower}", unique),
     // A partial copy: only the fields that a list of names shows.
     index(ByName, row_key = "name_{last_name}_{id:06}", only(first_name)),
@@ -108,7 +109,7 @@ async fn main() -> Result<(), Error> {
     assert_eq!(staff.keys(caos).await?.len(), 2);
     println!("after a change the old e-mail finds nobody, and the lists have followed");
 
-    // An e-mail that another employee has is refused, and nothing is written.
+    // An e-mail that another employee of the department has is refused, and nothing is written.
     let twin = Employee { email: "DON@contoso.com".into(), ..employee(9, "Dan", "Hall") };
     let refused = staff.insert(&twin).await;
     if let Err(error) = &refused {

@@ -43,7 +43,8 @@ async fn main() -> Result<(), Error> {
     accounts.insert(&account("eu", 1, "Don", "don@contoso.com")).await?;
     client.wait_for_copies().await;
 
-    // An insert takes five requests: the claim, the reservation, the account, and two after the answer.
+    // An insert takes five requests: the claim, the reservation, the account, and two that confirm. On
+    // Azure these two follow the answer; memory and a file answer after them.
     recorder.clear();
     accounts.insert(&account("eu", 2, "Jun", "jun@contoso.com")).await?;
     client.wait_for_copies().await;

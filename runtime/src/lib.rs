@@ -298,6 +298,14 @@ mod samples {
     mod choosing_keys {}
     #[doc = include_str!("../../docs/attributes.md")]
     mod attributes {}
+    #[doc = include_str!("../../docs/filters.md")]
+    mod filters {}
+    #[cfg(feature = "encrypt")]
+    #[doc = include_str!("../../docs/encryption.md")]
+    mod encryption {}
+    #[cfg(feature = "embedded")]
+    #[doc = include_str!("../../docs/operating.md")]
+    mod operating {}
     #[cfg(feature = "azure")]
     #[doc = include_str!("../../docs/azure-setup.md")]
     mod azure_setup {}
