@@ -20,6 +20,7 @@ mod copies;
 mod damaged;
 mod deadline;
 mod expiry;
+mod expiry_wide;
 mod encrypted_blobs;
 mod failures;
 mod fixture;

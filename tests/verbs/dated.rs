@@ -206,6 +206,23 @@ async fn eight_tables_of_a_window_are_read_at_a_time() {
 }
 
 #[tokio::test]
+async fn a_ninth_table_of_a_window_waits_for_one_of_eight() {
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    let logins = logins(&client, 9).await;
+    let latency = Duration::from_millis(100);
+    for request in 0..9 {
+        fault.inject(RequestKind::Scan, request, InjectedFault::Delay(latency));
+    }
+    tokio::time::pause();
+    let start = Instant::now();
+    let window = Login::primary().at_between(NOON - DAY * 8..NOON + DAY).user("don");
+    assert_eq!(logins.query(window).collect().await.unwrap().len(), 18);
+    let took = start.elapsed();
+    assert!((latency * 2..latency * 3).contains(&took), "{took:?}");
+}
+
+#[tokio::test]
 async fn a_cursor_goes_through_the_tables_and_over_one_that_is_dropped() {
     let (_, client) = recorded();
     let logins = logins(&client, 4).await;

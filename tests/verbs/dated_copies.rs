@@ -2,7 +2,7 @@
 //! the same date.
 
 use entable::{
-    Client, Condition, Cursor,
+    Client, Condition, Cursor, KeyScope, Keyring, RootKey,
     backend::{
         Memory,
         layer::{Recorder, Request},
@@ -242,4 +242,59 @@ async fn the_tables_of_copies_are_dropped_with_those_of_entities() {
     client.create_table("Towns20140729").await.unwrap();
     let dropped = orders.drop_before(date!(2014 - 07 - 31)).await.unwrap();
     assert_eq!(dropped.dropped, ["Towns20140729"]);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Letters{at:%Y%m%d}",
+    partition_key = "{user}",
+    row_key = "letter_{id:06}",
+    index(
+        ByKind,
+        table = "Kinds{at:%Y%m%d}",
+        partition_key = "{kind}",
+        row_key = "{user}_{id:06}"
+    )
+)]
+struct Letter {
+    user: String,
+    id: u32,
+    kind: String,
+    at: OffsetDateTime,
+    #[table(encrypt)]
+    text: String,
+}
+
+#[tokio::test]
+async fn encrypted_copies_belong_to_all_tables_of_their_index() {
+    let root = |byte| RootKey::from_bytes([byte; 32]);
+    let scope = KeyScope::default_scope();
+    let keys = Keyring::builder().primary(&scope, &root(1)).index(&scope, 1, &root(2)).build();
+    let memory = Recorder::around(Memory::new());
+    let without_keys = Client::builder().backend(memory.clone()).build().unwrap();
+    let client = Client::builder().backend(memory).keys(keys.unwrap()).build().unwrap();
+    let letters: Table<Letter> = client.table();
+    let letter = |day: i32| Letter {
+        user: "don".into(),
+        id: 7,
+        kind: "a".into(),
+        at: NOON - DAY * day,
+        text: format!("secret {day}"),
+    };
+    for day in 0..2 {
+        letters.insert(&letter(day)).await.unwrap();
+    }
+    client.wait_for_copies().await;
+    let window = || Letter::by_kind().at_between(NOON - DAY..NOON + DAY).kind("a");
+    let found = letters.query(window()).collect().await.unwrap();
+    let texts: Vec<_> = found.iter().map(|letter| letter.text.as_str()).collect();
+    assert_eq!(texts, ["secret 1", "secret 0"]);
+    // As it is stored, the copy of another day opens in the table of this one.
+    let (from, to) = (without_keys.dynamic("Kinds20140730"), without_keys.dynamic("Kinds20140731"));
+    let raw = from.get("a", "don_000007").await.unwrap().unwrap();
+    assert_ne!(raw.get("Text"), Some(&entable::Value::from("secret 1")));
+    to.delete("a", "don_000007", Condition::Any).await.unwrap();
+    to.insert(&raw).await.unwrap();
+    let copied = letters.get(Letter::by_kind().at(NOON).kind("a").user("don").id(7)).await.unwrap();
+    assert_eq!(copied.unwrap().text, "secret 1");
 }

@@ -273,6 +273,99 @@ async fn a_clock_that_goes_back_over_midnight_moves_no_row_and_lowers_no_floor()
     assert_eq!(logins.query(window).count().await.unwrap(), 2);
 }
 
+/// Sends writes of every kind to the table of a day that was dropped.
+#[tokio::test]
+async fn no_verb_makes_a_table_below_the_floor() {
+    let (_, client) = recorded(Memory::new());
+    let (logins, visits) = (client.table::<Login>(), client.table::<Visit>());
+    let kept = visits.insert(&visit(NOON, 1)).await.unwrap();
+    client.wait_for_copies().await;
+    client.worker().with::<Visit>().drain().await.unwrap();
+    logins.drop_before(NOON).await.unwrap();
+    visits.drop_before(NOON).await.unwrap();
+    let before = client.tables().await.unwrap();
+    let (late, old) = (login(NOON - DAY, 1), visit(NOON - DAY, 2));
+    let mut transaction = client.transaction();
+    transaction.insert(&late).unwrap().insert_or_merge(&login(NOON - DAY, 2)).unwrap();
+    let bulk = logins.bulk().insert_all([login(NOON, 5), late.clone()]).await.unwrap();
+    assert_eq!((bulk.done, bulk.failed.len()), (1, 1), "{bulk:?}");
+    let replaced = logins.bulk().insert_or_replace_all([late.clone()]).await.unwrap();
+    let mut moved = kept.clone();
+    moved.at = NOON - DAY;
+    let moved = match visits.move_to(&moved, &visits).await {
+        Ok(moving) => moving.wait().await.unwrap_err(),
+        Err(error) => error,
+    };
+    let refused = [
+        logins.insert(&late).await.map(drop).unwrap_err(),
+        logins.insert_or_replace(&late).await.map(drop).unwrap_err(),
+        logins.insert_or_merge(&late).await.map(drop).unwrap_err(),
+        visits.insert(&old).await.map(drop).unwrap_err(),
+        transaction.commit().await.map(drop).unwrap_err(),
+        bulk.into_result().map(drop).unwrap_err(),
+        replaced.into_result().map(drop).unwrap_err(),
+        moved,
+    ];
+    for error in &refused {
+        assert!(error.is_not_found(), "{error:?}");
+        assert!(error.to_string().contains("20140731"), "names the floor: {error}");
+    }
+    let mut tables = client.tables().await.unwrap();
+    tables.retain(|table| !before.contains(table));
+    assert_eq!(tables, ["Logins20140731"], "that of the entity above the floor");
+    // The entity that could not move is where it was.
+    let there = visits.get(Visit::primary().at(NOON).page("home").id(1)).await.unwrap();
+    assert_eq!(*there.unwrap(), *kept);
+}
+
+#[derive(Debug, EntitySet)]
+enum DayRow {
+    Login(Login),
+    Visit(Visit),
+}
+
+#[tokio::test]
+async fn sets_and_untyped_reads_take_one_table_by_its_name() {
+    let (_, client) = recorded(Memory::new());
+    let logins: Table<Login> = client.table();
+    for day in 0..2 {
+        for id in 1..=2 {
+            logins.insert(&login(NOON - DAY * day, id)).await.unwrap();
+        }
+    }
+    let day = client.set::<DayRow>("Logins20140731");
+    let rows = day.query(Keys::partition("don")).collect().await.unwrap();
+    let ids = rows.iter().map(|row| match row {
+        DayRow::Login(login) => (login.at, login.id),
+        DayRow::Visit(visit) => panic!("{visit:?}"),
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), [(NOON, 1), (NOON, 2)]);
+    let untyped = client.dynamic("Logins20140730").query(Keys::partition("don"));
+    assert_eq!(untyped.count().await.unwrap(), 2);
+    // The name of all tables is none of them.
+    let all = client.set::<DayRow>(logins.name()).query(Keys::partition("don"));
+    assert!(all.collect().await.unwrap_err().is_invalid());
+}
+
+#[tokio::test]
+async fn bulk_verbs_write_and_delete_in_the_table_of_each_entity() {
+    let (_, client) = recorded(Memory::new());
+    let logins: Table<Login> = client.table();
+    let all = || (0..12_u16).map(|id| login(NOON - DAY * i32::from(id % 3), id));
+    logins.bulk().insert_all(all().take(5)).await.unwrap().into_result().unwrap();
+    let report = logins.bulk().insert_or_replace_all(all()).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (12, 0));
+    for day in 29..=31 {
+        let table = client.table_named::<Login>(format!("Logins201407{day}"));
+        assert_eq!(table.query(Login::scan()).count().await.unwrap(), 4, "{day}");
+    }
+    let window = || Login::primary().at_between(NOON - DAY * 9..NOON + DAY).user("don");
+    let stored = logins.query(window()).collect().await.unwrap();
+    let report = logins.bulk().delete_all(stored.iter().take(7)).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (7, 0));
+    assert_eq!(logins.query(window()).count().await.unwrap(), 5);
+}
+
 async fn rows(client: &Client, table: &str) -> Vec<String> {
     let all = client.dynamic(table).query(Filter::ge("PartitionKey", "")).allow_scan();
     let rows = all.collect().await.unwrap();

@@ -2,8 +2,7 @@
 
 use crate::{errors::Errors, model::Entity, names};
 
-/// Reports a field that cannot say when an entity is over, copies without it, and kinds of entities
-/// that do not expire.
+/// Reports a field that cannot say when an entity is over, and copies without it.
 pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
     let Some(expires) = &entity.expires else { return };
     let Some(field) = entity.fields.get(expires.field) else { return };
@@ -22,11 +21,13 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
         );
         errors.at(expires.span, message);
     }
-    if entity.wide.is_some() {
-        errors.at(
-            expires.span,
-            "a wide entity does not expire: its other rows do not hold the time, so that reads of them alone could not tell; leave out `wide` or `expires`",
+    if entity.wide.is_some() && field.part_of(0) != 1 {
+        let message = format!(
+            "`expires = {0}`, but `{0}` is in part {1}: workers and reads look for the time in part 1 of a wide entity; leave out `part = {1}`",
+            field.name,
+            field.part_of(0)
         );
+        errors.at(expires.span, message);
     }
     for family in entity.families.iter().filter(|family| family.is_copy()) {
         if !family.holds.get(expires.field).copied().unwrap_or_default() {

@@ -26,7 +26,10 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas},
+    plan::{
+        Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas,
+        wide::{most_parts, part_key},
+    },
     row::{ETag, Row},
     store::{
         backoff::{self, Attempt},
@@ -400,8 +403,15 @@ impl PlannedChanges<'_> {
         holder: Row,
     ) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
-            if transaction.position(holder.row_key()).is_some() {
-                return Ok(false);
+            let parts = if schema.is_wide() { most_parts(schema) } else { 1 };
+            for part in 1..=parts {
+                let key = match part {
+                    1 => holder.row_key().to_owned(),
+                    part => part_key(holder.row_key(), part)?,
+                };
+                if transaction.position(&key).is_some() {
+                    return Ok(false);
+                }
             }
             let deletion = deletion_of(outbox, schema, &holder).await?;
             let change = Change::with_effect(deletion.clone());
@@ -444,8 +454,8 @@ impl DeleteExpired for ExpiredHolders<'_> {
                     delete_holder(outbox, holder.table, deletion).await
                 }
                 Ok(Some(_)) => Ok(false),
-                // What cannot be read keeps its value.
-                Err(error) if error.is_decode() => Ok(false),
+                // What cannot be read, or lacks a part, keeps its value.
+                Err(error) if error.is_decode() || error.is_corrupt() => Ok(false),
                 Err(error) => Err(error),
             }
         })

@@ -14,6 +14,7 @@ use crate::{
     address::RowAt,
     backend::Scan,
     batch::Verb,
+    edm::Ticks,
     entity::Schema,
     error::Result,
     plan::{Change, Effect, delete_entity, replace_entity},
@@ -109,8 +110,8 @@ impl ExpiredRows {
             Ok(None) => return Ok(true),
             Ok(Some(found)) if found.is_expired => found.row,
             Ok(Some(_)) => return Ok(false),
-            // What cannot be read is in the way.
-            Err(error) if error.is_decode() => return Ok(false),
+            // What cannot be read is in the way, and so is an entity that lacks a part.
+            Err(error) if error.is_decode() || error.is_corrupt() => return Ok(false),
             Err(error) => return Err(error),
         };
         let tokens = outbox.store.tokens_of(schema).await?;
@@ -140,21 +141,27 @@ pub(crate) struct RowWithDate {
 }
 
 /// Reads a row as a page, because a page brings the store's date: a client's clock never decides
-/// about a deletion.
+/// about a deletion. Of a wide entity, reads all parts in that request.
+///
+/// # Errors
+///
+/// `is_corrupt` for a wide entity that lacks a part.
 pub(crate) async fn read_with_date(
     outbox: &Outbox,
     table: &str,
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
 ) -> Result<Option<RowWithDate>> {
+    if schema.is_wide() {
+        let keys = (partition_key, row_key);
+        let (row, date) = outbox.store.read_snapshot_with_date(table, keys, schema).await?;
+        return Ok(row.map(|row| RowWithDate { is_expired: is_expired(schema, &row, date), row }));
+    }
     let filter = Keys::point(partition_key, row_key).filter();
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
     let page = outbox.store.scan(scan).await?;
     let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
-    // Without the store's date nothing counts as expired.
-    let is_expired = page
-        .date
-        .is_some_and(|date| schema.expiry_of_primary(&row).is_some_and(|expiry| expiry <= date));
+    let is_expired = is_expired(schema, &row, page.date);
     let opened =
         outbox.store.sealing.open_one(table, row.clone(), Reading::Typed(schema), None).await;
     Ok(Some(match opened {
@@ -162,4 +169,10 @@ pub(crate) async fn read_with_date(
         // A row that does not open is kept: its expiry cannot be trusted.
         Err(_) => RowWithDate { row, is_expired: false },
     }))
+}
+
+/// Returns whether a primary of the type has expired by the store's date.
+// Without the store's date nothing counts as expired.
+fn is_expired(schema: &'static Schema, row: &Row, date: Option<Ticks>) -> bool {
+    date.is_some_and(|date| schema.expiry_of_primary(row).is_some_and(|expiry| expiry <= date))
 }

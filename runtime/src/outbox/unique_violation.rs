@@ -114,25 +114,30 @@ impl OccupiedCopy<'_> {
         let resolve = || tokens.resolve_row_key(schema, keys, found);
         let row_key = outbox.store.with_index_keys(&tokens, resolve).await?;
         let mut is_expired = false;
-        let primary = match schema.is_wide() {
+        let read = match (schema.can_expire(), schema.is_wide()) {
             // In a page, whose date says whether the holder has expired.
-            false if schema.can_expire() => {
+            (true, _) => {
                 let keys = (&*partition_key, &*row_key);
-                let found = read_with_date(outbox, self.table, schema, keys).await?;
-                found.map(|RowWithDate { row, is_expired: expired }| {
-                    is_expired = expired;
-                    row
+                let found = read_with_date(outbox, self.table, schema, keys).await;
+                found.map(|found| {
+                    found.map(|RowWithDate { row, is_expired: expired }| {
+                        is_expired = expired;
+                        row
+                    })
                 })
             }
-            true => {
+            (false, true) => {
                 let at = RowAt::new(self.table, &partition_key, &row_key);
-                match read_primary(&outbox.store, at, Some(schema)).await {
-                    // A torn entity may hold the key.
-                    Err(error) if error.is_corrupt() => return Ok(Some(describe(found))),
-                    read => read?,
-                }
+                read_primary(&outbox.store, at, Some(schema)).await
             }
-            false => self.read(outbox, &row_key).await?,
+            (false, false) => self.read(outbox, &row_key).await,
+        };
+        let primary = match read {
+            // A torn entity may hold the key.
+            Err(error) if error.is_corrupt() && schema.is_wide() => {
+                return Ok(Some(describe(found)));
+            }
+            read => read?,
         };
         let derives = match &primary {
             Some(primary) => Some(self.derives(outbox, primary, found.row_key()).await),

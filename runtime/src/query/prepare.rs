@@ -85,6 +85,25 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Returns whether items of the request may be joined from several rows.
+    fn joins_rows(&self) -> Result<bool> {
+        let is_of_wide = self.members.is_some_and(|members| members.has_wide());
+        Ok(is_of_wide || self.parts_read()?.is_some())
+    }
+
+    /// Leaves out the rows that have expired, unless the request is for these too.
+    fn drop_expired(&self, rows: &mut Vec<Result<Row>>) {
+        if self.with_expired {
+            return;
+        }
+        let (reading, family) = (self.reading(), self.family());
+        let is_over = |row: &Row| self.store.is_over(row, reading, family);
+        // A row that is an error stays: the caller has to see it.
+        rows.retain(|row| !row.as_ref().is_ok_and(is_over));
+    }
+}
+
 impl PreparedRequest {
     /// Returns the keys of the one row that the request reads; `None` if it may read several.
     pub(crate) fn point(&self) -> Result<Option<(String, String)>> {
@@ -184,19 +203,12 @@ impl PreparedRequest {
         let found = page.rows.len();
         let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
         let mut rows = request.confirmed(opened).await;
-        if !request.with_expired {
-            let (reading, family) = (request.reading(), request.family());
-            let is_over = |row: &Row| request.store.is_over(row, reading, family);
-            // A row that is an error stays: the caller has to see it.
-            rows.retain(|row| !row.as_ref().is_ok_and(is_over));
+        let joins = request.joins_rows()?;
+        if !joins {
+            request.drop_expired(&mut rows);
         }
         // Some rows were no items: `top` asks for full pages from now on.
-        let is_less = rows.len() < found;
-        let next = page.next.map(|at| {
-            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
-            let mixed = mixed || is_less;
-            Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
-        });
+        let mut is_less = rows.len() < found;
         match request.parts_read()? {
             Some((schema, PartsRead::All)) => {
                 rows = request.store.join_page(table, schema, rows).await?;
@@ -211,6 +223,17 @@ impl PreparedRequest {
         for schema in members.iter().filter(|schema| schema.is_wide()) {
             rows = request.store.join_page(table, schema, rows).await?;
         }
+        if joins {
+            // After the join: without its part 1, the other parts of an entity would be read once more.
+            let joined = rows.len();
+            request.drop_expired(&mut rows);
+            is_less |= rows.len() < joined;
+        }
+        let next = page.next.map(|at| {
+            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
+            let mixed = mixed || is_less;
+            Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
+        });
         if request.is_by_token() {
             // After the join: a part of a wide entity that does not open is missed there.
             rows = request.store.without_shredded(rows).await;

@@ -13,6 +13,7 @@ use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
+    edm::Ticks,
     entity::{Access, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -318,9 +319,25 @@ impl Store {
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
-        let rows = self.sealed_parts(table, keys, schema).await?;
+        let (row, _) = self.read_snapshot_with_date(table, keys, schema).await?;
+        Ok(row)
+    }
+
+    /// Reads all parts of a wide entity in one request, which is a snapshot, and the store's date in
+    /// its answer; `None` for the date of a store that sends none.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_corrupt` if a part is missing or was not written with the others.
+    pub(crate) async fn read_snapshot_with_date(
+        &self,
+        table: &str,
+        keys: (&str, &str),
+        schema: &'static Schema,
+    ) -> Result<(Option<Row>, Option<Ticks>)> {
+        let (rows, date) = self.sealed_parts_with_date(table, keys, schema).await?;
         let rows = self.open_parts(table, rows, schema, None).await?;
-        whole(schema, table, keys, &rows)
+        Ok((whole(schema, table, keys, &rows)?, date))
     }
 
     /// Reads the parts that exist of a wide entity, whether or not they belong together.
@@ -344,9 +361,21 @@ impl Store {
     pub(super) async fn sealed_parts(
         &self,
         table: &str,
-        (partition_key, row_key): (&str, &str),
+        keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Vec<(usize, Option<Row>)>> {
+        let (rows, _) = self.sealed_parts_with_date(table, keys, schema).await?;
+        Ok(rows)
+    }
+
+    /// Reads all parts of a wide entity as [`sealed_parts`](Self::sealed_parts) does, and the date of
+    /// the first answer.
+    async fn sealed_parts_with_date(
+        &self,
+        table: &str,
+        (partition_key, row_key): (&str, &str),
+        schema: &'static Schema,
+    ) -> Result<(Vec<(usize, Option<Row>)>, Option<Ticks>)> {
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         let count = wide::most_parts(schema);
         let keys = (1..=count).map(|part| wide::part_key(row_key, part));
@@ -357,11 +386,12 @@ impl Store {
             & Filter::ge("RowKey", row_key)
             & Filter::le("RowKey", last);
         let mut rows: Vec<(usize, Option<Row>)> = (1..=count).map(|part| (part, None)).collect();
-        let mut from = None;
+        let (mut from, mut date) = (None, None);
         loop {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
             let page = self.scan(scan).await?;
+            date = date.or(page.date);
             for row in page.rows {
                 let row = row?;
                 let part = keys.iter().position(|key| key == row.row_key());
@@ -375,7 +405,7 @@ impl Store {
                 break;
             }
         }
-        Ok(rows)
+        Ok((rows, date))
     }
 
     /// Decrypts the parts of a wide entity.

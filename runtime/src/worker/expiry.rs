@@ -29,7 +29,7 @@ use crate::{
     row::Row,
 };
 
-/// Number of entities of an index by time that are read at a time.
+/// Number of entities that are read at a time, one by one: of an index by time, or of several parts.
 const OWNERS_AT_ONCE: usize = 16;
 
 /// The largest error of a writer's estimate of the store's time.
@@ -227,9 +227,14 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             from = page.next.clone();
+            let date = page.date;
             let rows = match index {
                 Some(index) => self.expired_owners(schema, table, index, page).await,
                 None => expired_rows(schema, page),
+            };
+            let rows = match (schema.is_wide(), date) {
+                (true, Some(date)) => self.with_all_parts(schema, table, rows, date).await,
+                _ => rows,
             };
             let mut group = (Vec::new(), 0);
             for row in rows {
@@ -293,9 +298,33 @@ impl Worker {
         owners.filter_map(|owner| std::future::ready(owner.transpose())).collect().await
     }
 
-    /// Returns the deletion of an expired entity with all its rows.
+    /// Reads the entities of a wide type whose parts 1 are `firsts`. Leaves out those that were
+    /// renewed or deleted meanwhile: they have not expired by `date` any more.
+    async fn with_all_parts(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        firsts: Vec<Result<Row>>,
+        date: Ticks,
+    ) -> Vec<Result<Row>> {
+        let entities = firsts.into_iter().map(|first| async move {
+            let first = first?;
+            // A part may be missing, written by another program: what is left goes all the same.
+            let entity = self.store().read_torn(table, first.keys(), schema).await?;
+            let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|end| end <= date);
+            Ok(entity.filter(is_over))
+        });
+        let entities = stream::iter(entities).buffered(OWNERS_AT_ONCE);
+        entities.filter_map(|entity| std::future::ready(entity.transpose())).collect().await
+    }
+
+    /// Returns the deletion of an expired entity with all its rows. `row` is its stored row; of a wide
+    /// entity the joined row, whose parts are decrypted.
     async fn deletion(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Change> {
-        let opened = self.store().decrypt_typed(table, row, schema).await?;
+        let opened = match schema.is_wide() {
+            true => row,
+            false => self.store().decrypt_typed(table, row, schema).await?,
+        };
         let tokens = self.store().tokens_of(schema).await?;
         let effect = delete_entity(schema, tokens, &opened);
         effect.map(Change::with_effect).map_err(|error| error.in_table(table))

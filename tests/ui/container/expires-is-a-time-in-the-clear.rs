@@ -54,8 +54,8 @@ struct LeftOut {
 struct Wide {
     user: String,
     id: u32,
-    #[table(part = 2)]
     page: String,
+    #[table(part = 2)]
     until: OffsetDateTime,
 }
 

@@ -67,7 +67,8 @@ pub(crate) enum PartsRead {
 }
 
 /// Returns whether a query reads all parts of each entity or only one. `select` names the
-/// properties that it returns, `None` for all; `conditions` names those that its filter compares.
+/// properties that it returns, `None` for all; `conditions` names those that its filter compares. A
+/// query of entities that expire reads part 1, which says when they are over.
 ///
 /// # Errors
 ///
@@ -82,6 +83,9 @@ pub(crate) fn parts_read(
         Some(names) => stored_parts(schema, names),
         None => (1..=schema.parts.len()).collect(),
     };
+    if schema.can_expire() {
+        parts.insert(1);
+    }
     let mut each = conditions.iter().map(|name| (name, parts_with(schema, [name])));
     let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
     if let (Some((name, _)), Some(older)) = (compared, schema.older) {
@@ -97,10 +101,15 @@ pub(crate) fn parts_read(
     if let Some((name, part)) = compared {
         parts.extend(parts_with(schema, conditions));
         if parts.len() > 1 {
-            let message = format!(
-                "a filter on `{name}`, which is in part {part} of `{}`, finds rows of that part alone: ask for a projection with `.select::<P>()` that has fields of part {part} only",
-                schema.entity
-            );
+            let entity = schema.entity;
+            let message = match schema.can_expire() && part != 1 {
+                true => format!(
+                    "a filter on `{name}`, which is in part {part} of `{entity}`, finds rows of that part alone, and part 1 says when an entity is over: compare keys, or move `{name}` to part 1 in a new version"
+                ),
+                false => format!(
+                    "a filter on `{name}`, which is in part {part} of `{entity}`, finds rows of that part alone: ask for a projection with `.select::<P>()` that has fields of part {part} only"
+                ),
+            };
             return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
         }
     }
