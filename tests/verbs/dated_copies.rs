@@ -292,7 +292,7 @@ async fn encrypted_copies_belong_to_all_tables_of_their_index() {
     // As it is stored, the copy of another day opens in the table of this one.
     let (from, to) = (without_keys.dynamic("Kinds20140730"), without_keys.dynamic("Kinds20140731"));
     let raw = from.get("a", "don_000007").await.unwrap().unwrap();
-    assert_ne!(raw.get("Text"), Some(&entable::Value::from("secret 1")));
+    assert_ne!(raw.get("Text"), Some(&Value::from("secret 1")));
     to.delete("a", "don_000007", Condition::Any).await.unwrap();
     to.insert(&raw).await.unwrap();
     let copied = letters.get(Letter::by_kind().at(NOON).kind("a").user("don").id(7)).await.unwrap();

@@ -335,7 +335,7 @@ async fn sets_and_untyped_reads_take_one_table_by_its_name() {
     }
     let day = client.set::<DayRow>("Logins20140731");
     let rows = day.query(Keys::partition("don")).collect().await.unwrap();
-    let ids = rows.iter().map(|row| match row {
+    let ids = rows.iter().map(|row| match &**row {
         DayRow::Login(login) => (login.at, login.id),
         DayRow::Visit(visit) => panic!("{visit:?}"),
     });
@@ -361,7 +361,7 @@ async fn bulk_verbs_write_and_delete_in_the_table_of_each_entity() {
     }
     let window = || Login::primary().at_between(NOON - DAY * 9..NOON + DAY).user("don");
     let stored = logins.query(window()).collect().await.unwrap();
-    let report = logins.bulk().delete_all(stored.iter().take(7)).await.unwrap();
+    let report = logins.bulk().delete_all(stored.into_iter().take(7)).await.unwrap();
     assert_eq!((report.done, report.failed.len()), (7, 0));
     assert_eq!(logins.query(window()).count().await.unwrap(), 5);
 }
