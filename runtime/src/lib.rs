@@ -143,6 +143,7 @@
 //! | `keyvault` | keyrings as secrets of Azure Key Vault |
 //! | `legacy-encryption` | reading of rows that older storage libraries encrypted |
 //! | `chrono`, `rust_decimal` | types of these crates as properties |
+//! | `metrics` | figures of requests and workers for dashboards |
 //! | `conformance` | the service's behaviour as a test suite for backends |
 //!
 //! # The book
@@ -150,6 +151,8 @@
 //! [What a table is](https://github.com/entable/entable/blob/main/docs/tables.md),
 //! [first program](https://github.com/entable/entable/blob/main/docs/first-program.md),
 //! [choosing keys](https://github.com/entable/entable/blob/main/docs/choosing-keys.md), [attributes],
+//! [verbs](https://github.com/entable/entable/blob/main/docs/verbs.md),
+//! [filters](https://github.com/entable/entable/blob/main/docs/filters.md),
 //! [all chapters](https://github.com/entable/entable/blob/main/docs/SUMMARY.md).
 //!
 //! [attributes]: https://github.com/entable/entable/blob/main/docs/attributes.md

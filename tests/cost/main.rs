@@ -7,6 +7,7 @@ mod blobs;
 mod expiry;
 mod lists;
 mod queues;
+mod remote;
 mod report;
 mod series;
 mod unique;
@@ -279,6 +280,7 @@ async fn the_docs_have_the_same_table() {
     let elsewhere = unique::table().await
         + &asking::section().await
         + &series::section().await
+        + &remote::section().await
         + &lists::section().await
         + &Box::pin(blobs::section()).await
         + &expiry::section().await
