@@ -154,6 +154,12 @@ mutations! {
     LeaseKept,
     /// A handled message with receipts is deleted at once.
     ReceiptsOrphaned,
+    /// A copy that names the primary's ETag settles whatever its content.
+    ContentNotCompared,
+    /// A copy that names the primary's ETag settles although reads may be behind.
+    LaggingCopySettles,
+    /// A copy that is not wanted settles because it is absent.
+    AbsentCopySettles,
     /// A list that is written again holds what it was to hold before the race.
     LatePrimaryNotRead,
     /// A reservation that changes while it is settled counts as settled.

@@ -153,3 +153,28 @@ async fn lists_of_either_kind_are_told_apart() {
     assert_eq!(world.staff.check().repair().await.unwrap(), 2);
     assert!(world.reported().await.is_empty());
 }
+
+/// A list that cannot be read lacks all that entities derive; the check goes on behind it.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_list_ends_no_check() {
+    let world = World::new().await;
+    world.set("Staff", "lastname_Jones", "no JSON").await;
+    let rows = world.client.dynamic("Staff");
+    let mut local = rows.get("Sales", "team_red").await.unwrap().unwrap();
+    local.set("Ids00", "no JSON");
+    rows.replace(&local).await.unwrap();
+    world.set("StaffByCity", "Bern", "[]").await;
+    let reported = world.reported().await;
+    let count = |index: &str| {
+        let of_index = reported.iter().filter(|one| one.1 == index);
+        of_index.filter(|one| one.0 == FindingKind::Missing).count()
+    };
+    assert_eq!((count("ByLastName"), count("ByCity"), count("ByTeam")), (3, 3, 2));
+    assert_eq!(reported.len(), 8, "{reported:?}");
+    // A repair mends what can be read, and leaves the damaged lists.
+    world.staff.check().repair().await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.staff.keys(Clerk::by_city().city("Bern")).await.unwrap().len(), 3);
+    let list = rows.get("Sales", "team_red").await.unwrap().unwrap();
+    assert_eq!(list.str("Ids00").unwrap(), "no JSON");
+}

@@ -1,6 +1,9 @@
 //! Tests remote copies: the rows that are written, and the requests.
 
-use entable::prelude::*;
+use entable::{
+    backend::layer::{InjectedFault, RequestKind},
+    prelude::*,
+};
 
 use crate::fixture::{Age, Employee, World, employee};
 
@@ -109,6 +112,27 @@ async fn a_changed_key_takes_effect_at_once_and_is_confirmed_later() {
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.waiting, stats.applied), (0, 0, 1));
     assert!(world.open().await.is_empty());
+}
+
+/// A writer that died before it deleted its dirty row costs one pass, and no second look.
+#[tokio::test]
+async fn copies_that_are_current_settle_at_once() {
+    let world = World::new().await;
+    let mut stored = world.staff.insert(&employee(1)).await.unwrap();
+    stored.wait_for_copies().await.unwrap();
+    stored.age = 35;
+    let denied = Error::new(ErrorKind::Denied, "not today");
+    world.fault.inject(RequestKind::Apply, 3, InjectedFault::Before(denied));
+    drop(world.staff.replace(&stored).await.unwrap().wait_for_copies().await);
+    world.client.wait_for_copies().await;
+    assert_eq!(world.open().await, ["~e2_empid_000001"]);
+    world.requests();
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.applied, stats.waiting, stats.written), (1, 0, 0));
+    assert!(world.open().await.is_empty());
+    let pass: Vec<_> =
+        world.requests().into_iter().filter(|one| !one.starts_with("scan")).collect();
+    assert_eq!(pass.len(), 4, "two copies, the primary, the deletion: {pass:#?}");
 }
 
 #[tokio::test]

@@ -220,3 +220,39 @@ async fn the_receipt_of_an_earlier_try_goes_too() {
     let left = world.rows("Staff", "Visits").await;
     assert!(!left.iter().any(|key| key.starts_with("~e4_")), "{left:?}");
 }
+
+/// A message can name only so many partitions with effects: one more is refused before its effect.
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_cannot_be_named_is_refused() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let effects = Arc::new(AtomicU32::new(0));
+    let counter = effects.clone();
+    let worker = world.client.worker().on(move |context: Context, message: Welcome| {
+        let counter = counter.clone();
+        async move {
+            let table = context.client().table::<Employee>();
+            for number in 0..100 {
+                let department = format!("{number:0400}");
+                let mut egt = table.transaction();
+                egt.insert(&Employee { department, ..employee(message.id) })?;
+                if let Err(error) = context.once(egt).await {
+                    assert!(error.is_too_large(), "{error}");
+                    assert!(error.to_string().contains("more partitions"), "{error}");
+                    break;
+                }
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
+        }
+    });
+    let stats = worker.drain().await.unwrap();
+    let count = effects.load(Ordering::SeqCst);
+    assert!((70..90).contains(&count), "{count}");
+    // The message is finished, and its receipts go with it.
+    assert_eq!((stats.applied, stats.poisoned), (1, 0), "{stats:?}");
+    world.later(OutboxOptions::FLIGHT);
+    worker.drain().await.unwrap();
+    let rows = world.rows("Staff", &format!("{:0400}", 0)).await;
+    assert!(!rows.iter().any(|key| key.starts_with("~e4_")), "{rows:?}");
+}

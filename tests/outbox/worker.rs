@@ -274,3 +274,21 @@ async fn the_directory_costs_little_per_write() {
     println!("directory: {cost} requests for a write");
     assert!(cost <= 0.05, "{cost}");
 }
+
+/// Tries of work that fails each time come later and later, so that a short fault does not use up all.
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_between_tries() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.client.delete_table("StaffByName").await.unwrap();
+    let (began, client) = (tokio::time::Instant::now(), world.client.clone());
+    // Somebody makes the table again before the fourth try.
+    let mended = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        client.create_table("StaffByName").await.unwrap();
+    });
+    let stats = world.client.worker().drain().await.unwrap();
+    mended.await.unwrap();
+    assert_eq!((stats.applied, stats.poisoned, stats.open), (1, 0, 0), "{stats:?}");
+    assert!(began.elapsed() >= Duration::from_millis(120), "{:?}", began.elapsed());
+}

@@ -22,8 +22,9 @@ use crate::{
     backend::Read,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
+    limits::{STRING_UNITS, utf16_units},
     outbox::guard::Mutation,
-    plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key},
+    plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key, receipts_json},
     queue::Receipts,
     table::{Client, Transaction},
 };
@@ -239,6 +240,16 @@ impl Context {
         self.attempts
     }
 
+    /// Returns whether the message can name one more partition with an effect: it could not be
+    /// finished otherwise.
+    fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
+        let mut receipts = self.receipts();
+        if !receipts.contains(place) {
+            receipts.push(place.clone());
+        }
+        utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
+    }
+
     /// Returns the partitions in which an effect was begun.
     pub(super) fn receipts(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -251,7 +262,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Fails as [`Transaction::commit`] does, with `is_contended` after the lease is over, and with
+    /// Fails as [`Transaction::commit`] does, with `is_contended` after the lease is over, with
+    /// `is_too_large` for an effect in one partition more than the message can name, and with
     /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
     /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
@@ -268,6 +280,9 @@ impl Context {
         // Both effects would share one receipt, which could not tell them apart.
         if contains(&self.settled, &place) {
             return Err(second_effect_error(&place));
+        }
+        if !self.has_room_for_receipt(&place) {
+            return Err(too_many_effects_error(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
         add(&self.receipts, &place);
@@ -302,6 +317,13 @@ fn add(places: &Mutex<Receipts>, place: &(String, String)) {
     if !contains(places, place) {
         places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
     }
+}
+
+fn too_many_effects_error((table, partition_key): &(String, String)) -> Error {
+    let message = format!(
+        "the message has effects in more partitions than it can name: their tables and keys take at most {STRING_UNITS} UTF-16 units; emit a message for each group of partitions"
+    );
+    Error::new(ErrorKind::TooLarge, message).in_table(table).at_keys(partition_key, "")
 }
 
 fn second_effect_error((table, partition_key): &(String, String)) -> Error {

@@ -113,6 +113,7 @@ impl Worker {
                         // A counted failure is progress for `drain`, which continues until the work
                         // is in the poison table.
                         round.progressed += 1;
+                        round.counted += u64::from(!is_poisoned);
                     }
                     Err(error) => self.report_failure(error, round),
                 }
@@ -156,6 +157,7 @@ impl Worker {
                 self.memory().stats.retried += 1;
                 visit.revisit_after(FAILURE_DELAY);
                 round.progressed += 1;
+                round.counted += 1;
             }
             Ok(MessageOutcome::Postponed(error, wait)) => {
                 self.memory().stats.retried += 1;

@@ -57,6 +57,9 @@ pub(super) struct FinishedDirtyRow {
 pub(super) enum CopyOutcome {
     /// The copy exists and the pass wrote it under a condition.
     Written,
+    /// The copy exists with the content and the ETag of the primary that was read after it. Delayed
+    /// writes of it fail, or write this content.
+    Current,
     Deleted,
     /// The copy or entry was right already and was not written. That proves nothing about writes
     /// that are still on their way.
@@ -106,7 +109,8 @@ impl PassBeforeLists {
         // deleted has no ETag: a delayed writer could insert it again until the write deadline has
         // passed.
         let is_right = |outcome| {
-            outcome == CopyOutcome::Written || (is_ignored && outcome == CopyOutcome::UnknownType)
+            matches!(outcome, CopyOutcome::Written | CopyOutcome::Current)
+                || (is_ignored && outcome == CopyOutcome::UnknownType)
         };
         let is_all_written = outcomes.iter().copied().all(is_right);
         match is_all_written || is_second_look || !guards.holds(Guard::SecondLook) {
@@ -283,7 +287,8 @@ impl Worker {
             // Equal contents may stem from an older version, whose writer may still overwrite them.
             // An equal version alone is not enough: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
-            Ok(is_current && equal_except_version(found, copy, case)?)
+            let is_ignored = self.outbox().guards.has(Mutation::ContentNotCompared);
+            Ok(is_current && (is_ignored || equal_except_version(found, copy, case)?))
         })?;
         Ok(Some(match step {
             // A unique key that moves on with its entity belongs to the move's target before the
@@ -373,6 +378,16 @@ impl Worker {
             }
             // Left as it is. The dirty row stays for a second look: a delayed write could still
             // land.
+            // Where reads lag, a delayed writer may have read an older primary after this copy.
+            Some(CopyStep::Keep)
+                if self.store().capabilities().strong_reads
+                    || guards.has(Mutation::LaggingCopySettles) =>
+            {
+                return Ok(CopyOutcome::Current);
+            }
+            Some(CopyStep::NotOurs) if guards.has(Mutation::AbsentCopySettles) => {
+                return Ok(CopyOutcome::Current);
+            }
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
             Some(CopyStep::Claimed | CopyStep::Unclear) => return Ok(CopyOutcome::Claimed),
             Some(CopyStep::Occupied) => {

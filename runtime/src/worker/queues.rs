@@ -54,7 +54,7 @@ impl Worker {
                 // A queue that fails would be asked again at once: the round ends, and `drain` waits.
                 let mut has_failed = false;
                 for outcome in outcomes {
-                    has_failed |= outcome.is_err();
+                    has_failed |= matches!(outcome, Err(_) | Ok(MessageOutcome::Failed));
                     self.count_queue_message(outcome, &mut round);
                 }
                 if has_failed {

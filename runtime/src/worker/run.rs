@@ -8,10 +8,15 @@ use super::{
     state::{DueWork, RoundResult, Worker},
     stats::WorkerStats,
 };
-use crate::{error::Result, store::backoff};
+use crate::{error::Result, store::backoff, timers};
 
 /// The time within which a worker that stops gives its leases back.
 const GIVE_BACK_TIME: Duration = Duration::from_secs(5);
+
+/// How long `drain` waits after a round in which work failed and nothing else came further. The wait
+/// doubles with each such round.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const MOST_DOUBLINGS: u32 = 6;
 
 impl Worker {
     /// Does all work that can be done now, however young, and returns.
@@ -37,7 +42,7 @@ impl Worker {
     pub async fn drain(&self) -> Result<WorkerStats> {
         // The client's own background work first: otherwise the two would race at every copy.
         self.client.wait_for_copies().await;
-        let mut attempt = 0;
+        let (mut attempt, mut failures) = (0, 0_u32);
         loop {
             let round = self.round(DueWork::All).await;
             let mut round = round.unwrap_or_else(|error| {
@@ -47,6 +52,14 @@ impl Worker {
             round.add(self.sweep().await);
             round.add(self.drain_queues().await);
             if round.progressed > 0 {
+                // Failures alone: the next try comes later, so that a short fault does not use up all.
+                match round.progressed == round.counted {
+                    true => {
+                        timers::sleep(FIRST_PAUSE * (1 << failures.min(MOST_DOUBLINGS))).await;
+                        failures += 1;
+                    }
+                    false => failures = 0,
+                }
                 // Work that came further may make more work possible: attempts count anew.
                 attempt = 0;
                 continue;

@@ -137,6 +137,8 @@ pub(super) struct RoundResult {
     pub(super) progressed: u64,
     /// Number of rows and messages that another actor changed first.
     pub(super) raced: u64,
+    /// The number of failures that count towards the poison table; each is also a step further.
+    pub(super) counted: u64,
     /// The first failure that is not the fault of a single row.
     pub(super) failure: Option<Error>,
 }
@@ -150,6 +152,7 @@ impl RoundResult {
     pub(super) fn add(&mut self, other: Self) {
         self.progressed += other.progressed;
         self.raced += other.raced;
+        self.counted += other.counted;
         self.failure = self.failure.take().or(other.failure);
     }
 

@@ -292,6 +292,52 @@ async fn a_second_look_comes(mutation: Option<Mutation>) -> Outcome {
     ensure(world.open().await.is_empty(), "the row stays for ever")
 }
 
+/// A store with an entity whose writer wrote its copies and left its dirty row.
+async fn with_current_copies() -> World {
+    let world = World::new().await;
+    let mut one = world.staff.insert(&employee(1)).await.unwrap();
+    one.wait_for_copies().await.unwrap();
+    one.age = 35;
+    // After the transaction and the two copies, the deletion of the dirty row fails.
+    let denied = Error::new(ErrorKind::Denied, "not today");
+    world.fault.inject(RequestKind::Apply, 3, InjectedFault::Before(denied));
+    drop(world.staff.replace(&one).await.unwrap().wait_for_copies().await);
+    world.client.wait_for_copies().await;
+    assert_eq!((world.open().await.len(), world.fault.pending()), (1, 0));
+    world
+}
+
+/// A copy that another program changed, and that names the right version, is written.
+async fn a_copy_that_somebody_changed_is_written(mutation: Option<Mutation>) -> Outcome {
+    let world = with_current_copies().await;
+    let names = world.client.dynamic("StaffByName");
+    let copy = async || names.get("Jones", "name_Sales_00000001").await.unwrap().unwrap();
+    let mut changed = copy().await;
+    changed.set("Age", 99);
+    names.replace(&changed).await.unwrap();
+    worker(&world, mutation).drain().await.unwrap();
+    let age = copy().await.get("Age").cloned();
+    ensure(age == Some(Value::Int32(35)), format!("the copy has the age {age:?}"))
+}
+
+/// A copy that is current settles where no read is behind.
+async fn a_copy_settles_only_where_reads_are_strong(mutation: Option<Mutation>) -> Outcome {
+    let world = with_current_copies().await;
+    let store = WeakStore::lagging(world.fault.clone());
+    let client = client_of(&world, store, OutboxOptions::default(), mutation);
+    client.worker().with::<Employee>().drain().await.unwrap();
+    ensure(world.open().await.len() == 1, "the dirty row is gone without a second look")
+}
+
+/// A delayed writer can insert a copy that is absent, so that its absence proves nothing.
+async fn an_absent_copy_waits_for_its_second_look(mutation: Option<Mutation>) -> Outcome {
+    let world = World::left_to_workers().await;
+    let stored = world.staff.insert(&employee(1)).await.unwrap();
+    world.staff.delete(&stored).await.unwrap();
+    worker(&world, mutation).drain().await.unwrap();
+    ensure(world.open().await.len() == 1, "the dirty row is gone without a second look")
+}
+
 /// The directory keeps the marker of a fence that is damaged.
 async fn a_damaged_fence_keeps_its_marker(mutation: Option<Mutation>) -> Outcome {
     let world = World::new().await;
@@ -390,6 +436,9 @@ noticed! {
     RenewalForgotten: a_lease_is_renewed;
     LeaseKept: a_lease_is_given_back;
     ReceiptsOrphaned: receipts_go_with_their_message;
+    ContentNotCompared: a_copy_that_somebody_changed_is_written;
+    LaggingCopySettles: a_copy_settles_only_where_reads_are_strong;
+    AbsentCopySettles: an_absent_copy_waits_for_its_second_look;
     LatePrimaryNotRead: a_late_list_follows_its_primary;
     SettlingGivesUp: settling_goes_on_after_a_change;
     TakenOverBlindly: a_row_is_taken_over_in_the_version_that_was_read;

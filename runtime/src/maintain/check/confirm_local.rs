@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    fact::{Fact, FactReader},
+    fact::{Fact, FactReader, none_if_damaged},
     finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
     scan::{Scope, Unmatched, scan},
 };
@@ -196,7 +196,8 @@ impl LocalReading {
         let tokens = table.key_tokens().await?;
         let (found, list) = if is_entry {
             let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
-            let list = list.await?;
+            // A repair inserts the head of a list that is missing, which fails where it is damaged.
+            let list = none_if_damaged(list.await)?;
             (list.as_ref().map(|list| list.head().clone()), list)
         } else {
             (read_row(table, at).await?, None)

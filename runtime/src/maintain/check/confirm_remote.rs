@@ -325,7 +325,7 @@ async fn times_in_list<E: TableEntity>(
 ) -> Result<usize> {
     let list = match find_list(table.client.store(), &address.list_address()).await {
         // The table does not exist before its first list.
-        Err(error) if error.is_table_missing() => return Ok(0),
+        Err(error) if error.is_table_missing() || error.is_decode() => return Ok(0),
         list => list?,
     };
     let owner = RowAt { table: &table.name, partition_key, row_key };

@@ -278,7 +278,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
-        let ids = read_row_keys(row)?;
+        let ids = none_if_damaged(read_row_keys(row))?;
         // An id that stands twice in a row of the list must not cancel itself out.
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for id in &ids {
@@ -307,7 +307,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let keys = (row.partition_key(), head_row_key(row.row_key()));
         let address = CopyAddress::for_list_at(E::SCHEMA, &self.table.name, family, keys);
         let mut seen: HashMap<String, u64> = HashMap::new();
-        for entry in read_ids(row, IdForm::KeyArrays)? {
+        for entry in none_if_damaged(read_ids(row, IdForm::KeyArrays))? {
             let (table, case) = (&self.table.name, self.hashing.table_case);
             let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
             // An entry of another type or table, which shares the list.
@@ -324,6 +324,15 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             *repeats += 1;
         }
         Ok(())
+    }
+}
+
+/// Returns what was read of a list, and nothing of a list that is damaged: the entries that primaries
+/// derive are missing then, and the check goes on.
+pub(crate) fn none_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
+    match list {
+        Err(error) if error.is_decode() => Ok(T::default()),
+        list => list,
     }
 }
 

@@ -401,7 +401,7 @@ pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// Returns the partitions with receipts as JSON.
-fn receipts_json(receipts: &[(String, String)]) -> String {
+pub(crate) fn receipts_json(receipts: &[(String, String)]) -> String {
     let texts = receipts.iter().map(|(table, key)| serde_json::Value::from(vec![&**table, key]));
     serde_json::Value::from_iter(texts).to_string()
 }

@@ -34,7 +34,7 @@ pub(crate) use self::{
     message::{
         CODE, CODE_BYTES, MessageCodes, MessageIdentity, StoredMessage, add_duration, code_of,
         insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
-        message_row, receipt_row_key, truncate_error,
+        message_row, receipt_row_key, receipts_json, truncate_error,
     },
     remote_copy::{
         CopyOwner, OWNER_PROPERTIES, OWNER_TABLE, copy_owner, copy_with_owner,
