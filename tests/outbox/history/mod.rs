@@ -272,7 +272,7 @@ needed! {
     every_registration_has_its_own_fence: FenceOfItsOwn, 9;
     a_writer_removes_only_what_it_created: DirtyInserted, 6;
     rows_elsewhere_are_written_in_the_version_that_was_read: DestinationVersion, 525;
-    rows_elsewhere_are_read_before_the_primary: DestinationFirst, 232;
+    rows_elsewhere_are_read_before_the_primary: DestinationFirst, 859;
     a_copy_is_current_by_version: CurrentByVersion, 783;
     open_work_is_removed_in_the_version_that_was_read: DirtyVersion, 42;
     what_others_may_still_do_is_looked_at_again: SecondLook, 28;

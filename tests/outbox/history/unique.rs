@@ -424,7 +424,7 @@ macro_rules! needed {
 needed! {
     a_transaction_deletes_its_claim: ClaimInTransaction, 6;
     a_claim_is_dead_before_it_is_settled: ClaimKilled, 20;
-    a_claim_is_read_between_reservation_and_primary: ClaimBetween, 340;
+    a_claim_is_read_between_reservation_and_primary: ClaimBetween, 871;
     what_is_given_up_goes_back_to_its_holder: ReleaseRestores, 4;
     claims_are_looked_at_again: ClaimSecondLook, 24;
     a_claimed_row_is_left_alone: ClaimLeft, 211;
