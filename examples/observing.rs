@@ -68,7 +68,7 @@ async fn main() -> Result<(), BoxError> {
 
     // Inside the retry layer, `Observe` makes a span of each attempt.
     let store = FaultInjector::around(Memory::new());
-    let observed = Observe::around(store.clone()).server("staff.example.com");
+    let observed = Observe::around(store.clone()).server("staff.example.com").port(8_443);
     let client = Client::builder().backend(observed).retry(RetryPolicy::default()).build()?;
     let staff = client.table::<Employee>();
     staff.create().await?;

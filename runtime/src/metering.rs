@@ -66,12 +66,13 @@ impl Metering {
         self.is_on().then(Instant::now)
     }
 
-    /// Reports a verb that has ended. `server` is the host of the store, and `error` the type of the failure.
+    /// Reports a verb that has ended. `server` is the host of the store with its port, and `error` the type of
+    /// the failure.
     pub(crate) fn record_verb(
         self,
         verb: &'static str,
         table: &str,
-        server: Option<&str>,
+        server: (Option<&str>, Option<u16>),
         took: Duration,
         error: Option<String>,
     ) {
@@ -83,8 +84,10 @@ impl Metering {
                 metrics::Label::new("db.operation.name", verb),
                 metrics::Label::new("db.collection.name", table.to_owned()),
             ];
-            labels
-                .extend(server.map(|host| metrics::Label::new("server.address", host.to_owned())));
+            let (host, port) = server;
+            let host = host.map(|host| metrics::Label::new("server.address", host.to_owned()));
+            let port = port.map(|port| metrics::Label::new("server.port", port.to_string()));
+            labels.extend(host.into_iter().chain(port));
             labels.extend(error.map(|error| metrics::Label::new("error.type", error)));
             metrics::histogram!("db.client.operation.duration", labels).record(took.as_secs_f64());
         }

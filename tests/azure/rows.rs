@@ -185,15 +185,20 @@ async fn a_selection_with_the_systems_names_is_never_over_255() {
 }
 
 #[test]
-fn a_backend_names_the_host_of_its_account() {
+fn a_backend_names_the_host_of_its_account_and_a_port_that_is_not_the_default() {
     let fake = Fake::new([]);
-    assert_eq!(fake.azure().server_address(), Some("myaccount.table.core.windows.net"));
+    let account = fake.azure();
+    assert_eq!(account.server_address(), Some("myaccount.table.core.windows.net"));
+    assert_eq!(account.server_port(), None);
     let emulator = fake.with(AzureOptions::emulator());
-    assert_eq!(emulator.server_address(), Some("127.0.0.1"));
-    // A layer names the host of the backend that it is around.
+    assert_eq!((emulator.server_address(), emulator.server_port()), (Some("127.0.0.1"), Some(10_002)));
+    // A layer names the host and the port of the backend that it is around.
     let layers = Observe::around(Retry::around(emulator, RetryPolicy::default()));
-    assert_eq!(layers.server_address(), Some("127.0.0.1"));
-    assert_eq!(layers.server("elsewhere").server_address(), Some("elsewhere"));
+    assert_eq!((layers.server_address(), layers.server_port()), (Some("127.0.0.1"), Some(10_002)));
+    // The port of the backend is none of another host.
+    let elsewhere = layers.server("elsewhere");
+    assert_eq!((elsewhere.server_address(), elsewhere.server_port()), (Some("elsewhere"), None));
+    assert_eq!(elsewhere.port(8_443).server_port(), Some(8_443));
 }
 
 #[tokio::test]

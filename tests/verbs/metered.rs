@@ -161,6 +161,11 @@ async fn durations_tell_the_host_of_a_store_that_has_one() {
     client.dynamic("Staff").get("p", "r").await.unwrap();
     assert_eq!(figures.seconds("get Staff me.table.core.windows.net").len(), 1);
     assert_eq!(figures.count("entable.requests memory read Staff"), 1);
+    // A port is told if it is not the default.
+    let backend = Observe::around(Memory::new()).server("127.0.0.1").port(10_002);
+    let client = Client::builder().backend(backend).metrics().build().unwrap();
+    assert!(client.dynamic("Staff").get("p", "r").await.is_err());
+    assert_eq!(figures.seconds("get Staff 127.0.0.1 10002 TableNotFound").len(), 1);
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize, Message)]

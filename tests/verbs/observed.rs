@@ -127,14 +127,14 @@ impl Subscriber for Exporter {
 async fn verbs_and_requests_have_spans_without_keys_and_values() {
     let exporter = Exporter::default();
     let _guard = tracing::subscriber::set_default(exporter.clone());
-    let observe = Observe::around(Memory::new()).server("here");
+    let observe = Observe::around(Memory::new()).server("here").port(8_443);
     let client = Client::builder().backend(observe).build().unwrap();
     let staff = client.table::<Employee>();
     staff.create().await.unwrap();
     let stored = staff.insert(&don()).await.unwrap();
     let (insert, span) = exporter.verb("insert");
-    let fields = ["db.namespace", "db.collection.name", "server.address", "error.type"];
-    let expected = ["memory", "Staff", "here", ""];
+    let fields = ["db.namespace", "db.collection.name", "server.address", "server.port", "error.type"];
+    let expected = ["memory", "Staff", "here", "8443", ""];
     assert_eq!(fields.map(|name| span.field(name)), expected);
     let constants = ["otel.kind", "db.system.name"].map(|name| span.field(name));
     assert_eq!(constants, ["client", "azure.tables"]);
@@ -146,6 +146,7 @@ async fn verbs_and_requests_have_spans_without_keys_and_values() {
     assert!(applied >= 3, "the commit, the copy, the dirty row: {requests:?}");
     let is_request = |span: &&Exported| span.name == "entable.request";
     assert!(requests.iter().all(|span| is_request(span) && span.field("server.address") == "here"));
+    assert!(requests.iter().all(|span| span.field("server.port") == "8443"));
     // Failures are told by their codes.
     assert!(staff.insert(&don()).await.is_err());
     let (_, span) = exporter.verb("insert");

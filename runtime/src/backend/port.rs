@@ -52,6 +52,13 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         None
     }
 
+    /// Returns the port of the store, which spans and figures tell as `server.port`; `None` by default, which
+    /// suits stores in this process, and for the port that the address has without naming one (443 with https). A
+    /// layer asks the backend that it is around.
+    fn server_port(&self) -> Option<u16> {
+        None
+    }
+
     /// Reads one row by its keys. Returns `None` if there is no such row, and fails with `TableNotFound` if
     /// there is no such table.
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
@@ -128,6 +135,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn server_address(&self) -> Option<&str> {
         (**self).server_address()
+    }
+
+    fn server_port(&self) -> Option<u16> {
+        (**self).server_port()
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

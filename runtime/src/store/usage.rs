@@ -92,6 +92,8 @@ pub(crate) struct UsageCounters {
     backend: &'static str,
     /// The host of the store, which spans of verbs tell if the backend knows it.
     server: Option<String>,
+    /// The port of the store, if it is not the default.
+    port: Option<u16>,
     reads: AtomicU64,
     scans: AtomicU64,
     rows: AtomicU64,
@@ -109,7 +111,8 @@ impl UsageCounters {
     pub(crate) fn new(metering: Metering, backend: &dyn Backend) -> Self {
         let server = backend.server_address().map(str::to_owned);
         let name = backend.capabilities().name;
-        Self { metering: metering.of_backend(name), backend: name, server, ..Self::default() }
+        let port = backend.server_port();
+        Self { metering: metering.of_backend(name), backend: name, server, port, ..Self::default() }
     }
 
     /// Returns the span of a verb, with its name and table. The span contains no key and no value.
@@ -125,6 +128,7 @@ impl UsageCounters {
             db.response.status_code = Empty,
             "error.type" = Empty,
             server.address = self.server.as_deref(),
+            server.port = self.port,
             entable.cost_class = Empty,
             entable.requests = Empty,
             entable.rows = Empty,
@@ -241,7 +245,7 @@ impl UsageCounters {
         let (done, counts) = VerbCounts::of(work).instrument(span.clone()).await;
         if let Some(began) = began {
             let error = done.as_ref().err().map(error_type);
-            let server = self.server.as_deref();
+            let server = (self.server.as_deref(), self.port);
             self.metering.record_verb(verb, table, server, began.elapsed(), error);
         }
         span.record("entable.requests", counts.requests());

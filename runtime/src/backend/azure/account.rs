@@ -29,6 +29,8 @@ pub(super) struct Account {
     pub(super) endpoint: String,
     /// The host of the endpoint.
     pub(super) host: String,
+    /// The port of the endpoint; `None` if it is that of the scheme.
+    pub(super) port: Option<u16>,
     /// The path of the endpoint: empty, or `/account`.
     path: String,
     pub(super) credential: Credential,
@@ -74,6 +76,7 @@ impl Account {
                 .build(),
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
             host: endpoint.host().to_owned(),
+            port: endpoint.port(),
             path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
             credential: options.credential.clone(),

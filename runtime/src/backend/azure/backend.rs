@@ -109,6 +109,10 @@ impl Backend for Azure {
         Some(&self.0.host)
     }
 
+    fn server_port(&self) -> Option<u16> {
+        self.0.port
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.0.read(request))
     }

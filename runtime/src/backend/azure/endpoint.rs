@@ -43,6 +43,11 @@ impl Endpoint {
         }
     }
 
+    /// Returns the port of the address; `None` if it is that of the scheme.
+    pub(super) fn port(&self) -> Option<u16> {
+        Url::parse(&self.url).ok().and_then(|url| url.port())
+    }
+
     /// Returns the path of the address: empty, or `/account`.
     pub(super) fn path(&self) -> &str {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
@@ -183,14 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_tells_its_host() {
-        for (url, host) in [
-            ("https://me.table.core.windows.net", "me.table.core.windows.net"),
-            ("http://127.0.0.1:10002/devstoreaccount1", "127.0.0.1"),
-            ("http://[::1]:10002/me", "::1"),
-            ("http://localhost/me", "localhost"),
+    fn an_endpoint_tells_its_host_and_a_port_that_is_not_the_schemes() {
+        for (url, host, port) in [
+            ("https://me.table.core.windows.net", "me.table.core.windows.net", None),
+            ("https://me.table.cosmos.azure.com:443/", "me.table.cosmos.azure.com", None),
+            ("https://me.table.cosmos.azure.com:444/", "me.table.cosmos.azure.com", Some(444)),
+            ("http://127.0.0.1:10002/devstoreaccount1", "127.0.0.1", Some(10_002)),
+            ("http://[::1]:10002/me", "::1", Some(10_002)),
+            ("http://localhost/me", "localhost", None),
         ] {
-            assert_eq!(Endpoint::parse(url).unwrap().host(), host);
+            let endpoint = Endpoint::parse(url).unwrap();
+            assert_eq!((endpoint.host(), endpoint.port()), (host, port));
         }
     }
 

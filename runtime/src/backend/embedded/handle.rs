@@ -302,6 +302,10 @@ impl Backend for Embedded {
         None
     }
 
+    fn server_port(&self) -> Option<u16> {
+        None
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             row_rules::check_keys(request.table, request.partition_key, request.row_key)?;

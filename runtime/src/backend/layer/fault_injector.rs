@@ -253,6 +253,10 @@ impl Backend for FaultInjector {
         self.inner.server_address()
     }
 
+    fn server_port(&self) -> Option<u16> {
+        self.inner.server_port()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.run(self.take_faults(RequestKind::Read), move || self.inner.read(request)))
     }

@@ -31,19 +31,34 @@ use crate::{
 pub struct Observe {
     inner: Arc<dyn Backend>,
     server: Option<String>,
+    port: Option<u16>,
     shows_keys: bool,
 }
 
 impl Observe {
     /// Makes a layer in front of `backend`.
     pub fn around(backend: impl Backend) -> Self {
-        Self { inner: Arc::new(backend), server: None, shows_keys: false }
+        Self { inner: Arc::new(backend), server: None, port: None, shows_keys: false }
     }
 
     /// Sets the `server.address` of spans and figures; by default the host that the backend names, if it knows one.
     #[must_use]
     pub fn server(self, address: impl Into<String>) -> Self {
         Self { server: Some(address.into()), ..self }
+    }
+
+    /// Sets the `server.port` of spans and figures, for a store that is not at its default port; by default that of
+    /// the backend, unless [`server`](Self::server) names another host.
+    ///
+    /// ```
+    /// use entable::backend::{Memory, layer::Observe};
+    ///
+    /// let backend = Observe::around(Memory::new()).server("staff.example.com").port(8_443);
+    /// # let _ = backend;
+    /// ```
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        Self { port: Some(port), ..self }
     }
 
     /// Sets whether spans leave out the keys of rows and the text of filters with its values; `true` by
@@ -84,6 +99,7 @@ impl Observe {
             db.response.status_code = Empty,
             "error.type" = Empty,
             server.address = self.server_address(),
+            server.port = self.server_port(),
             db.query.text = Empty,
             entable.partition_key = Empty,
             entable.row_key = Empty,
@@ -129,6 +145,12 @@ impl Backend for Observe {
 
     fn server_address(&self) -> Option<&str> {
         self.server.as_deref().or_else(|| self.inner.server_address())
+    }
+
+    fn server_port(&self) -> Option<u16> {
+        // The port of the backend belongs to the backend's host.
+        let inherited = || self.inner.server_port().filter(|_| self.server.is_none());
+        self.port.or_else(inherited)
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

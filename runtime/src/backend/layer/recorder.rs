@@ -195,6 +195,10 @@ impl Backend for Recorder {
         self.inner.server_address()
     }
 
+    fn server_port(&self) -> Option<u16> {
+        self.inner.server_port()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         self.record(Request::Read {
             table: request.table.to_owned(),

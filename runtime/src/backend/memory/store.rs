@@ -316,6 +316,10 @@ impl Backend for Memory {
         None
     }
 
+    fn server_port(&self) -> Option<u16> {
+        None
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             consume_budget().await;

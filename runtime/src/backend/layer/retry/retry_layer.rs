@@ -283,6 +283,10 @@ impl Backend for Retry {
         self.inner.server_address()
     }
 
+    fn server_port(&self) -> Option<u16> {
+        self.inner.server_port()
+    }
+
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.retry_read(request.table, move || self.inner.read(request)))
     }
