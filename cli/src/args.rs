@@ -261,6 +261,9 @@ pub(crate) struct Copy {
     /// Copy although work of the outbox is open in the source, which does not come along
     #[arg(long)]
     pub(crate) leave_open_work: bool,
+    /// Copy all blobs before the rows, from one directory to another, which is created if it does not exist
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    pub(crate) blobs: Option<Vec<String>>,
     /// How many transactions are sent at once
     #[arg(long, default_value_t = 16)]
     pub(crate) concurrency: usize,

@@ -6,6 +6,7 @@
 mod failure;
 mod args;
 mod store;
+mod blobs;
 mod output;
 mod commands;
 
@@ -16,7 +17,14 @@ use clap::Parser;
 use crate::{args::Arguments, failure::Failure, output::Output};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and the version are what was asked for.
+        Err(error) if error.use_stderr() && std::env::args_os().any(|one| one == "--json") => {
+            return Output::new(true).failed(&Failure::usage(error.render().to_string()));
+        }
+        Err(error) => error.exit(),
+    };
     let output = Output::new(arguments.json);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

@@ -7,7 +7,10 @@ use std::{
     io::{self, IsTerminal, Write as _},
     pin::pin,
     process::ExitCode,
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -25,11 +28,12 @@ const TICK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) is_json: bool,
+    is_unread: AtomicBool,
 }
 
 impl Output {
     pub(crate) const fn new(is_json: bool) -> Self {
-        Self { is_json }
+        Self { is_json, is_unread: AtomicBool::new(false) }
     }
 
     /// Writes a line for people, or `value` for scripts.
@@ -48,12 +52,24 @@ impl Output {
 
     /// Writes a line to standard output.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        match writeln!(out, "{line}") {
-            // Whoever reads, such as `head`, has enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        self.written(writeln!(io::stdout().lock(), "{line}"))
+    }
+
+    /// Returns the result of a write to standard output. A reader that has gone, such as `head`, has enough: the
+    /// command goes on, because its exit code has to tell what became of the data.
+    pub(crate) fn written(&self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_unread.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             written => written.map_err(|error| Failure::io("writing to standard output", &error)),
         }
+    }
+
+    /// Returns whether nobody reads standard output any more.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
     }
 
     /// Writes a remark to standard error.

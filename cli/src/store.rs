@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use entable::{Client, backend::Embedded};
+use entable::{Client, ClientBuilder, backend::Embedded, object_store::ObjectStore};
 
 use crate::failure::Failure;
 
@@ -24,11 +24,25 @@ const SECRET_FILE: &str = "ENTABLE_CLIENT_SECRET_FILE";
 
 /// Opens a store. `creates` says whether a file that does not exist becomes a new store.
 pub(crate) fn open(name: &str, creates: bool) -> Result<Client, Failure> {
+    Ok(builder(name, creates)?.build()?)
+}
+
+/// Opens a store whose blobs are in `blobs`. `creates` says whether a file that does not exist becomes a new
+/// store.
+pub(crate) fn open_with_blobs(
+    name: &str,
+    creates: bool,
+    blobs: Arc<dyn ObjectStore>,
+) -> Result<Client, Failure> {
+    Ok(builder(name, creates)?.blobs(blobs).build()?)
+}
+
+fn builder(name: &str, creates: bool) -> Result<ClientBuilder, Failure> {
     refuse_secret(name)?;
     if name == "azure:" || name.starts_with("http://") || name.starts_with("https://") {
         return open_service(name);
     }
-    Ok(Client::builder().backend(open_file(name, creates)?).build()?)
+    Ok(Client::builder().backend(open_file(name, creates)?))
 }
 
 /// Opens the file of an embedded store.
@@ -46,7 +60,7 @@ pub(crate) fn open_file(name: &str, creates: bool) -> Result<Arc<Embedded>, Fail
 }
 
 /// Refuses an argument that looks like a secret, without repeating it.
-fn refuse_secret(name: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_secret(name: &str) -> Result<(), Failure> {
     let lower = name.to_ascii_lowercase();
     if ["accountkey=", "sharedaccesssignature=", "sig="].iter().any(|part| lower.contains(part)) {
         let message = "an argument holds a secret, which every process of this machine can see: change that \
@@ -57,7 +71,7 @@ fn refuse_secret(name: &str) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "azure"))]
-fn open_service(name: &str) -> Result<Client, Failure> {
+fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
     let message = format!(
         "`{name}` is on Azure or an emulator, which this build does not know: \
          `cargo install entable-cli --features azure`"
@@ -66,8 +80,8 @@ fn open_service(name: &str) -> Result<Client, Failure> {
 }
 
 #[cfg(feature = "azure")]
-fn open_service(name: &str) -> Result<Client, Failure> {
-    use entable::AzureOptions;
+fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
+    use entable::{Azure, AzureOptions, RetryPolicy};
     let options = if name == "azure:" {
         azure_options()?
     } else if is_loopback(name) {
@@ -79,7 +93,7 @@ fn open_service(name: &str) -> Result<Client, Failure> {
         );
         return Err(Failure::usage(message));
     };
-    Ok(Client::azure(options)?)
+    Ok(Client::builder().account(&Azure::new(options)?).retry(RetryPolicy::default()))
 }
 
 /// Returns whether the address is one of this machine: the well-known key is sent nowhere else.

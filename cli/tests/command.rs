@@ -12,9 +12,12 @@ use std::{
     io::Write,
     path::Path,
     process::{Command, Stdio},
+    sync::Arc,
 };
 
-use entable::{DynamicEntity, Ticks, prelude::*};
+use entable::{
+    Blob, DynamicEntity, Ticks, backend::Embedded, object_store::local::LocalFileSystem, prelude::*,
+};
 use serde_json::Value as Json;
 use tempfile::{TempDir, tempdir};
 
@@ -312,6 +315,86 @@ fn stores_are_copied_and_compared() {
     assert!(!place.path("none.db").exists());
 }
 
+#[derive(Debug, Clone, TableEntity)]
+#[table(name = "Papers", partition_key = "{author}", row_key = "paper_{id:04}")]
+struct Paper {
+    author: String,
+    id: u32,
+    #[table(blob)]
+    text: Option<Blob>,
+}
+
+/// Opens a store of the directory with its blobs, as long as `work` runs.
+fn with_blobs(place: &Place, store: &str, blobs: &str, work: impl AsyncFnOnce(Table<Paper>)) {
+    fs::create_dir_all(place.path(blobs)).unwrap();
+    let blobs = Arc::new(LocalFileSystem::new_with_prefix(place.path(blobs)).unwrap());
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let file = Embedded::open(place.path(store)).unwrap();
+        let client = Client::builder().backend(file).blobs(blobs).build().unwrap();
+        work(client.table()).await;
+        client.close().await.unwrap();
+    });
+}
+
+/// Returns the files below a directory.
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn blobs_are_copied_before_the_rows_that_point_to_them() {
+    let place = Place(tempdir().unwrap());
+    let text = |id: u8| Blob::new(vec![id; 40_000]);
+    with_blobs(&place, "papers.db", "here", async |papers| {
+        papers.create().await.unwrap();
+        for id in 0..3 {
+            let paper = Paper { author: "Don".into(), id, text: Some(text(id as u8)) };
+            papers.insert(&paper).await.unwrap();
+        }
+    });
+    let copy = |arguments: &[&str]| {
+        place.run(&[&["copy", "papers.db", "new.db", "--blobs"], arguments].concat())
+    };
+    // What cannot be a store of blobs is refused before anything is created.
+    copy(&["none", "there"]).fails(3, "opening the directory `none`");
+    copy(&["papers.db", "there"]).fails(2, "no directory");
+    copy(&["here"]).fails(2, "2 values required");
+    copy(&["here", "azure:papers"]).fails(2, "no directory");
+    copy(&["https://me.blob.core.windows.net/papers", "there"]).fails(2, "no directory");
+    let secret = copy(&["here", "https://me/papers?sig=s3cret"]).fails(2, "holds a secret");
+    assert!(!secret.err.contains("s3cret"), "{secret:?}");
+    copy(&["here", "there", "--compare"]).fails(3, "opening the directory `there`");
+    assert!(!place.path("there").exists() && !place.path("new.db").exists());
+    let said = copy(&["here", "there"]).ok();
+    assert!(said.contains("blobs: 3 copied (") && said.contains("3 written"), "{said}");
+    with_blobs(&place, "new.db", "there", async |papers| {
+        for id in 0..3 {
+            let path = Paper::primary().author("Don").id(id);
+            let paper = papers.get(path).await.unwrap().unwrap();
+            let bytes = papers.blob(paper.text.as_ref().unwrap()).bytes().await.unwrap();
+            assert_eq!(bytes, vec![id as u8; 40_000]);
+        }
+    });
+    let again = copy(&["here", "there", "--json"]).json();
+    assert_eq!((&again["equal"], &again["blobs"]["there"]), (&true.into(), &3.into()));
+    // A blob that a kill has left out, and one of another length.
+    let copies = files(&place.path("there"));
+    fs::remove_file(&copies[0]).unwrap();
+    fs::write(&copies[1], "half").unwrap();
+    let differs = copy(&["here", "there", "--compare"]).fails(5, "the stores differ");
+    assert!(differs.out.contains("1 there already, 2 different"), "{differs:?}");
+    assert_eq!(fs::read(&copies[1]).unwrap(), b"half");
+    assert!(copy(&["here", "there"]).ok().contains("blobs: 2 copied"));
+    copy(&["here", "there", "--compare"]).ok();
+    let bytes = |folder: &str| {
+        let mut all: Vec<_> = files(&place.path(folder)).iter().map(|at| fs::read(at).unwrap()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(bytes("here"), bytes("there"));
+}
+
 #[test]
 fn a_file_is_backed_up_verified_restored_and_compacted() {
     let place = Place::filled();
@@ -521,8 +604,46 @@ fn each_command_answers_in_json() {
         assert!(serde_json::from_str::<Json>(&run.out).is_ok(), "{arguments:?}: {run:?}");
         assert!(!run.out.contains('\u{1b}'), "{arguments:?}: {run:?}");
     }
-    let failed = place.run(&["--json", "poison", "show", "staff.db", "1"]);
-    assert!(serde_json::from_str::<Json>(&failed.err).is_ok() && failed.code == 3, "{failed:?}");
+    for (arguments, code) in [
+        (&["poison", "show", "staff.db", "1"][..], 3),
+        (&["get", "staff.db"], 2),
+        (&["copy", "staff.db", "new.db", "--compare", "--delete-extra"], 2),
+        (&["none"], 2),
+    ] {
+        let failed = place.run(&[&["--json"][..], arguments].concat());
+        let said: Json = serde_json::from_str(&failed.err).unwrap();
+        assert_eq!((said["error"]["exit"].as_i64(), failed.code), (Some(code.into()), code));
+        assert!(failed.out.is_empty() && !failed.err.contains('\u{1b}'), "{failed:?}");
+    }
+    // Help and the version are answers, not failures.
+    assert!(place.run(&["--json", "--version"]).ok().starts_with("entable "));
+}
+
+/// A reader such as `head` ends the output early, and the exit code still tells what became of the data.
+#[test]
+fn a_reader_that_goes_changes_no_exit_code() {
+    let place = Place::filled();
+    fs::write(place.path("bad.jsonl"), "none\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n").unwrap();
+    place.run(&["copy", "staff.db", "new.db"]).ok();
+    place.run(&["delete", "new.db", "Staff", "Sales", "000", "--yes"]).ok();
+    for (arguments, code) in [
+        (&["import", "rows.db", "bad.jsonl", "--table", "Rows", "--skip-bad", "aside"][..], 5),
+        (&["copy", "staff.db", "new.db", "--compare"], 5),
+        (&["copy", "staff.db", "new.db", "--compare", "--json"], 5),
+        (&["query", "staff.db", "Staff", "--top", "1000000"], 0),
+        (&["query", "staff.db", "Staff", "--csv"], 0),
+        (&["get", "staff.db", "Types", "p", "r0"], 0),
+        // A file that is cut off is no export.
+        (&["export", "staff.db", "-", "--table", "Staff"], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_entable"));
+        command.current_dir(place.0.path()).args(arguments);
+        command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+        assert_eq!(command.status().unwrap().code(), Some(code), "{arguments:?}");
+    }
+    assert_eq!(place.read("aside"), "none\n");
 }
 
 #[cfg(feature = "azure")]

@@ -1,9 +1,6 @@
 //! Commands that read.
 
-use std::{
-    io::{ErrorKind, Write},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use entable::{
     Client, CostClass, Filter, Row, ValueRef,
@@ -137,26 +134,17 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
             print_rows(output, &rows, select)?;
         }
         from = next;
-        if from.is_none() {
+        if from.is_none() || output.is_unread() {
             break;
         }
     }
     if query.csv {
-        print_csv(&of_csv)?;
+        output.written(Shown::stdout().write_all(to_csv(&of_csv)?.as_bytes()))?;
     }
     if from.is_some() && !output.is_json {
         output.remark(&format!("{printed} rows, and there may be more: see --top"));
     }
     Ok(())
-}
-
-/// Prints rows as comma separated values with a column for each property and type.
-fn print_csv(rows: &[Row]) -> Result<(), Failure> {
-    match Shown::stdout().write_all(to_csv(rows)?.as_bytes()) {
-        // Whoever reads, such as `head`, has enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-        written => written.map_err(|error| Failure::io("writing to standard output", &error)),
-    }
 }
 
 /// Prints rows as a table with a column for each property, in the order in which they appear.

@@ -9,13 +9,14 @@ use std::{
 
 use entable::{
     Client, Error,
-    data::{ExportReport, Format, ImportReport, RowsDigest, TableCopy},
+    data::{CopyBlobsReport, ExportReport, Format, ImportReport, RowsDigest, TableCopy},
 };
 use serde_json::{Value, json};
 
 use super::look::parse_filter;
 use crate::{
     args::{Copy, Export, Import, RowFormat},
+    blobs,
     failure::Failure,
     output::{Output, Progress, Shown, escaped, rate},
     store,
@@ -256,9 +257,13 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
         return Err(Failure::usage("this deletes rows of the target: repeat it with --yes"));
     }
     let filter = parse_filter(copy.filter.as_deref())?;
-    let from = store::open(&copy.from, false)?;
-    let to = store::open(&copy.to, !copy.compare)?;
+    let (from, to) = open_both(&copy)?;
     let progress = Arc::new(Progress::new(output));
+    // Rows point to blobs, so that blobs come first: a reader of the target finds each that a row names.
+    let copied = match &copy.blobs {
+        Some(_) => Some(copy_blobs(&from, &to, copy.compare, &progress).await?),
+        None => None,
+    };
     let shown = progress.clone();
     let mut job = from
         .copy_to(&to)
@@ -283,20 +288,69 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     let report = job.await?;
     let seconds = progress.end();
     to.close().await?;
+    let is_equal = report.is_equal() && copied.is_none_or(|copied| copied.is_equal());
     if output.is_json {
         let tables: Vec<Value> = report.tables.iter().map(copy_json).collect();
-        output.json(&json!({"equal": report.is_equal(), "tables": tables}))?;
+        let blobs = copied.as_ref().map(blobs_json);
+        output.json(&json!({"equal": is_equal, "tables": tables, "blobs": blobs}))?;
     } else {
+        if let Some(copied) = &copied {
+            output.line(&blobs_line(copied))?;
+        }
         report.tables.iter().try_for_each(|table| say_copy(output, table))?;
         let written = report.tables.iter().map(|table| table.written.rows()).sum();
         output.line(&format!("written: {}", rate(written, seconds)))?;
     }
-    match report.is_equal() {
+    match is_equal {
         true => Ok(()),
         false => Err(Failure::bad_data(
             "the stores differ: run the copy again when no writer is at work",
         )),
     }
+}
+
+/// Opens the stores of a copy, with their blobs if the arguments name them.
+fn open_both(copy: &Copy) -> Result<(Client, Client), Failure> {
+    let creates = !copy.compare;
+    let Some([from, to]) = copy.blobs.as_deref() else {
+        return Ok((store::open(&copy.from, false)?, store::open(&copy.to, creates)?));
+    };
+    // What is missing is refused before anything is created.
+    let from = store::open_with_blobs(&copy.from, false, blobs::open(from, false)?)?;
+    Ok((from, store::open_with_blobs(&copy.to, creates, blobs::open(to, creates)?)?))
+}
+
+async fn copy_blobs(
+    from: &Client,
+    to: &Client,
+    is_compared: bool,
+    progress: &Arc<Progress>,
+) -> Result<CopyBlobsReport, Failure> {
+    let shown = progress.clone();
+    let job = from.copy_blobs_to(to).on_progress(move |now| {
+        shown.show(|| {
+            let seen = now.copied + now.equal + now.different + now.gone;
+            format!("{seen} blobs compared, {} copied", now.copied)
+        });
+    });
+    Ok(if is_compared { job.compare_only().await? } else { job.await? })
+}
+
+fn blobs_line(report: &CopyBlobsReport) -> String {
+    let CopyBlobsReport { copied, bytes, equal, different, gone, .. } = report;
+    format!(
+        "blobs: {copied} copied ({bytes} bytes), {equal} there already, {different} different, {gone} gone meanwhile"
+    )
+}
+
+fn blobs_json(report: &CopyBlobsReport) -> Value {
+    json!({
+        "copied": report.copied,
+        "bytes": report.bytes,
+        "there": report.equal,
+        "different": report.different,
+        "gone": report.gone,
+    })
 }
 
 fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
