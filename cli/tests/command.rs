@@ -388,7 +388,8 @@ fn blobs_are_copied_before_the_rows_that_point_to_them() {
     assert!(copy(&["here", "there"]).ok().contains("blobs: 2 copied"));
     copy(&["here", "there", "--compare"]).ok();
     let bytes = |folder: &str| {
-        let mut all: Vec<_> = files(&place.path(folder)).iter().map(|at| fs::read(at).unwrap()).collect();
+        let mut all: Vec<_> =
+            files(&place.path(folder)).iter().map(|at| fs::read(at).unwrap()).collect();
         all.sort();
         all
     };
@@ -623,7 +624,8 @@ fn each_command_answers_in_json() {
 #[test]
 fn a_reader_that_goes_changes_no_exit_code() {
     let place = Place::filled();
-    fs::write(place.path("bad.jsonl"), "none\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n").unwrap();
+    fs::write(place.path("bad.jsonl"), "none\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n")
+        .unwrap();
     place.run(&["copy", "staff.db", "new.db"]).ok();
     place.run(&["delete", "new.db", "Staff", "Sales", "000", "--yes"]).ok();
     for (arguments, code) in [

@@ -191,7 +191,10 @@ fn a_backend_names_the_host_of_its_account_and_a_port_that_is_not_the_default() 
     assert_eq!(account.server_address(), Some("myaccount.table.core.windows.net"));
     assert_eq!(account.server_port(), None);
     let emulator = fake.with(AzureOptions::emulator());
-    assert_eq!((emulator.server_address(), emulator.server_port()), (Some("127.0.0.1"), Some(10_002)));
+    assert_eq!(
+        (emulator.server_address(), emulator.server_port()),
+        (Some("127.0.0.1"), Some(10_002))
+    );
     // A layer names the host and the port of the backend that it is around.
     let layers = Observe::around(Retry::around(emulator, RetryPolicy::default()));
     assert_eq!((layers.server_address(), layers.server_port()), (Some("127.0.0.1"), Some(10_002)));

@@ -133,7 +133,8 @@ async fn verbs_and_requests_have_spans_without_keys_and_values() {
     staff.create().await.unwrap();
     let stored = staff.insert(&don()).await.unwrap();
     let (insert, span) = exporter.verb("insert");
-    let fields = ["db.namespace", "db.collection.name", "server.address", "server.port", "error.type"];
+    let fields =
+        ["db.namespace", "db.collection.name", "server.address", "server.port", "error.type"];
     let expected = ["memory", "Staff", "here", "8443", ""];
     assert_eq!(fields.map(|name| span.field(name)), expected);
     let constants = ["otel.kind", "db.system.name"].map(|name| span.field(name));
