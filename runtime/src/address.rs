@@ -87,7 +87,7 @@ impl TableCase {
     /// Returns whether a stored name is the old form of a table's name, by which an earlier version
     /// of this library meant `table`, or a table of exactly the stored name, on a store where these
     /// are two.
-    pub(crate) fn is_ambiguous(self, stored: &str, table: &str) -> bool {
+    pub(crate) fn is_ambiguous_table_name(self, stored: &str, table: &str) -> bool {
         self == Self::Sensitive && is_old_form(stored, table)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         for (stored, table) in [("staff", "staff"), ("STAFF", "Staff"), ("staff2", "Staff")] {
             assert!(!is_old_form(stored, table), "{stored} {table}");
         }
-        assert!(TableCase::Sensitive.is_ambiguous("staff", "Staff"));
-        assert!(!TableCase::Insensitive.is_ambiguous("staff", "Staff"));
+        assert!(TableCase::Sensitive.is_ambiguous_table_name("staff", "Staff"));
+        assert!(!TableCase::Insensitive.is_ambiguous_table_name("staff", "Staff"));
     }
 }

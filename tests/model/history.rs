@@ -249,7 +249,7 @@ impl Pair {
         let Some(Open { table, filter, top, from }) = self.open.take() else { return };
         let scan =
             Scan { table, filter: &filter, select: None, top: Some(top), from: from.as_ref() };
-        let place = FaultInjector::continuation_behind(from.as_ref());
+        let place = FaultInjector::backend_continuation(from.as_ref());
         let ahead = self.model.query_from(table, &filter, place.as_ref());
         let (page, mut ahead) = match (self.backend.scan(scan).await, ahead) {
             (Ok(page), Ok(ahead)) => (page, ahead),

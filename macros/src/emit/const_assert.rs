@@ -47,10 +47,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     let apart = apart(entity);
     let blobs = entity.families.iter().filter(|family| family.in_blob).map(|family| {
-        quote_spanned! { family.name.span() => const _: () = _rt::assert_blobs(); }
+        quote_spanned! { family.name.span() => const _: () = _rt::assert_blob_feature(); }
     });
     let in_blobs = entity.fields.iter().filter_map(|field| field.attr.blob.span()).map(|span| {
-        quote_spanned! { span => const _: () = _rt::assert_blobs(); }
+        quote_spanned! { span => const _: () = _rt::assert_blob_feature(); }
     });
     let older = older(entity);
     let expires = expires(entity);

@@ -249,7 +249,7 @@ pub(super) fn finish(
         Storage::Skipped | Storage::Extra => return quote! { _rt::Ok(#slot) },
         Storage::Flattened(inner) => {
             let whole = match prefix {
-                Some(prefix) => quote! { &_rt::join(#prefix, #inner) },
+                Some(prefix) => quote! { &_rt::join_flattened_prefixes(#prefix, #inner) },
                 None => quote! { #inner },
             };
             return quote! { <#ty as _rt::Properties>::finish(#slot, #whole) };

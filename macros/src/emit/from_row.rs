@@ -196,9 +196,9 @@ fn others(entity: &Entity) -> Vec<String> {
 fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     let (slot, name) = (slot(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
-        return match read_key(entity, at, field, &quote! { _rt::not_in_keys(#name) }) {
+        return match read_key(entity, at, field, &quote! { _rt::field_not_in_keys_error(#name) }) {
             Some(read) => or_return(&read),
-            None => or_return(&quote! { _rt::not_in_keys(#name) }),
+            None => or_return(&quote! { _rt::field_not_in_keys_error(#name) }),
         };
     }
     if let Some(whole) = field::infallible(field, &quote! { #slot }) {

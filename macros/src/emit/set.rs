@@ -19,7 +19,7 @@ pub(super) fn members(set: &Set) -> TokenStream {
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
-        static __MARKERS: [_rt::TypeMarker; _rt::marker_table_len(__SCHEMAS)] =
+        static __MARKERS: [_rt::TypeMarker; _rt::marker_hash_table_len(__SCHEMAS)] =
             _rt::build_marker_table(__SCHEMAS);
         static __FORMS: [_rt::KeyForm; _rt::count_key_forms(__SCHEMAS)] =
             _rt::sort_key_forms(__SCHEMAS);

@@ -65,7 +65,7 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 /// Fails to compile if a list is kept in blobs and the feature `blob` is off.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_blobs() {
+pub const fn assert_blob_feature() {
     if !cfg!(feature = "blob") {
         panic!("what is kept in blobs needs the feature `blob` of the crate `entable`");
     }

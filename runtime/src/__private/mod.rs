@@ -6,8 +6,8 @@ mod key_part;
 mod property;
 
 pub use assert::{
-    assert_apart, assert_blobs, assert_covers, assert_optional, assert_part, assert_properties,
-    assert_separated, assert_time,
+    assert_apart, assert_blob_feature, assert_covers, assert_optional, assert_part,
+    assert_properties, assert_separated, assert_time,
 };
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
@@ -16,8 +16,8 @@ pub use key_part::{
     width_of_date, write_date,
 };
 pub use property::{
-    find_properties, finish_secret, finish_stored, is_one_of, keep_unknown, not_in_keys,
-    place_property,
+    field_not_in_keys_error, find_properties, finish_secret, finish_stored, is_one_of,
+    keep_unknown, place_property,
 };
 
 // A user's type may be named `str` or `bool`.
@@ -63,7 +63,7 @@ pub use crate::{
             },
             entity_set::resolve_row,
             forms::{KeyForm, count_key_forms, sort_key_forms},
-            markers::{TypeMarker, build_marker_table, marker_table_len},
+            markers::{TypeMarker, build_marker_table, marker_hash_table_len},
             members::RowMatch,
         },
         split::{
@@ -218,7 +218,7 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
 }
 
 /// Joins the prefixes of a struct that is flattened into a flattened struct.
-pub fn join(prefix: &str, name: &str) -> String {
+pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
 }
 

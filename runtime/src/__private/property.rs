@@ -105,7 +105,7 @@ pub fn finish_secret<'r, T>(
 ///
 /// Always: `is_decode`, naming the field.
 #[cold]
-pub fn not_in_keys<T>(field: &'static str) -> Result<T> {
+pub fn field_not_in_keys_error<T>(field: &'static str) -> Result<T> {
     Err(InvalidValue::new("the row's keys do not hold the field").into_read_error(field))
 }
 

@@ -79,7 +79,11 @@ impl WorkCodes {
     /// # Errors
     ///
     /// `is_key_unavailable` for such a message.
-    pub(crate) fn check_emit(&self, name: &str, declared: MessageAuthenticity) -> Result<()> {
+    pub(crate) fn check_can_sign_message(
+        &self,
+        name: &str,
+        declared: MessageAuthenticity,
+    ) -> Result<()> {
         if declared != MessageAuthenticity::Required || self.has_keys() {
             return Ok(());
         }

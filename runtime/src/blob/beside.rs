@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 ///
 /// `is_backend` if the runtime is shut down meanwhile.
-pub(crate) fn beside<T: Send + 'static>(
+pub(crate) fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T>> + Send + 'static {
     let begun = match tokio::runtime::Handle::try_current() {

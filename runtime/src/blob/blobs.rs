@@ -91,7 +91,7 @@ impl Blobs {
     /// # Errors
     ///
     /// `is_unsupported` if the store cannot compare versions while other processes may write.
-    pub(crate) async fn check_replaceable(&self) -> Result<()> {
+    pub(crate) async fn check_version_comparison(&self) -> Result<()> {
         self.check_safe(self.comparison().await)
     }
 
@@ -142,7 +142,7 @@ impl Blobs {
         text: String,
         seen: Option<BlobVersion>,
     ) -> Result<()> {
-        self.check_replaceable().await?;
+        self.check_version_comparison().await?;
         if self.comparison().await == Comparison::InProcess {
             return replace_under_lock(self.store.clone(), path.clone(), text, seen).await;
         }

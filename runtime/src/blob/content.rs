@@ -19,7 +19,7 @@ use object_store::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{beside::beside, blobs::Blobs};
+use super::{beside::run_blocking, blobs::Blobs};
 use crate::error::{Error, ErrorKind, Result, ServiceCode};
 
 /// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
@@ -250,7 +250,7 @@ fn file_stream(
     path: PathBuf,
     range: Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
-    let begun = beside(move || file.seek(SeekFrom::Start(range.start)).map(|_| file));
+    let begun = run_blocking(move || file.seek(SeekFrom::Start(range.start)).map(|_| file));
     let pieces = async move {
         let read_error = move |error: std::io::Error| {
             let message = format!("reading the file `{}` failed", path.display());
@@ -262,7 +262,7 @@ fn file_stream(
             if rest == 0 {
                 return Ok(None);
             }
-            let read = beside(move || {
+            let read = run_blocking(move || {
                 let most = rest.min(FILE_PIECE_BYTES);
                 let mut piece = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
                 (&file).take(most).read_to_end(&mut piece).map(|_| (piece, file))

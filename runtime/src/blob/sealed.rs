@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt, TryStreamExt, future::Either, stream, stre
 use object_store::PutPayload;
 use sha2::{Digest, Sha256};
 
-use super::{beside::beside, content::Uploaded};
+use super::{beside::run_blocking, content::Uploaded};
 use crate::{
     entity::{BlobCipher, BlobKey},
     error::{Error, ErrorKind, Result},
@@ -129,7 +129,7 @@ impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
         Ok(Some(if is_alone {
             Either::Left(ready(Ok(seal())))
         } else {
-            Either::Right(beside(seal))
+            Either::Right(run_blocking(seal))
         }))
     }
 }

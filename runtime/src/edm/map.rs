@@ -128,11 +128,11 @@ impl InvalidValue {
         value: BeyondProperty,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { side: Some(value.side()), beyond: Some(value), ..Self::new(message) }
+        Self { side: Some(value.out_of_range_side()), beyond: Some(value), ..Self::new(message) }
     }
 
     /// Returns whether the value lies below or above all values that fit; `None` if it does neither.
-    pub(crate) const fn side(&self) -> Option<Side> {
+    pub(crate) const fn out_of_range_side(&self) -> Option<Side> {
         self.side
     }
 

@@ -24,7 +24,7 @@ pub enum BeyondProperty {
 
 impl BeyondProperty {
     /// Returns whether this value lies below or above all values that a property can hold.
-    pub(crate) const fn side(self) -> Side {
+    pub(crate) const fn out_of_range_side(self) -> Side {
         match self {
             Self::AboveInt64(_) => Side::Above,
             Self::Before1601(_) => Side::Below,

@@ -217,7 +217,7 @@ impl Blob {
 
     /// Returns the value as it is once its row points to the blob `name`.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn stored_as(&self, name: &str) -> Self {
+    pub(crate) fn pointing_to_blob(&self, name: &str) -> Self {
         Self { content: Content::Stored(name.into()), ..self.clone() }
     }
 
@@ -313,11 +313,11 @@ pub struct BlobNames {
 impl BlobNames {
     /// Iterates over the names of all properties that are set.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
-        std::iter::once(self.name).chain(self.beside())
+        std::iter::once(self.name).chain(self.other_names())
     }
 
     /// Returns the names of the properties that stand beside that of the blob's name.
-    pub(crate) fn beside(&self) -> impl Iterator<Item = &'static str> + use<> {
+    pub(crate) fn other_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [self.len, self.hash, self.content_type].into_iter().chain(self.key)
     }
 }

@@ -69,7 +69,7 @@ impl Unknown {
 }
 
 /// Returns the error for a write that would lose an encrypted value.
-pub(crate) fn lossy(property: &str) -> Error {
+pub(crate) fn lossy_write_error(property: &str) -> Error {
     let message = "the property is encrypted and unknown to this program, which cannot write it under other keys or into a copy: give the client the keys, or write with a program that declares it";
     Error::new(ErrorKind::Lossy, message).in_property(property)
 }
@@ -117,7 +117,7 @@ impl Schema {
     }
 
     /// Returns whether a property of an entity's rows is unknown and stays there.
-    pub(crate) fn keeps(&'static self, property: &str) -> bool {
+    pub(crate) fn keeps_property(&'static self, property: &str) -> bool {
         !self.loses_unknown() && !self.is_declared(property)
     }
 

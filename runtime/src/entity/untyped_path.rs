@@ -354,7 +354,7 @@ impl PathDraft {
             Bound::Included(Ok(text)) => Bound::Included(text),
             Bound::Excluded(Ok(text)) => Bound::Excluded(text),
             Bound::Included(Err(invalid)) | Bound::Excluded(Err(invalid)) => {
-                match invalid.side() {
+                match invalid.out_of_range_side() {
                     Some(side) if side == open => Bound::Unbounded,
                     Some(_) => return None,
                     None => {

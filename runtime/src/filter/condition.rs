@@ -289,7 +289,7 @@ impl Filter {
         comparison: Comparison,
         value: BeyondProperty,
     ) -> Self {
-        if comparison.holds_beside(value.side()) {
+        if comparison.holds_beside(value.out_of_range_side()) {
             let first: Value = match value {
                 BeyondProperty::AboveInt64(_) => i64::MIN.into(),
                 BeyondProperty::Before1601(_) => Ticks::MIN_PROPERTY.into(),

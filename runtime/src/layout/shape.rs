@@ -120,8 +120,8 @@ impl EntityShape {
         let blobs = schema.blobs.iter().filter_map(|names| {
             let at = columns.iter().position(|column| column.name == names.name)?;
             let is_optional = columns.remove(at).is_optional;
-            columns.retain(|column| names.beside().all(|other| other != column.name));
-            let others = names.beside().map(str::to_owned).collect();
+            columns.retain(|column| names.other_names().all(|other| other != column.name));
+            let others = names.other_names().map(str::to_owned).collect();
             Some(BlobShape { name: names.name.to_owned(), is_optional, others })
         });
         let blobs = blobs.collect();

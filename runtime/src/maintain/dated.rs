@@ -82,7 +82,7 @@ impl<E: TableEntity> Table<E> {
             .map(|period| name_of(dated, period))
             .collect::<Result<_>>()?;
         let names = names.into_iter().filter(|name| {
-            name.get(dated.prefix.len()..).is_some_and(|digits| !floor.is_above(digits))
+            name.get(dated.prefix.len()..).is_some_and(|digits| !floor.refuses_period(digits))
         });
         let made: Vec<bool> = stream::iter(names)
             .map(|name| async move { make_tables(store, E::SCHEMA, &name).await })

@@ -103,7 +103,7 @@ async fn free_key(
         let freed = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
             free_once(outbox, kinds, address, name)
         });
-        return freed.await?.ok_or_else(|| backoff::contended().at_row(address.at()));
+        return freed.await?.ok_or_else(|| backoff::contended_error().at_row(address.at()));
     }
     Ok(false)
 }
@@ -139,7 +139,7 @@ async fn free_once(
     let store = &outbox.store;
     // The deadline starts before the owners are read, as for every remote write.
     let deadline = outbox.start_deadline();
-    let Some(found) = store.row_or_no_table(address.at()).await? else {
+    let Some(found) = store.row_if_table_exists(address.at()).await? else {
         return Ok(Attempt::Done(false));
     };
     let named = NamedOwners::of(&found, kinds)?;

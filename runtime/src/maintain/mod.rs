@@ -20,5 +20,5 @@ pub use dated::Dropped;
 pub use partitions::{PartitionProgress, PartitionReport, PartitionScan, PartitionSize};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]
-pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
+pub use reencrypt::{Reencrypt, ReencryptFailure, ReencryptProgress, ReencryptReport};
 pub use upgrade::Upgrade;

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     guard::Mutation,
     plan::{StoredAs, Tokens, derive::Derived, wide},
-    query::decode::at,
+    query::decode::at_row,
     row::Row,
     store::sealing::{open::Reading, plan::Placed},
     table::Table,
@@ -59,7 +59,7 @@ pub(crate) async fn read_row<E: TableEntity>(
     let store = table.client.store();
     let is_own = store.table_case().is_same_table(at.table, &table.name);
     // The entity's own table must exist; a table of copies exists from its first copy on.
-    let row = if is_own { store.row(at).await? } else { store.row_or_no_table(at).await? };
+    let row = if is_own { store.row(at).await? } else { store.row_if_table_exists(at).await? };
     match row {
         Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),
         None => Ok(None),
@@ -84,11 +84,14 @@ pub(crate) async fn read_primary<E: TableEntity>(
 ///
 /// Fails with `is_unrecognized_entity` for an unknown version, with `is_decode` if the row does not
 /// fit its type.
-pub(crate) fn derive<E: TableEntity>(primary: &Row, tokens: &Tokens) -> Result<Option<EntityRows>> {
+pub(crate) fn derive_rows_of_primary<E: TableEntity>(
+    primary: &Row,
+    tokens: &Tokens,
+) -> Result<Option<EntityRows>> {
     E::SCHEMA
         .derive(primary, tokens)
         .and_then(|derived| derived.into_known_rows(E::SCHEMA))
-        .map_err(|error| at(primary, error))
+        .map_err(|error| at_row(primary, error))
 }
 
 /// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
@@ -97,7 +100,7 @@ pub(crate) fn derive_existing<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Derived> {
     match primary {
-        Some(row) => E::SCHEMA.derive(row, tokens).map_err(|error| at(row, error)),
+        Some(row) => E::SCHEMA.derive(row, tokens).map_err(|error| at_row(row, error)),
         None => Ok(Derived::NotOurs),
     }
 }

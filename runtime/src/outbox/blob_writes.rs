@@ -217,7 +217,7 @@ async fn write(
         let name = blob.name().unwrap_or_default().to_owned();
         // An upload is taken once. Another row that uses it gets a copy under a name of its own.
         if !seals && is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
-            return written(blob.stored_as(&name), upload.deadline().clone());
+            return written(blob.pointing_to_blob(&name), upload.deadline().clone());
         }
     }
     for _ in 0..NAME_ATTEMPTS {
@@ -244,7 +244,7 @@ async fn put(
     key: Option<&BlobKey>,
 ) -> Result<Option<Blob>> {
     let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
-    let stored = blob.stored_as(name);
+    let stored = blob.pointing_to_blob(name);
     if let Some(bytes) = blob.bytes() {
         let (payload, stored) = match key {
             None => (bytes.clone().into(), stored),

@@ -66,7 +66,7 @@ impl Claims {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
     /// it takes none. `moving_from` is the source of an entity that arrives here, whose keys come
     /// with it. `expired` deletes the entities that hold keys and are over.
-    pub(crate) async fn take(
+    pub(crate) async fn reserve_keys(
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
@@ -75,7 +75,8 @@ impl Claims {
         // names what has to be given back.
     ) -> Result<Option<Self>> {
         let wanted_keys = fast_path.wanted_keys();
-        let partition_key = fast_path.dirty().next().map(|dirty| dirty.partition_key.clone());
+        let partition_key =
+            fast_path.dirty_rows_to_write().next().map(|dirty| dirty.partition_key.clone());
         let Some(partition_key) = partition_key else { return Ok(None) };
         if wanted_keys.is_empty() {
             return Ok(None);
@@ -118,7 +119,7 @@ impl Claims {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 // The transaction was not sent, so that it certainly does not come.
-                claims.release(outbox, true).await;
+                claims.release_keys(outbox, true).await;
                 Err(error)
             }
         }
@@ -192,7 +193,7 @@ impl Claims {
                 Err(error) => Ok(Attempt::Done(Err(error))),
             }
         });
-        let contended = || Err(backoff::contended().at_row(wanted.address.at()).into());
+        let contended = || Err(backoff::contended_error().at_row(wanted.address.at()).into());
         reserved.await?.unwrap_or_else(contended)
     }
 
@@ -315,7 +316,7 @@ impl Claims {
 
     /// Returns the operation that deletes the claim row under its ETag, as part of the transaction.
     /// A transaction whose claim was marked dead meanwhile fails at this operation.
-    pub(crate) fn deletion(&self, outbox: &Outbox) -> Result<Option<Operation>> {
+    pub(crate) fn delete_operation(&self, outbox: &Outbox) -> Result<Option<Operation>> {
         let seen = Condition::for_etag(self.etag.clone());
         let delete = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)?;
         Ok(outbox.guards.keep(Guard::ClaimInTransaction, delete))
@@ -331,7 +332,7 @@ impl Claims {
     /// leaves it to a worker.
     ///
     /// Ignores failures: a worker resolves what is left of the claim.
-    pub(crate) async fn release(&self, outbox: &Outbox, is_outcome_known: bool) {
+    pub(crate) async fn release_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
         let mut etag = self.etag.clone();
         if !nothing_may_come {

@@ -181,10 +181,10 @@ pub(crate) async fn resolve_changes(
 
 /// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
 async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
-    if !tokens.is_by_scope() {
+    if !tokens.has_key_per_scope() {
         return verb.resolve(tokens);
     }
-    outbox.store.with_index_keys(tokens, || verb.clone().resolve(tokens)).await
+    outbox.store.with_blind_token_keys(tokens, || verb.clone().resolve(tokens)).await
 }
 
 /// The state that all attempts of one commit share.
@@ -243,7 +243,10 @@ async fn try_once(
         check_operation_count(table, planned + outbox_plan.operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
-        true => Box::pin(outbox_plan.claim(outbox, &ExpiredHolders { outbox, expired })).await,
+        true => {
+            Box::pin(outbox_plan.claim_unique_keys(outbox, &ExpiredHolders { outbox, expired }))
+                .await
+        }
         false => Ok(None),
     };
     let claims = match claimed {
@@ -264,7 +267,7 @@ async fn try_once(
     // entities that want them get a unique violation.
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &committed) {
         let is_known = committed.as_ref().err().is_none_or(Error::is_outcome_known);
-        Box::pin(claims.release(outbox, is_known)).await;
+        Box::pin(claims.release_keys(outbox, is_known)).await;
     }
     Ok(committed?.map_or(Attempt::Raced, Attempt::Done))
 }
@@ -409,7 +412,7 @@ impl PlannedChanges<'_> {
                     1 => holder.row_key().to_owned(),
                     part => part_key(holder.row_key(), part)?,
                 };
-                if transaction.position(&key).is_some() {
+                if transaction.operation_position(&key).is_some() {
                     return Ok(false);
                 }
             }
@@ -519,7 +522,8 @@ async fn effect(
         }
         row => row?,
     };
-    let effect = outbox.store.with_index_keys(verb.tokens(), || verb.effect(row.as_ref())).await;
+    let effect =
+        outbox.store.with_blind_token_keys(verb.tokens(), || verb.effect(row.as_ref())).await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 

@@ -133,7 +133,7 @@ pub(crate) async fn deletion_of(
 
 /// A row that was read with the store's date.
 #[derive(Debug)]
-pub(crate) struct RowWithDate {
+pub(crate) struct RowWithExpiry {
     /// The row: decrypted, or as it is stored if it cannot be.
     pub(crate) row: Row,
     /// Whether it is a primary of the type that has expired. `false` for a row that does not open.
@@ -151,11 +151,11 @@ pub(crate) async fn read_with_date(
     table: &str,
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
-) -> Result<Option<RowWithDate>> {
+) -> Result<Option<RowWithExpiry>> {
     if schema.is_wide() {
         let keys = (partition_key, row_key);
         let (row, date) = outbox.store.read_snapshot_with_date(table, keys, schema).await?;
-        return Ok(row.map(|row| RowWithDate { is_expired: is_expired(schema, &row, date), row }));
+        return Ok(row.map(|row| RowWithExpiry { is_expired: is_expired(schema, &row, date), row }));
     }
     let filter = Keys::point(partition_key, row_key).filter();
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
@@ -165,9 +165,9 @@ pub(crate) async fn read_with_date(
     let opened =
         outbox.store.sealing.open_one(table, row.clone(), Reading::Typed(schema), None).await;
     Ok(Some(match opened {
-        Ok(row) => RowWithDate { row, is_expired },
+        Ok(row) => RowWithExpiry { row, is_expired },
         // A row that does not open is kept: its expiry cannot be trusted.
-        Err(_) => RowWithDate { row, is_expired: false },
+        Err(_) => RowWithExpiry { row, is_expired: false },
     }))
 }
 

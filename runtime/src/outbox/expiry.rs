@@ -147,7 +147,7 @@ async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
 
 /// Inserts a marker, unless this client knows that it exists.
 async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
-    let insert = marker.insert()?;
+    let insert = marker.insert_operation()?;
     let slot = outbox.expiry.slot(marker);
     let find = |is_written: &bool| is_written.then_some(Ok(()));
     slot.find_or_run(find, async || {

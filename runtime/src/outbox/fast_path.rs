@@ -72,10 +72,10 @@ impl FastPath {
     /// Fails if this client has no store for a list or a blob that the transaction changes, so that
     /// its work could not be done.
     pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
-        for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
+        for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
             need_blobs(&outbox.store, &membership.address.list_address()).await?;
         }
-        match self.dirty().any(|dirty| !dirty.old_blobs.is_empty()) {
+        match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
             true => blob_writes::need_blobs(outbox),
             false => Ok(()),
         }
@@ -84,7 +84,7 @@ impl FastPath {
     /// Fails if the transaction would encrypt a copy for a scope of keys that a program without
     /// keys may have chosen.
     pub(crate) fn check_scopes(&self, outbox: &Outbox) -> Result<()> {
-        for dirty in self.dirty() {
+        for dirty in self.dirty_rows_to_write() {
             for change in &dirty.copy_changes {
                 let Some(copy) = &change.wanted else { continue };
                 let (kinds, owner) = (change.kinds, &dirty.partition_key);
@@ -100,7 +100,7 @@ impl FastPath {
     }
 
     /// Returns the dirty rows that the transaction has to write.
-    pub(crate) fn dirty(&self) -> impl Iterator<Item = &DirtyRow> {
+    pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &DirtyRow> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
@@ -128,7 +128,7 @@ impl FastPath {
     /// Returns the unique keys that entities of the transaction give up, with their present owners.
     pub(crate) fn released_keys(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
         let mut released_keys = Vec::new();
-        for dirty in self.dirty() {
+        for dirty in self.dirty_rows_to_write() {
             let primary = RowAt::new(table, partition_key, &dirty.primary);
             let is_released =
                 |change: &&CopyChange| change.kinds.copy.unique && change.wanted.is_none();
@@ -216,8 +216,10 @@ impl FastPath {
     /// Writes every remote list once, for all entities. Returns the memberships that no delayed
     /// writer can undo, and the last failure.
     async fn finish_lists(&self, outbox: &Outbox) -> (Vec<&ListMembership>, Option<Error>) {
-        let with_dirty =
-            || self.dirty().flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)));
+        let with_dirty = || {
+            self.dirty_rows_to_write()
+                .flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)))
+        };
         let all: Vec<&ListMembership> = with_dirty().map(|(_, membership)| membership).collect();
         // Entries that are there already are written once more, which stops older writers.
         let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;

@@ -83,7 +83,7 @@ impl KnownTypes {
     }
 
     /// Returns whether any known type meets a condition.
-    pub(crate) fn any(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
+    pub(crate) fn has_type_where(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
         self.find(|schema| is_met(schema).then_some(())).is_some()
     }
 

@@ -73,7 +73,7 @@ async fn current_membership(
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
-    let schema = outbox.known_list(table, &membership.address);
+    let schema = outbox.type_of_list(table, &membership.address);
     let primary = read_primary(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {

@@ -167,13 +167,13 @@ impl MoveJob<'_> {
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
         if !self.outbox.guards.holds(Guard::Tombstone) {
             // Without the tombstone a slow carrier could insert the entity after this read.
-            return Ok(self.outbox.store.row_or_no_table(receipt).await?.is_none());
+            return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.identity())?;
         match deadline.run(self.outbox.store.apply_one(to_table, tombstone)).await {
             Ok(_) => Ok(true),
             Err(error) if error.row_exists() => {
-                let found = self.outbox.store.row_or_no_table(receipt).await?;
+                let found = self.outbox.store.row_if_table_exists(receipt).await?;
                 // This move's own tombstone of an earlier attempt counts.
                 Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
             }
@@ -387,7 +387,7 @@ impl MoveJob<'_> {
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
         // The receipt tells whether this entity occupies its own target, or another one.
-        match self.outbox.store.row_or_no_table(receipt).await? {
+        match self.outbox.store.row_if_table_exists(receipt).await? {
             Some(receipt) if self.is_own_tombstone(&receipt) => {
                 let message = "the move was given up";
                 return Err(TargetError::Refused(Error::new(ErrorKind::Conflict, message)));

@@ -88,18 +88,18 @@ impl<'n> OutboxPlan<'n> {
     /// fence included.
     pub(crate) fn operation_count(&self) -> usize {
         // 2: the claim's deletion and the fence.
-        self.fast_path.dirty().count() + self.extra_rows.operations.len() + 2
+        self.fast_path.dirty_rows_to_write().count() + self.extra_rows.operations.len() + 2
     }
 
     /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
     /// `expired` deletes the entities that hold keys and have expired.
-    pub(crate) async fn claim(
+    pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
         expired: &dyn DeleteExpired,
     ) -> Result<Option<Claims>> {
         let moving_from = self.extra_rows.from.clone();
-        Claims::take(outbox, &self.table, &mut self.fast_path, (moving_from, expired)).await
+        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, (moving_from, expired)).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys. If several do,
@@ -124,18 +124,20 @@ impl<'n> OutboxPlan<'n> {
         // Checked before the commit: a list that this client cannot write would wait for ever.
         self.fast_path.check_lists(outbox).await?;
         self.fast_path.check_scopes(outbox).map_err(|error| error.in_table(&self.table))?;
-        if let Some(deletion) = claims.map(|claims| claims.deletion(outbox)).transpose()?.flatten()
+        if let Some(deletion) =
+            claims.map(|claims| claims.delete_operation(outbox)).transpose()?.flatten()
         {
             // A claim that was marked dead meanwhile has another ETag, and fails the transaction.
             transaction.push_framework_row(Role::Claim, deletion);
         }
         let mut partition_key = None;
-        for (position, dirty) in self.fast_path.dirty().enumerate() {
+        for (position, dirty) in self.fast_path.dirty_rows_to_write().enumerate() {
             let may_exist = self.existing_dirty_rows.contains(&position)
                 || !outbox.guards.holds(Guard::DirtyInserted);
             // Inserted, if possible: a dirty row that is new names only the work of this transaction, so that
             // the fast path may delete it.
-            transaction.push_framework_row(Role::Dirty(position), dirty.insert(may_exist)?);
+            transaction
+                .push_framework_row(Role::Dirty(position), dirty.insert_operation(may_exist)?);
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
@@ -149,7 +151,7 @@ impl<'n> OutboxPlan<'n> {
         }
         // The transaction fails if the fence is gone: no open work is left where no worker looks.
         let fence = fence(outbox, &self.table, &partition_key).await?;
-        let touch = fence.touch(outbox.random_beat())?;
+        let touch = fence.touch_operation(outbox.random_fence_value())?;
         if let Some(touch) = outbox.guards.keep(Guard::FenceInTransaction, touch) {
             transaction.push_framework_row(Role::Fence, touch);
         }
@@ -189,10 +191,10 @@ impl<'n> OutboxPlan<'n> {
             return BackgroundWork::default();
         }
         let etag = |row_key: &str| {
-            let position = transaction.position(row_key)?;
+            let position = transaction.operation_position(row_key)?;
             transaction.etag_at(position, written)
         };
-        let dirty = self.fast_path.dirty();
+        let dirty = self.fast_path.dirty_rows_to_write();
         let etags: Vec<_> =
             dirty.map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key()))).collect();
         for (position, (primary_etag, dirty_etag)) in etags.into_iter().enumerate() {

@@ -87,7 +87,7 @@ pub(crate) async fn record(
     let (partition_key, operations) = (first.row().partition_key(), &operations);
     let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
         let fence = fence(outbox, table, partition_key).await?;
-        let touch = fence.touch(outbox.random_beat())?;
+        let touch = fence.touch_operation(outbox.random_fence_value())?;
         let touch = outbox.guards.keep(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
         for operation in operations.iter().cloned().chain(touch) {
@@ -123,7 +123,7 @@ async fn register(
     if !outbox.guards.holds(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
         insert_marker(outbox, table, &fence).await?;
-        outbox.store.apply_one(table, fence.insert()?).await?;
+        outbox.store.apply_one(table, fence.insert_operation()?).await?;
         return Ok(fence);
     }
     // In this order a worker that finds a marker without a fence may delete the marker: no work can
@@ -184,7 +184,7 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
     let mut attempt = 1;
     loop {
         let fence = new_fence(outbox, table, partition_key);
-        match outbox.store.apply_one(table, fence.insert()?).await {
+        match outbox.store.apply_one(table, fence.insert_operation()?).await {
             Ok(_) => return Ok(fence),
             Err(error) if error.is_conflict() && !outbox.guards.holds(Guard::FenceOfItsOwn) => {
                 return Ok(fence);

@@ -39,7 +39,7 @@ pub(crate) async fn resolve_reservation(
         resolve_once(outbox, known, owner, id, key)
     });
     let table = &key.address.row.table;
-    resolved.await?.ok_or_else(|| backoff::contended().in_table(table))
+    resolved.await?.ok_or_else(|| backoff::contended_error().in_table(table))
 }
 
 async fn resolve_once(
@@ -52,7 +52,7 @@ async fn resolve_once(
     // The deadline starts before the owner is read, as for every remote write.
     let deadline = outbox.start_deadline();
     // A table that does not exist holds no reservation.
-    let found = outbox.store.row_or_no_table(key.address.at()).await?;
+    let found = outbox.store.row_if_table_exists(key.address.at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };
     // The claim was settled meanwhile, or another claim has the row.
     if reserving_claim(&found)? != Some(id) {

@@ -112,7 +112,11 @@ impl Outbox {
 
     /// Returns the type whose remote list an address names; `None` if it is not known. `home` is
     /// the table of the row that holds the address.
-    pub(crate) fn known_list(&self, home: &str, address: &CopyAddress) -> Option<&'static Schema> {
+    pub(crate) fn type_of_list(
+        &self,
+        home: &str,
+        address: &CopyAddress,
+    ) -> Option<&'static Schema> {
         self.known_types.of_list(home, address, self.rules())
     }
 
@@ -121,7 +125,7 @@ impl Outbox {
     }
 
     /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
-    pub(crate) fn random_beat(&self) -> i64 {
+    pub(crate) fn random_fence_value(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.number().to_ne_bytes())
     }
 }

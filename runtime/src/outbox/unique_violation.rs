@@ -1,7 +1,7 @@
 //! Finds the entity whose local copy occupies a key that a transaction could not insert.
 
 use super::{
-    expired::{RowWithDate, read_with_date},
+    expired::{RowWithExpiry, read_with_date},
     state::Outbox,
 };
 use crate::{
@@ -96,7 +96,8 @@ impl OccupiedCopy<'_> {
     async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
         let tokens = outbox.store.tokens_of(schema).await?;
-        let derived = outbox.store.with_index_keys(&tokens, || schema.derive(primary, &tokens));
+        let derived =
+            outbox.store.with_blind_token_keys(&tokens, || schema.derive(primary, &tokens));
         let rows = derived.await?.into_known_rows(schema)?;
         let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
@@ -112,7 +113,7 @@ impl OccupiedCopy<'_> {
         let tokens = outbox.store.tokens_of(schema).await?;
         let keys = [&*partition_key, &*row_key];
         let resolve = || tokens.resolve_row_key(schema, keys, found);
-        let row_key = outbox.store.with_index_keys(&tokens, resolve).await?;
+        let row_key = outbox.store.with_blind_token_keys(&tokens, resolve).await?;
         let mut is_expired = false;
         let read = match (schema.can_expire(), schema.is_wide()) {
             // In a page, whose date says whether the holder has expired.
@@ -120,7 +121,7 @@ impl OccupiedCopy<'_> {
                 let keys = (&*partition_key, &*row_key);
                 let found = read_with_date(outbox, self.table, schema, keys).await;
                 found.map(|found| {
-                    found.map(|RowWithDate { row, is_expired: expired }| {
+                    found.map(|RowWithExpiry { row, is_expired: expired }| {
                         is_expired = expired;
                         row
                     })

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{moves::refuse_moving, size::hidden, tokens::Tokens, wide};
+use super::{moves::refuse_moving, size::hidden_nulls, tokens::Tokens, wide};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
-    entity::{BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy},
+    entity::{
+        BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy_write_error,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -121,7 +123,7 @@ impl Planner {
                 return Ok(false);
             }
         }
-        Ok(hidden(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
+        Ok(hidden_nulls(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
     /// Returns whether a patch can be sent as one merge, whatever the stored row holds.
@@ -181,7 +183,7 @@ impl Planner {
                 old_partition.escape_debug(),
                 row.partition_key().escape_debug()
             );
-            return Err(at(current, Error::new(ErrorKind::Invalid, message)));
+            return Err(at_row(current, Error::new(ErrorKind::Invalid, message)));
         }
         let primary = if row.row_key() == old_row {
             vec![Operation::replace(row.clone(), guard)]
@@ -197,7 +199,7 @@ impl Planner {
     /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
     /// that no version of the type declares.
     pub(super) fn replace_keeping(&self, current: &Row, new: EntityRows) -> Result<Effect> {
-        let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
+        let unknown = self.schema.unknown_of(current).map_err(|error| at_row(current, error))?;
         if unknown.is_empty() {
             return self.replace(current, new);
         }
@@ -221,7 +223,7 @@ impl Planner {
         let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
         let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
         if is_moved || !new.iter().all(is_kept) {
-            return Err(at(current, lossy(property)));
+            return Err(at_row(current, lossy_write_error(property)));
         }
         Ok(())
     }
@@ -287,7 +289,7 @@ impl Planner {
         }
         let rows = self.rows_of(&row)?.with_newer_blobs(&patch.blobs);
         let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
-        let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
+        let unknown = self.schema.unknown_of(current).map_err(|error| at_row(current, error))?;
         self.refuse_lossy(current, &effect, &unknown)?;
         Ok(effect)
     }
@@ -322,13 +324,13 @@ impl Planner {
             return Err(self.missing_entity_error(&self.primary_keys(loaded)?));
         };
         let expected =
-            (self.schema.current_form)(&loaded.row, family).map_err(|e| at(&loaded.row, e))?;
+            (self.schema.current_form)(&loaded.row, family).map_err(|e| at_row(&loaded.row, e))?;
         let found =
             self.schema.primary().and_then(|family| (self.schema.current_form)(current, family));
-        if !found.map_err(|error| at(current, error))?.has_same_content(&expected) {
+        if !found.map_err(|error| at_row(current, error))?.has_same_content(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
-            return Err(at(current, error));
+            return Err(at_row(current, error));
         }
         Ok(current)
     }
@@ -339,13 +341,13 @@ impl Planner {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
             .and_then(|rows| self.tokens.apply_to(self.schema, rows));
-        Ok(rows.map_err(|error| at(&loaded.row, error))?.primary)
+        Ok(rows.map_err(|error| at_row(&loaded.row, error))?.primary)
     }
 
     /// Returns the error for an entity that is not stored.
     pub(super) fn missing_entity_error(&self, keys: &Row) -> Error {
         let message = format!("there is no such `{}`", self.schema.entity);
-        at(keys, Error::service(ServiceCode::ResourceNotFound, message))
+        at_row(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
     /// Returns all rows that the entity in a primary row should have.
@@ -353,7 +355,7 @@ impl Planner {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
             .and_then(|rows| self.tokens.apply_to(self.schema, rows))
-            .map_err(|error| at(primary, error))
+            .map_err(|error| at_row(primary, error))
     }
 
     /// Returns the copies, list entries and blobs that the entity in a primary row has; `None` for a type
@@ -383,16 +385,16 @@ impl Planner {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, which have their blind tokens.
-        let unknown = self.schema.unknown_of(primary).map_err(|error| at(primary, error))?;
+        let unknown = self.schema.unknown_of(primary).map_err(|error| at_row(primary, error))?;
         let row = (self.schema.current_form)(primary, family)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
             .and_then(|row| unknown.added_to_primary(row));
-        row.map(Cow::Owned).map_err(|error| at(primary, error))
+        row.map(Cow::Owned).map_err(|error| at_row(primary, error))
     }
 }
 
 /// Adds the row's keys to an error.
-pub(super) fn at(row: &Row, error: Error) -> Error {
+pub(super) fn at_row(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }
 

@@ -136,7 +136,7 @@ impl KeyCondition<'_> {
             let text = match template.encode_part(at - first, |out| self.value.encode(part, out)) {
                 Ok(text) => text,
                 // No key holds a value on that side, so every key answers alike.
-                Err(invalid) => match invalid.side() {
+                Err(invalid) => match invalid.out_of_range_side() {
                     Some(side) => {
                         return Ok(Filter::Constant(self.comparison.holds_beside(side)));
                     }

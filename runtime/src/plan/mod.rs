@@ -26,7 +26,7 @@ pub(crate) use effect::Effect;
 pub(crate) use key_conditions::key_conditions;
 pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, spill_bounds};
 pub(crate) use planned::{Role, StoredAs};
-pub(crate) use size::hidden;
+pub(crate) use size::hidden_nulls;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::TOKEN_CHARACTER_BITS;
 #[cfg(feature = "encrypt")]

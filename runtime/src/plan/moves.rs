@@ -10,7 +10,7 @@ use crate::{
     edm::{Ticks, Value, ValueRef},
     entity::{
         EntityRows, MOVED_BY, MOVING, Message, Recognition, Schema, Stored, TableEntity,
-        dated::DatedTables, lossy, read_any_version,
+        dated::DatedTables, lossy_write_error, read_any_version,
     },
     error::{Error, ErrorKind, Result},
     row::Row,
@@ -176,7 +176,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
     }
     refuse_moving(row)?;
     if let Some(property) = E::SCHEMA.unknown_of(row)?.encrypted() {
-        return Err(place(lossy(property)));
+        return Err(place(lossy_write_error(property)));
     }
     let wanted = (**stored).to_row().map_err(place)?;
     let to_time = time_in_new_table(E::SCHEMA, row, &wanted)?;

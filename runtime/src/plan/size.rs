@@ -49,7 +49,7 @@ fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
             Some(column) => put_zeros(&mut out, column, Some(value)),
         }
     }
-    for column in hidden(&columns, row, verb, family)? {
+    for column in hidden_nulls(&columns, row, verb, family)? {
         put_zeros(&mut out, column, None);
     }
     if schema.sealed {
@@ -80,7 +80,7 @@ fn stored_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
 
 /// Returns the absent columns that are stored as encrypted values, so that nobody can tell them
 /// from present ones. Returns none unless the verb writes the whole row.
-pub(crate) fn hidden<'c>(
+pub(crate) fn hidden_nulls<'c>(
     columns: &'c [SealedColumn],
     row: &Row,
     verb: Verb,

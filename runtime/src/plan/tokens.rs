@@ -126,12 +126,12 @@ impl Tokens {
     }
 
     /// Returns whether each scope has an index key of its own.
-    pub(crate) const fn is_by_scope(&self) -> bool {
+    pub(crate) const fn has_key_per_scope(&self) -> bool {
         #[cfg(feature = "encrypt")]
-        let is_by_scope = matches!(self.keys, TokenKeys::ByScope(_));
+        let has_key_per_scope = matches!(self.keys, TokenKeys::ByScope(_));
         #[cfg(not(feature = "encrypt"))]
-        let is_by_scope = false;
-        is_by_scope
+        let has_key_per_scope = false;
+        has_key_per_scope
     }
 
     /// Takes the scopes whose index keys were missed since the last call, together with the
@@ -145,7 +145,7 @@ impl Tokens {
 
     /// Stores the index key of a scope, or the error of fetching it.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn keep(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
+    pub(crate) fn store_index_key(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
         if let TokenKeys::ByScope(keys) = &self.keys {
             lock(&keys.known).insert(scope, key);
         }
@@ -210,7 +210,7 @@ impl Tokens {
     /// Returns the blind token of `chars` characters that is stored beside an encrypted property in
     /// rows of a scope.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn short(
+    pub(crate) fn property_token(
         &self,
         scope: &TokenScope,
         table: &str,
@@ -224,7 +224,7 @@ impl Tokens {
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
-    pub(crate) fn short(
+    pub(crate) fn property_token(
         &self,
         _: &TokenScope,
         _: &str,
@@ -336,7 +336,9 @@ impl Tokens {
         let Some(family) = access.family_of_path() else { return Err(no_scope()) };
         match access.keys.partition.as_deref() {
             // The one key of all partitions needs no PartitionKey, the default scope's neither.
-            _ if !self.is_by_scope() || family.partition.has_tokens() => Ok(self.scope(family, "")),
+            _ if !self.has_key_per_scope() || family.partition.has_tokens() => {
+                Ok(self.scope(family, ""))
+            }
             Some(partition_key) => Ok(self.scope(family, partition_key)),
             None => Err(no_scope()),
         }
@@ -364,7 +366,7 @@ impl Tokens {
     /// # Errors
     ///
     /// `is_decode` for a blind token of another value.
-    pub(crate) fn check(
+    pub(crate) fn check_row_tokens(
         &self,
         schema: &'static Schema,
         family: &'static Family,
@@ -455,7 +457,7 @@ fn no_index_key(field: &str) -> Error {
     Error::seal(fault, message).in_property(field)
 }
 
-/// Returns the error for a blind token whose key has not been fetched. `Store::with_index_keys`
+/// Returns the error for a blind token whose key has not been fetched. `Store::with_blind_token_keys`
 /// fetches the key and tries again, so its callers never see this error.
 #[cfg(feature = "encrypt")]
 fn unfetched_key(scope: &KeyScope) -> Error {

@@ -253,7 +253,7 @@ impl TransactionPlan {
     }
 
     /// Returns the position of the operation on the row with this RowKey.
-    pub(crate) fn position(&self, row_key: &str) -> Option<usize> {
+    pub(crate) fn operation_position(&self, row_key: &str) -> Option<usize> {
         self.by_row_key.get(row_key).copied()
     }
 

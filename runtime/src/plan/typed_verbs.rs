@@ -3,7 +3,7 @@
 use super::{
     Tokens,
     change::Unresolved,
-    effect::{Effect, Loaded, Planner, PropertyChanges, at, row_of_bag},
+    effect::{Effect, Loaded, Planner, PropertyChanges, at_row, row_of_bag},
     verb::Verb,
 };
 use crate::{
@@ -20,7 +20,7 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
         let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
         return Err(match entity.to_row() {
-            Ok(row) => at(&row, error),
+            Ok(row) => at_row(&row, error),
             Err(_) => error,
         });
     }
@@ -57,14 +57,14 @@ pub(crate) fn replace_with<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
 ) -> Result<Unresolved> {
-    let rows = validated_rows(entity).map_err(|error| at(stored.row(), error))?;
+    let rows = validated_rows(entity).map_err(|error| at_row(stored.row(), error))?;
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
 /// changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
-    let rows = validated_rows(&**stored).map_err(|error| at(stored.row(), error))?;
+    let rows = validated_rows(&**stored).map_err(|error| at_row(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
     if !E::SCHEMA.has_tokens() {
         let unknown = E::SCHEMA.unknown_of(stored.row())?;
@@ -83,7 +83,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
 /// Plans to set and remove properties under the ETag with which the entity was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
-    let (set, remove) = patch.into_changes().map_err(|error| at(stored.row(), error))?;
+    let (set, remove) = patch.into_changes().map_err(|error| at_row(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
     Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
 }

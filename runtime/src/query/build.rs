@@ -222,7 +222,9 @@ fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
         return Source::Lists(Arc::new(|request, cursor| {
-            Box::pin(async move { list_query::page::<E, T>(&request, cursor.as_ref()).await })
+            Box::pin(async move {
+                list_query::read_entity_page::<E, T>(&request, cursor.as_ref()).await
+            })
         }));
     }
     Source::Rows(Arc::new(move |row| {
@@ -362,13 +364,13 @@ impl<E, T> Query<E, T> {
             Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),
             Err(error) => (String::new(), Some(error)),
         };
-        let top = self.request.top(None);
+        let top = self.request.page_limit(None);
         let rows = |items: u64| items.saturating_mul(u64::from(self.request.rows_per_item()));
         let pages = self.request.take.zip(top);
         let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
         Explain {
-            class: self.request.class(),
-            table: self.request.rows_table().into_owned(),
+            class: self.request.cost_class(),
+            table: self.request.table_to_read().into_owned(),
             filter,
             select: self.request.columns_to_read().ok().flatten().unwrap_or_default(),
             top,

@@ -55,7 +55,7 @@ pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Famil
 }
 
 /// Returns a row family of the set whose rows may be reservations; `None` if there is none.
-pub(crate) fn reservable_family(members: &'static Members) -> Option<&'static Family> {
+pub(crate) fn family_with_reservations(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }

@@ -113,7 +113,7 @@ impl Request {
         !is_declared
             && property != marker
             && !SYSTEM.contains(&property)
-            && self.store.sealing.chooses(partition_key, "", property)
+            && self.store.sealing.encrypts_undeclared(partition_key, "", property)
     }
 
     /// Puts blind tokens into the keys of a path. Returns a path without `{..:hmac}` parts
@@ -123,7 +123,7 @@ impl Request {
             Some(schema) if access.is_open() => {
                 let tokens = self.store.tokens().await?;
                 let resolve = || tokens.resolve_tokens(schema, access);
-                self.store.with_index_keys(&tokens, resolve).await
+                self.store.with_blind_token_keys(&tokens, resolve).await
             }
             _ if access.is_open() => {
                 let message =
@@ -135,7 +135,7 @@ impl Request {
     }
 
     /// Returns the cost class of the query, also of a query that is refused.
-    pub(crate) fn class(&self) -> CostClass {
+    pub(crate) fn cost_class(&self) -> CostClass {
         // A query that is refused still has its path.
         let filter = self.filter_to_explain().unwrap_or_else(|_| self.access.keys.filter());
         CostClass::of_filter(&filter)
@@ -174,7 +174,7 @@ impl Request {
         let asked = tokens.scopes_of_filter(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {
-            let key = self.store.with_index_keys(&tokens, || tokens.check_scope(scope)).await;
+            let key = self.store.with_blind_token_keys(&tokens, || tokens.check_scope(scope)).await;
             match key {
                 Err(error) if self.store.is_of_shredded_scope(&error, access, scope).await => {}
                 // Kept: making the token fails with this error, which the caller then gets.
@@ -189,12 +189,14 @@ impl Request {
             };
             let mut terms = Vec::with_capacity(scopes.len());
             for &scope in &scopes {
-                let token = tokens.short(scope, schema.table, property, value.as_ref(), chars)?;
+                let token =
+                    tokens.property_token(scope, schema.table, property, value.as_ref(), chars)?;
                 terms.push(Filter::eq(&*name, token));
             }
             Ok(Filter::any(terms))
         };
-        let filter = self.store.with_index_keys(&tokens, || self.filter_of(access, &token)).await?;
+        let filter =
+            self.store.with_blind_token_keys(&tokens, || self.filter_of(access, &token)).await?;
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
         Ok((!finds_nothing).then_some(filter))
     }

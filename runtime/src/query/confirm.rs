@@ -2,7 +2,7 @@
 //! primary derives now.
 
 use super::{
-    columns::{may_be_reserved, reservable_family},
+    columns::{family_with_reservations, may_be_reserved},
     request::Request,
 };
 use crate::{
@@ -56,7 +56,7 @@ impl Request {
     pub(crate) async fn confirmed(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
         let family = self.access.family.filter(|family| may_be_reserved(family));
         let may_have_reserved = match self.members {
-            Some(members) => self.copies && reservable_family(members).is_some(),
+            Some(members) => self.copies && family_with_reservations(members).is_some(),
             None => family.is_some(),
         };
         if !may_have_reserved {

@@ -109,7 +109,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             // A local list is written with its entities, so that its ids are the items.
             (Some(schema), _) => Source::Lists(Arc::new(move |request, cursor| {
                 Box::pin(async move {
-                    let (ids, next) = list_query::ids(&request, schema, cursor.as_ref()).await?;
+                    let (ids, next) =
+                        list_query::read_key_page(&request, schema, cursor.as_ref()).await?;
                     Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
                 })
             })),

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     columns::columns_of_point,
-    decode::{at, decode_required},
+    decode::{at_row, decode_required},
     prepare::PreparedRequest,
     request::Request,
 };
@@ -39,11 +39,13 @@ type Keys = (String, String);
 
 /// Reads the lists of a request and returns the keys of their entities, without reading the
 /// entities.
-pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<Vec<Point<E>>> {
+pub(crate) async fn read_list_keys<E: TableEntity>(
+    request: &PreparedRequest,
+) -> Result<Vec<Point<E>>> {
     let mut points = Vec::new();
     let mut cursor = None;
     loop {
-        let (page, next) = ids(request, E::SCHEMA, cursor.as_ref()).await?;
+        let (page, next) = read_key_page(request, E::SCHEMA, cursor.as_ref()).await?;
         // The keys of an entity with dated tables need not say which of them it is in.
         let table = request.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
@@ -62,7 +64,7 @@ pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<
 
 /// Reads one page of keys: a whole list if the request names one list, otherwise the lists of one
 /// page.
-pub(crate) async fn ids(
+pub(crate) async fn read_key_page(
     prepared: &PreparedRequest,
     schema: &'static Schema,
     cursor: Option<&Cursor>,
@@ -88,7 +90,7 @@ pub(crate) async fn ids(
     for row in page {
         let row = row?;
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
-        let list = StoredList::from_head(row.clone(), of).map_err(|error| at(&row, error))?;
+        let list = StoredList::from_head(row.clone(), of).map_err(|error| at_row(&row, error))?;
         match remote {
             Some(family) => ids.extend(keys_of(request, schema, family, &table, &list.ids)),
             None => {
@@ -127,7 +129,7 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
         let message = "a list in blobs is found by all of its key: give every part of it";
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
-    let table = request.rows_table();
+    let table = request.table_to_read();
     let at = RowAt::new(&table, partition_key, row_key);
     blob_name(at, request.store.table_case()).map(Some)
 }
@@ -154,11 +156,11 @@ fn keys_of(
 ///
 /// Leaves out an id whose entity does not exist. A remote list is written after its entity, so an
 /// id is also left out if its entity does not belong in the list any more.
-pub(crate) async fn page<E: TableEntity, T: FromRow>(
+pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let (ids, next) = ids(prepared, E::SCHEMA, cursor).await?;
+    let (ids, next) = read_key_page(prepared, E::SCHEMA, cursor).await?;
     let request = &prepared.request;
     let table = prepared.table_of_page(cursor)?.unwrap_or_default();
     let table = table.as_str();
@@ -205,7 +207,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         let is_in = match &belongs {
             Some(belongs) => {
                 let holds = belongs.holds::<E>(&request.store, &row).await;
-                holds.map_err(|error| at(&row, error))?
+                holds.map_err(|error| at_row(&row, error))?
             }
             None => true,
         };
@@ -236,7 +238,7 @@ impl MembershipTest {
 
     async fn holds<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
         let derive = || E::SCHEMA.derive(row, &self.tokens);
-        let derived = store.with_index_keys(&self.tokens, derive).await?;
+        let derived = store.with_blind_token_keys(&self.tokens, derive).await?;
         let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob

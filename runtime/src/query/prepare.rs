@@ -142,15 +142,15 @@ impl PreparedRequest {
             .in_table(&request.table));
         }
         let Some(tables) = &request.tables else {
-            return self.read_rows(&request.rows_table(), cursor).await;
+            return self.read_rows(&request.table_to_read(), cursor).await;
         };
         let Some(period) = tables.period_of(cursor)? else { return Ok((Vec::new(), None)) };
         let table = name_of(tables.dated, period)?;
-        let rows_table = match request.family() {
+        let table_to_read = match request.family() {
             Some(family) => family.table_beside(&table),
             None => Cow::Borrowed(&*table),
         };
-        let (rows, next) = self.read_rows(&rows_table, cursor).await?;
+        let (rows, next) = self.read_rows(&table_to_read, cursor).await?;
         let next = match (next, tables.after(period)) {
             (Some(next), _) => Some(Cursor { table: Some(table), ..next }),
             (None, Some(after)) => Some(tables.cursor_at(after, self.fingerprint, cursor)?),
@@ -190,7 +190,7 @@ impl PreparedRequest {
             table,
             filter: &self.filter,
             select,
-            top: request.top(cursor),
+            top: request.page_limit(cursor),
             from: cursor.filter(|cursor| !cursor.begins_table()).map(|cursor| &cursor.at),
         };
         let page = match request.store.scan(scan).await {

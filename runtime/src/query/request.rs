@@ -3,7 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
+    columns::{
+        family_with_reservations, has_sealed_member, is_read_whole, with_owner, with_system,
+    },
     encrypted_filter::has_encrypted,
     tables::{Periods, QueriedTables},
 };
@@ -33,7 +35,7 @@ pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
 /// Where writes to the found entities are sent. A query itself writes nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct WriteTarget {
+pub(crate) struct BulkWriteTarget {
     /// The outbox of the client that made the query.
     pub(crate) outbox: Arc<Outbox>,
     /// The table of the entities; remote copies are in another one.
@@ -41,7 +43,7 @@ pub(crate) struct WriteTarget {
 }
 
 /// Tells whether a row of no member of a set is an item of the set.
-pub(crate) type IsOther = fn(&Row) -> Result<bool>;
+pub(crate) type UnmatchedRowTest = fn(&Row) -> Result<bool>;
 
 /// What a query was asked for, before it runs. Creating a request sends nothing.
 #[derive(Debug, Clone)]
@@ -70,8 +72,8 @@ pub(crate) struct Request {
     pub(crate) copies: bool,
     /// Whether rows are only counted, so that their keys and type suffice.
     keys_only: bool,
-    is_other: IsOther,
-    pub(crate) origin: Option<WriteTarget>,
+    is_other: UnmatchedRowTest,
+    pub(crate) origin: Option<BulkWriteTarget>,
     /// The tables that are read one after the other; then `table` is their name template. `None`
     /// for one table.
     pub(crate) tables: Option<QueriedTables>,
@@ -107,7 +109,7 @@ impl Request {
     /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
     pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
-        let origin = WriteTarget { outbox: outbox.clone(), table: table.to_owned() };
+        let origin = BulkWriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
 
@@ -214,7 +216,7 @@ impl Request {
     }
 
     /// Turns the request into one for the members of a set.
-    pub(crate) fn of_members(self, members: &'static Members, is_other: IsOther) -> Self {
+    pub(crate) fn of_members(self, members: &'static Members, is_other: UnmatchedRowTest) -> Self {
         Self { members: Some(members), is_other, ..self }
     }
 
@@ -272,7 +274,7 @@ impl Request {
             }
             (None, Some(members)) => match members.match_row(row)? {
                 Some(matched) => Ok(self.copies || matched.family().is_primary()),
-                None if members.skips(row, self.copies)? => Ok(false),
+                None if members.skips_row(row, self.copies)? => Ok(false),
                 None if (self.is_other)(row)? => Ok(true),
                 None => Err(members.unrecognized_error(row)),
             },
@@ -308,7 +310,7 @@ impl Request {
     }
 
     /// Returns the table that is read; a list may have a table of its own.
-    pub(crate) fn rows_table(&self) -> Cow<'_, str> {
+    pub(crate) fn table_to_read(&self) -> Cow<'_, str> {
         let list = self.access.family.filter(|_| self.is_list());
         list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
     }
@@ -344,7 +346,7 @@ impl Request {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {
-            Some(members) if self.copies => reservable_family(members),
+            Some(members) if self.copies => family_with_reservations(members),
             _ => self.access.family,
         };
         Some(with_owner(with_system(columns, self.schema), family))
@@ -367,7 +369,8 @@ impl Request {
             (None, Some(members)) if has_sealed_member(members) => return None,
             (None, Some(members)) => {
                 columns.extend(members.columns());
-                columns = with_owner(columns, reservable_family(members).filter(|_| self.copies));
+                columns =
+                    with_owner(columns, family_with_reservations(members).filter(|_| self.copies));
             }
             (None, None) => {}
         }
@@ -411,7 +414,7 @@ impl Request {
     /// It is the number of items left to take, so that one request suffices if every row is an
     /// item. After a page with rows of other types, later pages are as large as the service allows,
     /// since nobody knows how many such rows follow.
-    pub(crate) fn top(&self, cursor: Option<&Cursor>) -> Option<u32> {
+    pub(crate) fn page_limit(&self, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));

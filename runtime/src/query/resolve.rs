@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::{
     build::{Query, Source},
-    decode::at,
+    decode::at_row,
     partial::PartialQuery,
 };
 use crate::{
@@ -69,7 +69,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         let family = self.request.family();
         Query::new(self.request, move |row| {
             let family = family.map_or(E::SCHEMA.primary(), Ok)?;
-            let kind = E::SCHEMA.kind_of(&row, Some(family)).map_err(|error| at(&row, error))?;
+            let kind =
+                E::SCHEMA.kind_of(&row, Some(family)).map_err(|error| at_row(&row, error))?;
             if kind.is_of(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
         })
     }
@@ -79,7 +80,7 @@ fn resolved<R>(
     row: &Row,
     resolver: &impl Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R>,
 ) -> Result<R> {
-    let place = |error| at(row, error);
+    let place = |error| at_row(row, error);
     let bag = row.to_bag().map_err(place)?;
     let timestamp = row.timestamp().map(OffsetDateTime::from);
     let etag = row.etag().unwrap_or_else(|| ETag::from(""));

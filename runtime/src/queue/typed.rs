@@ -150,7 +150,7 @@ impl MessageQueue {
     /// # }
     /// ```
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
-        self.codes.check_emit(M::NAME, M::AUTHENTICITY)?;
+        self.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         // An id of our own: the queue's may change when a message is moved or sent again.
         let envelope = Envelope::wrap(self.random.id(), message, self.clock.now())?;
         let must = self.codes.is_required_of(M::AUTHENTICITY);

@@ -194,7 +194,7 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
         }
     }
     for names in schema.blobs {
-        let others: Vec<&str> = names.beside().collect();
+        let others: Vec<&str> = names.other_names().collect();
         fields.retain(|field| !others.contains(&field.name.as_str()));
         if let Some(field) = fields.iter_mut().find(|field| field.name == names.name) {
             field.edm = "Blob".to_owned();

@@ -39,13 +39,13 @@ pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
             Attempt::Raced => busy = None,
             Attempt::Busy(error) => busy = Some(error),
         }
-        wait(random, number).await;
+        wait_before_retry(random, number).await;
     }
     busy.map_or(Ok(None), Err)
 }
 
 /// Returns the error for a loop of [`ATTEMPTS`] attempts that all lost their races.
-pub(crate) fn contended() -> Error {
+pub(crate) fn contended_error() -> Error {
     contended_after(ATTEMPTS)
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn contended_after(attempts: u32) -> Error {
 }
 
 /// Waits a random time below a bound that doubles with every attempt, from 1 ms to 256 ms.
-pub(crate) async fn wait(random: &RandomSource, attempt: u32) {
+pub(crate) async fn wait_before_retry(random: &RandomSource, attempt: u32) {
     // Random, so that writers that met once do not meet again at the next attempt.
     let bound = 1_u64 << attempt.min(8);
     let micros = random.number() % (bound * 1000);
@@ -83,7 +83,7 @@ mod tests {
             Ok(Attempt::<()>::Raced)
         });
         assert_eq!((never.await.unwrap(), runs.take()), (None, 5));
-        let failing = retry(&random, 5, || async { Err::<Attempt<()>, _>(contended()) });
+        let failing = retry(&random, 5, || async { Err::<Attempt<()>, _>(contended_error()) });
         assert!(failing.await.unwrap_err().is_contended());
     }
 }

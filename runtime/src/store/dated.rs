@@ -42,7 +42,7 @@ impl Floor {
     /// Returns whether the table of a period, given by its digits, is below the floor and must not
     /// be created.
     // Digits of one date form sort as its periods do.
-    pub(crate) fn is_above(&self, digits: &str) -> bool {
+    pub(crate) fn refuses_period(&self, digits: &str) -> bool {
         self.digits.as_deref().is_some_and(|floor| digits < floor)
     }
 }
@@ -128,11 +128,11 @@ pub(crate) async fn raise_floor(
             }
             Err(error) => return Err(error),
         }
-        backoff::wait(&store.random, attempt).await;
+        backoff::wait_before_retry(&store.random, attempt).await;
         // Another program may have raised it in between, perhaps far enough.
         floor = read_floor(store, dated).await?;
     }
-    Err(backoff::contended().in_table(FLOOR_TABLE))
+    Err(backoff::contended_error().in_table(FLOOR_TABLE))
 }
 
 /// Creates the table of a period with those of its copies and lists, unless it is below the floor.
@@ -153,7 +153,7 @@ pub(crate) async fn make_table(
     }
     let digits = digits_of(dated, period)?;
     let floor = read_floor(store, dated).await?;
-    if floor.is_above(&digits) {
+    if floor.refuses_period(&digits) {
         return Err(below_floor(dated, table, &floor));
     }
     make_tables(store, schema, table).await

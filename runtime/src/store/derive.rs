@@ -2,7 +2,7 @@
 //! has a unique key.
 
 use super::{
-    rows::{Store, whole},
+    rows::{Store, join_wide_parts},
     sealing::open::Reading,
 };
 use crate::{
@@ -57,7 +57,7 @@ pub(crate) async fn read_sealed(
     }
     let keys = (at.partition_key, at.row_key);
     let parts = store.sealed_parts(at.table, keys, schema).await?;
-    let row = whole(schema, at.table, keys, &parts)?;
+    let row = join_wide_parts(schema, at.table, keys, &parts)?;
     Ok(row.map(|row| SealedPrimary { row, parts }))
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn open_sealed(
         return store.decrypt_typed(table, sealed.row.clone(), schema).await;
     }
     let parts = store.open_parts(table, sealed.parts.clone(), schema, None).await?;
-    let opened = whole(schema, table, sealed.row.keys(), &parts)?;
+    let opened = join_wide_parts(schema, table, sealed.row.keys(), &parts)?;
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn derive_stored(
     };
     // Blind tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
-    let derived = store.with_index_keys(&tokens, || schema.derive(&plain, &tokens)).await?;
+    let derived = store.with_blind_token_keys(&tokens, || schema.derive(&plain, &tokens)).await?;
     derived.into_known_rows(schema)
 }
 
@@ -234,7 +234,7 @@ pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Re
     // The claim may be in a table that the row names in the old form.
     for table in tables_of_old_form(store, named.table) {
         if claim.is_none() {
-            claim = store.row_or_no_table(RowAt { table: &table, ..at }).await?;
+            claim = store.row_if_table_exists(RowAt { table: &table, ..at }).await?;
         }
     }
     Ok(match claim {

@@ -74,7 +74,7 @@ pub(crate) async fn need_blobs(store: &Store, address: &ListAddress) -> Result<(
 
 #[cfg(feature = "blob")]
 async fn check_blobs(store: &Store) -> Result<()> {
-    store.blobs.as_ref().ok_or_else(without_blobs)?.check_replaceable().await
+    store.blobs.as_ref().ok_or_else(without_blobs)?.check_version_comparison().await
 }
 
 #[cfg(not(feature = "blob"))]

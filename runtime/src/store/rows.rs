@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
-    /// [`with_index_keys`](Self::with_index_keys).
+    /// [`with_blind_token_keys`](Self::with_blind_token_keys).
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.sealing.tokens().await
     }
@@ -187,7 +187,7 @@ impl Store {
     /// Calls `make`, which makes blind tokens. If it lacks index keys of scopes, fetches them and
     /// calls it again, so `make` must have no effects before its tokens are made.
     #[cfg(feature = "encrypt")]
-    pub(crate) async fn with_index_keys<T>(
+    pub(crate) async fn with_blind_token_keys<T>(
         &self,
         tokens: &Tokens,
         mut make: impl FnMut() -> Result<T>,
@@ -200,7 +200,7 @@ impl Store {
             let Some((provider, missing)) = missing else { return made };
             for scope in missing {
                 let key = provider.index(&scope, None).await;
-                tokens.keep(scope, key);
+                tokens.store_index_key(scope, key);
             }
         }
     }
@@ -208,7 +208,7 @@ impl Store {
     /// Calls `make`. In a build without encryption it has no blind tokens to make.
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn with_index_keys<T>(
+    pub(crate) async fn with_blind_token_keys<T>(
         &self,
         _: &Tokens,
         mut make: impl FnMut() -> Result<T>,
@@ -337,7 +337,7 @@ impl Store {
     ) -> Result<(Option<Row>, Option<Ticks>)> {
         let (rows, date) = self.sealed_parts_with_date(table, keys, schema).await?;
         let rows = self.open_parts(table, rows, schema, None).await?;
-        Ok((whole(schema, table, keys, &rows)?, date))
+        Ok((join_wide_parts(schema, table, keys, &rows)?, date))
     }
 
     /// Reads the parts that exist of a wide entity, whether or not they belong together.
@@ -490,7 +490,7 @@ impl Store {
 
     /// Reads a whole row without decrypting it. Returns `None` if the row or its table does not
     /// exist.
-    pub(crate) async fn row_or_no_table(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn row_if_table_exists(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         match self.row(at).await {
             Err(error) if error.is_table_missing() => Ok(None),
             read => read,
@@ -592,7 +592,7 @@ impl Store {
 /// # Errors
 ///
 /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-pub(super) fn whole(
+pub(super) fn join_wide_parts(
     schema: &'static Schema,
     table: &str,
     keys: (&str, &str),

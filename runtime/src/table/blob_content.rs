@@ -119,7 +119,7 @@ impl<E: TableEntity> Table<E> {
         let store = self.client.store();
         let blobs = blobs_of(store).map_err(place)?;
         let access = entity.point();
-        let access = self.keyed(access.as_access()).await.map_err(place)?;
+        let access = self.with_key_tokens(access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
         let name = blob_name(owner, store.table_case(), field.field(), &store.random.id())
@@ -413,7 +413,7 @@ impl BlobReader {
     /// Returns the error for a blob that does not exist, after a look at its row.
     async fn missing(&self, name: &str) -> Error {
         let Some(owner) = owner_of(&self.store, &self.table, name) else { return self.gone(name) };
-        let row = self.store.row_or_no_table(RowAt { table: &self.table, ..owner.at() }).await;
+        let row = self.store.row_if_table_exists(RowAt { table: &self.table, ..owner.at() }).await;
         let points = row.and_then(|row| row.map(|row| points_to(&row, name)).transpose());
         match points {
             Ok(Some(true)) => self.gone(name),

@@ -25,7 +25,7 @@ use crate::{
     row::Row,
 };
 use crate::{
-    query::{build::Query, decode::at, request::Request},
+    query::{build::Query, decode::at_row, request::Request},
     store::{
         backoff::{self, Attempt},
         sealing::{open::Reading, plan::Placed},
@@ -405,7 +405,7 @@ impl DynamicTable {
                 patched => patched.map(Attempt::Done),
             }
         });
-        updated.await?.ok_or_else(|| place(backoff::contended()))
+        updated.await?.ok_or_else(|| place(backoff::contended_error()))
     }
 
     /// Deletes the entity with these keys under the given condition.
@@ -557,7 +557,7 @@ fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
         let message = "a merge removes no property; write the entity with `replace`";
-        return Err(at(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone));
+        return Err(at_row(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone));
     }
     let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
     changes.allow_framework_names_of(stored);
@@ -577,13 +577,13 @@ fn untyped(operation: Operation) -> Placed {
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {
-    let row = written.stamp(row);
+    let row = written.with_new_etag(row);
     Stored::new(entity, row, written.status)
 }
 
 fn decode(row: Row) -> Result<Option<Stored<DynamicEntity>>> {
     match DynamicEntity::from_row(&row) {
         Ok(entity) => Ok(Some(Stored::new(entity, row, 200))),
-        Err(error) => Err(at(&row, error)),
+        Err(error) => Err(at_row(&row, error)),
     }
 }

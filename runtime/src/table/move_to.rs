@@ -229,7 +229,7 @@ impl<E: TableEntity> Table<E> {
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
         let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
-        let left = self.client.store().row_or_no_table(from.at()).await?;
+        let left = self.client.store().row_if_table_exists(from.at()).await?;
         match left.as_ref().map(move_id).transpose()?.flatten() {
             Some(other) if other == id => Err(moving_error(stored.row())),
             _ => Ok(()),

@@ -20,7 +20,7 @@ use crate::{
 use crate::{
     query::{
         build::{Condition, Query},
-        decode::at,
+        decode::at_row,
         request::Request,
     },
     store::sealing::open::Reading,
@@ -552,6 +552,6 @@ fn item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
             Ok(Some(Stored::read_from(value, row, matched.family())))
         }
         Ok(ResolvedRow::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
-        Err(error) => Err(at(&row, error)),
+        Err(error) => Err(at_row(&row, error)),
     }
 }

@@ -371,7 +371,7 @@ impl Transaction {
     /// ```
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
         let outbox = self.client.outbox();
-        outbox.codes.check_emit(M::NAME, M::AUTHENTICITY)?;
+        outbox.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         let row = message_row(&outbox.store.random.id(), message, outbox.clock.now())?;
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
         self.known.grow(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
@@ -412,7 +412,7 @@ impl Transaction {
     }
 
     /// Returns its table and partition, with the blind tokens of its keys; `None` if it is empty.
-    pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
+    pub(crate) async fn target_partition(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let partition_key = if self.needs_tokens() {
             let verbs = self.verbs.clone();

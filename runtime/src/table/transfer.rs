@@ -159,7 +159,7 @@ impl<E: TableEntity> Table<E> {
                     Err(error) => Err(error),
                 }
             });
-        transferred.await?.ok_or_else(|| backoff::contended().in_table(&self.name))
+        transferred.await?.ok_or_else(|| backoff::contended_error().in_table(&self.name))
     }
 
     /// Copies the entity's blobs to the target. Returns `false` if the entity points elsewhere since it was

@@ -371,7 +371,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_keyed_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        let access = self.keyed(access).await?;
+        let access = self.with_key_tokens(access).await?;
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
         let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
@@ -484,7 +484,7 @@ impl<E: TableEntity> Table<E> {
             None => request,
         };
         let request = request.prepare().await?;
-        list_query::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
+        list_query::read_list_keys::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// Returns a query for each path, some of which run concurrently.
@@ -547,19 +547,19 @@ impl<E: TableEntity> Table<E> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 
-    /// Calls `make` with the index keys that it needs, as [`Store::with_index_keys`] does.
+    /// Calls `make` with the index keys that it needs, as [`Store::with_blind_token_keys`] does.
     ///
-    /// [`Store::with_index_keys`]: crate::store::rows::Store::with_index_keys
-    pub(crate) async fn with_index_keys<T>(
+    /// [`Store::with_blind_token_keys`]: crate::store::rows::Store::with_blind_token_keys
+    pub(crate) async fn with_blind_token_keys<T>(
         &self,
         tokens: &Tokens,
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.client.store().with_index_keys(tokens, make).await
+        self.client.store().with_blind_token_keys(tokens, make).await
     }
 
     /// Fills the blind tokens into the keys of a path.
-    pub(crate) async fn keyed<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
+    pub(crate) async fn with_key_tokens<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));
         }
@@ -567,7 +567,7 @@ impl<E: TableEntity> Table<E> {
         let keyed = match store.tokens().await {
             Ok(tokens) => {
                 let resolve = || tokens.resolve_tokens(E::SCHEMA, access);
-                store.with_index_keys(&tokens, resolve).await
+                store.with_blind_token_keys(&tokens, resolve).await
             }
             Err(error) => Err(error),
         };

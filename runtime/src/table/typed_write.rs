@@ -235,7 +235,7 @@ impl<E: TableEntity> Table<E> {
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let table = self.of_point(point.as_access())?;
-        let access = table.keyed(point.as_access()).await?;
+        let access = table.with_key_tokens(point.as_access()).await?;
         let keys = access.point().map_err(|error| error.in_table(&table.name));
         let (partition_key, row_key) = keys?;
         table.update_keys(partition_key, row_key, &mut change).await
@@ -347,7 +347,7 @@ impl<E: TableEntity> Table<E> {
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
         })?;
-        let row = written.stamp(row);
+        let row = written.with_new_etag(row);
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 

@@ -15,7 +15,7 @@ use crate::{
 
 impl Worker {
     /// Returns whether this store's reads can prove that a partition has no open work.
-    pub(super) fn may_close(&self) -> bool {
+    pub(super) fn may_close_partitions(&self) -> bool {
         self.store().capabilities().strong_reads
             || self.outbox().guards.has(Mutation::LaggingReadsTrusted)
     }
@@ -28,7 +28,7 @@ impl Worker {
         markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
-        if !self.may_close() {
+        if !self.may_close_partitions() {
             return Ok(closed);
         }
         for marker in markers {
@@ -52,14 +52,14 @@ impl Worker {
                 continue;
             }
             let seen = self.outbox().guards.condition(Guard::FenceVersion, row.row.etag());
-            match self.store().apply_one(&partition.table, fence.delete(seen)?).await {
+            match self.store().apply_one(&partition.table, fence.delete_operation(seen)?).await {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
                 // A transaction recorded open work under this fence since it was read.
                 Err(error) if error.is_precondition_failed() => continue,
                 Err(error) => return Err(error),
             }
-            self.memory().stats.closed += 1;
+            self.lock_memory().stats.closed += 1;
             // The marker follows its fence: in the other order open work could be left where no
             // worker looks.
             closed.push((fence.shard.clone(), fence.marker.clone()));

@@ -44,7 +44,7 @@ impl Worker {
                 Ok(ClaimOutcome::Young(left)) => visit.revisit_after(left),
                 Ok(ClaimOutcome::AwaitsSecondLook(left, version)) => {
                     let place = row_texts(&chunk.table, &row.row);
-                    let looks = &mut self.memory().awaiting_second_look;
+                    let looks = &mut self.lock_memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
                     // Progress only the first time: `drain` must not wait for the second look.
                     round.progressed += u64::from(before != Some(version));
@@ -52,7 +52,7 @@ impl Worker {
                 }
                 Ok(ClaimOutcome::Deleted) => {
                     visit.remove_open(1);
-                    self.memory().stats.applied += 1;
+                    self.lock_memory().stats.applied += 1;
                     round.progressed += 1;
                 }
                 Err(error) => {
@@ -89,7 +89,7 @@ impl Worker {
         // the claim stays until then, so that a worker finds that reservation.
         let is_second_look = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
         let place = row_texts(table, &row.row);
-        let was_resolved = self.memory().awaiting_second_look.get(&place) == Some(&version);
+        let was_resolved = self.lock_memory().awaiting_second_look.get(&place) == Some(&version);
         // Resolving it again before then would find nothing new.
         if was_resolved && !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));

@@ -66,7 +66,7 @@ impl Worker {
                 // Another actor deleted the row before this pass wrote. What this pass wrote may be
                 // older than what that actor saw: record the work once more.
                 if finished.has_written && self.outbox().guards.holds(Guard::PutBack) {
-                    self.record_again(table, finished.dirty.restore()?).await?;
+                    self.record_again(table, finished.dirty.restore_operation()?).await?;
                     return Ok(false);
                 }
                 // Deleted by another actor, and this pass wrote nothing: the work is done.

@@ -73,12 +73,12 @@ impl Worker {
 
     async fn sweep_all(&self) -> RoundResult {
         let mut round = RoundResult::default();
-        if !self.outbox().known_types.any(Schema::can_expire) {
+        if !self.outbox().known_types.has_type_where(Schema::can_expire) {
             return round;
         }
         let before = self.first_hour_in_use(self.store().time.now());
         // Nobody writes markers of these hours any more.
-        if self.memory().swept_before.is_some_and(|swept| swept >= before) {
+        if self.lock_memory().swept_before.is_some_and(|swept| swept >= before) {
             return round;
         }
         let (mut is_done, mut damaged, mut from) = (true, 0, None);
@@ -100,7 +100,7 @@ impl Worker {
                 None => break,
             }
         }
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         memory.damaged_expiry = damaged;
         if is_done {
             memory.swept_before = Some(before);
@@ -171,7 +171,7 @@ impl Worker {
                 Ok(SweepResult { deleted, raced, failure }) => {
                     round.progressed += deleted;
                     round.raced += raced;
-                    self.memory().stats.expired += deleted;
+                    self.lock_memory().stats.expired += deleted;
                     match failure {
                         // Only a partition without any left expired row may lose its marker.
                         None if raced == 0 => finished.push(marker),
@@ -185,7 +185,7 @@ impl Worker {
         for (marker, error) in failed {
             is_done = false;
             let next = Instant::now() + SWEEP_AGAIN;
-            self.memory().sweeps_to_repeat.insert(marker_texts(&marker), next);
+            self.lock_memory().sweeps_to_repeat.insert(marker_texts(&marker), next);
             self.report_failure(error, round);
         }
         if let Err(error) = self.delete_swept_markers(finished).await {
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     fn is_sweep_due(&self, marker: &StoredExpiryMarker) -> bool {
-        let next = self.memory().sweeps_to_repeat.get(&marker_texts(marker)).copied();
+        let next = self.lock_memory().sweeps_to_repeat.get(&marker_texts(marker)).copied();
         next.is_none_or(|next| next <= Instant::now())
     }
 
@@ -367,7 +367,7 @@ impl Worker {
             let mut batch = Batch::new(EXPIRY);
             for marker in markers {
                 // Under the ETag that was read, so that a marker written anew meanwhile stays.
-                batch.push(marker.delete()?)?;
+                batch.push(marker.delete_operation()?)?;
             }
             match self.store().apply(&batch).await {
                 Ok(_) => continue,
@@ -376,7 +376,7 @@ impl Worker {
             }
             // Another worker deleted one of them, which failed the transaction: delete one by one.
             for marker in markers {
-                ignore_missing(self.store().apply_one(EXPIRY, marker.delete()?).await)?;
+                ignore_missing(self.store().apply_one(EXPIRY, marker.delete_operation()?).await)?;
             }
         }
         Ok(())

@@ -274,7 +274,7 @@ impl Context {
             return Err(Error::new(ErrorKind::Contended, message));
         }
         // A transaction without changes has no partition, so no receipt either.
-        let Some(place) = egt.place().await? else {
+        let Some(place) = egt.target_partition().await? else {
             return egt.effect_of_message(&self.message).commit().await.map(|_| true);
         };
         // Both effects would share one receipt, which could not tell them apart.

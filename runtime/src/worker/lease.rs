@@ -67,7 +67,7 @@ impl<'w> OutboxLease<'w> {
         let etag = message.row.etag();
         // Not held yet: the lease begins with the answer to its write.
         let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
-        let is_taken = lease.extend(|until, _| message.lease(until)).await?;
+        let is_taken = lease.extend(|until, _| message.lease_operation(until)).await?;
         Ok(is_taken.then_some(lease))
     }
 
@@ -128,7 +128,7 @@ impl Lease for OutboxLease<'_> {
                 return Ok(true);
             }
             // A renewal that arrives after the lease's end must not be waited for.
-            let renewed = self.extend(|until, etag| message.renew(etag, until));
+            let renewed = self.extend(|until, etag| message.renew_operation(etag, until));
             timeout_at(until, renewed).await.unwrap_or_else(|_| Err(renewal_too_slow_error()))
         })
     }

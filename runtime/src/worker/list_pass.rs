@@ -119,7 +119,7 @@ impl Worker {
                 ListWrite::Rows | ListWrite::Blob | ListWrite::Deleted => CopyOutcome::Deleted,
             };
             if write != ListWrite::Unchanged {
-                self.memory().stats.written += 1;
+                self.lock_memory().stats.written += 1;
             }
             pass.outcomes.push(outcome);
         }

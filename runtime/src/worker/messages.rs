@@ -417,7 +417,7 @@ impl Worker {
                 }
                 remedy => {
                     // Given back at once, so that the next round needs not wait for the lease.
-                    self.write_leased(table, message.release(lease_etag)?).await?;
+                    self.write_leased(table, message.release_operation(lease_etag)?).await?;
                     match remedy {
                         FailureReaction::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
@@ -436,7 +436,7 @@ impl Worker {
         lease_etag: Option<ETag>,
     ) -> Result<MessageOutcome> {
         if !self.outbox().guards.has(Mutation::LeaseKept) {
-            self.write_leased(table, message.release(lease_etag)?).await?;
+            self.write_leased(table, message.release_operation(lease_etag)?).await?;
         }
         Ok(MessageOutcome::Left)
     }
@@ -501,9 +501,9 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let operation = match receipts {
             _ if self.outbox().guards.has(Mutation::ReceiptsOrphaned) => {
-                message.delete(lease_etag)?
+                message.delete_operation(lease_etag)?
             }
-            [] => message.delete(lease_etag)?,
+            [] => message.delete_operation(lease_etag)?,
             receipts => message.mark_done(lease_etag, receipts)?,
         };
         let changed = self.write_leased(table, operation).await?;
@@ -548,7 +548,7 @@ impl Worker {
         let tries = message.attempts.saturating_sub(message.failures);
         let wait = back_off(tries, self.outbox().store.random.number(), error.retry_after());
         let postponed =
-            message.postpone(lease_etag, &error.to_string(), add_duration(now, wait))?;
+            message.postpone_operation(lease_etag, &error.to_string(), add_duration(now, wait))?;
         let changed = self.write_leased(table, postponed).await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Postponed(error, wait)))
     }
@@ -598,7 +598,8 @@ impl Worker {
         )
         .await?;
         // Under the ETag that was read: a write since then means that another worker has it.
-        let removed = self.write_leased(table, message.delete(message.row.etag())?).await?;
+        let removed =
+            self.write_leased(table, message.delete_operation(message.row.etag())?).await?;
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
@@ -613,7 +614,7 @@ impl Worker {
             // A message names these partitions by itself. A receipt of another message there stays, or
             // that message's effect would take place twice.
             let at = RowAt::new(table, partition_key, &row_key);
-            let Some(receipt) = self.store().row_or_no_table(at).await? else { continue };
+            let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
             let is_own = message.is_of_receipt(&receipt)?;
             if !is_own && self.outbox().guards.holds(Guard::OwnReceipt) {
                 continue;

@@ -99,7 +99,7 @@ impl Worker {
         };
         match remedy {
             FailureReaction::BeginAgain => {
-                self.memory().stats.retried += 1;
+                self.lock_memory().stats.retried += 1;
                 round.raced += 1;
                 visit.revisit_after(Duration::ZERO);
             }
@@ -135,18 +135,18 @@ impl Worker {
     ) {
         match outcome {
             Ok(MessageOutcome::Done) => {
-                self.memory().stats.applied += 1;
+                self.lock_memory().stats.applied += 1;
                 visit.remove_open(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Poisoned) => {
-                self.memory().stats.poisoned += 1;
+                self.lock_memory().stats.poisoned += 1;
                 self.metering().count_poisoned();
                 visit.remove_open(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Refused) => {
-                let stats = &mut self.memory().stats;
+                let stats = &mut self.lock_memory().stats;
                 stats.refused += 1;
                 stats.poisoned += 1;
                 self.metering().count_poisoned();
@@ -154,13 +154,13 @@ impl Worker {
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Failed) => {
-                self.memory().stats.retried += 1;
+                self.lock_memory().stats.retried += 1;
                 visit.revisit_after(FAILURE_DELAY);
                 round.progressed += 1;
                 round.counted += 1;
             }
             Ok(MessageOutcome::Postponed(error, wait)) => {
-                self.memory().stats.retried += 1;
+                self.lock_memory().stats.retried += 1;
                 visit.revisit_after(wait);
                 self.report_failure(error, round);
             }

@@ -212,7 +212,7 @@ impl Worker {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let is_known = |address| {
             self.outbox().known_copy(table, address).is_some()
-                || self.outbox().known_list(table, address).is_some()
+                || self.outbox().type_of_list(table, address).is_some()
                 || blob_at(self.outbox(), owner, address).is_some()
         };
         !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
@@ -230,7 +230,7 @@ impl Worker {
         }
         if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
             deadline.run(delete_blob(self.outbox(), name)).await?;
-            self.memory().stats.written += 1;
+            self.lock_memory().stats.written += 1;
         }
         // No writer can write a blob of this name again, so that nothing is left to look at.
         Ok(CopyOutcome::Written)
@@ -259,7 +259,7 @@ impl Worker {
         address: &CopyAddress,
     ) -> Option<&'static Schema> {
         let can_write = !address.list_address().in_blob || self.store().has_blobs();
-        self.outbox().known_list(table, address).filter(|_| can_write)
+        self.outbox().type_of_list(table, address).filter(|_| can_write)
     }
 
     /// Returns the write that makes a remote copy right; `None` if this program does not know its
@@ -399,7 +399,7 @@ impl Worker {
         };
         let operation = guards.remote_write(operation)?;
         deadline.write(self.store(), &address.row.table, kinds, operation).await?;
-        self.memory().stats.written += 1;
+        self.lock_memory().stats.written += 1;
         Ok(outcome)
     }
 

@@ -78,7 +78,7 @@ impl Worker {
         let (place, etag) = (row_texts(table, &row.row), row.row.etag());
         // The block ends the lock: the row is put aside by requests, which are waited for.
         let count = {
-            let memory = &mut *self.memory();
+            let memory = &mut *self.lock_memory();
             let (counted_etag, count) = memory.failure_counts.entry(place.clone()).or_default();
             if *counted_etag != etag {
                 // Newer work of that row starts anew.
@@ -91,7 +91,7 @@ impl Worker {
             return Ok(false);
         }
         self.put_aside(table, &row.row, etag, &error.to_string()).await?;
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         memory.failure_counts.remove(&place);
         memory.stats.poisoned += 1;
         self.metering().count_poisoned();
@@ -373,7 +373,7 @@ impl Worker {
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
                 // Merged into a dirty row that is there: its names and these both count.
-                StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore()?
+                StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore_operation()?
             }
             None => return Err(poisoned.damaged_error()),
         };

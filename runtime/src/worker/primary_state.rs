@@ -28,7 +28,7 @@ impl Worker {
     pub(super) fn known_type(&self, table: &str, address: &CopyAddress) -> Option<&'static Schema> {
         let outbox = self.outbox();
         let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
-        of_copy.or_else(|| outbox.known_list(table, address))
+        of_copy.or_else(|| outbox.type_of_list(table, address))
     }
 
     /// Derives the rows of a primary, once for each known type that its dirty row names.

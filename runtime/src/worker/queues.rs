@@ -113,7 +113,7 @@ impl Worker {
         // queues hide a message.
         let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let received = queue.port().receive(most, hidden).await?;
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
         memory.count_unknown_messages();
         Ok(received)
@@ -171,11 +171,11 @@ impl Worker {
         let is_known = self.handlers.has_handler(&envelope.name, envelope.version)
             && self.can_verify(&envelope.name);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
-            self.memory().unknown_messages.insert(id, Instant::now());
+            self.lock_memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
             return self.leave_to_others(port, message, Some(&envelope)).await;
         }
-        self.memory().unknown_messages.remove(&id);
+        self.lock_memory().unknown_messages.remove(&id);
         // The envelope's id, which stays when the message is put back under another id of the
         // queue.
         let identity = MessageIdentity::in_queue(port.name(), &id);

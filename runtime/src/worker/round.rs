@@ -38,7 +38,7 @@ impl Worker {
         // Forgets the partitions that left the directory.
         let is_listed =
             |table: &String, key: &String| listed.contains(&(table.clone(), key.clone()));
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         memory.damaged_markers = damaged;
         memory.visits.retain(|partition, _| listed.contains(partition));
         memory.awaiting_second_look.retain(|[table, key, _], _| is_listed(table, key));
@@ -54,8 +54,8 @@ impl Worker {
             // Every partition is visited.
             return BTreeSet::new();
         }
-        let memory = &mut *self.memory();
-        memory.looks.choose(memory.visits.iter(), self.interval)
+        let memory = &mut *self.lock_memory();
+        memory.looks.choose_partitions(memory.visits.iter(), self.interval)
     }
 
     async fn work_on_page(
@@ -107,7 +107,7 @@ impl Worker {
 
     fn is_visit_due(&self, partition: &PartitionTexts) -> bool {
         let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
-        let memory = self.memory();
+        let memory = self.lock_memory();
         let visit = memory.visits.get(partition);
         visit.is_none_or(|visit| visit.is_due(now) || visit.may_be_known(known_types))
     }
@@ -132,7 +132,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 // In a table that is gone nothing can be committed, so that its fences are gone for good.
-                Err(error) if error.is_table_missing() && self.may_close() => {
+                Err(error) if error.is_table_missing() && self.may_close_partitions() => {
                     let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
                     return Ok((round, closed.collect()));
                 }
@@ -155,7 +155,7 @@ impl Worker {
         };
         let (key, lease) =
             ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         visit.plan_look(memory.visits.get(&key), seen, lease);
         memory.visits.insert(key, visit);
         Ok((round, closed))
@@ -190,7 +190,7 @@ impl Worker {
     ) -> bool {
         let options = &self.outbox().options;
         let etag_looked_at =
-            self.memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
+            self.lock_memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
         let is_waiting = etag_looked_at == Some(row.row.etag());
         // A row that was worked on under this ETag is due again after the write deadline; a new row
         // is due after the grace time of its writer.
@@ -224,7 +224,7 @@ impl Worker {
                     let (place, etag) = (row_texts(table, &row.dirty.row), row.dirty.row.etag());
                     // Remembered with its ETag: a newer commit changes the ETag, and the row is due
                     // again.
-                    self.memory().awaiting_second_look.insert(place, etag);
+                    self.lock_memory().awaiting_second_look.insert(place, etag);
                     visit.move_open_to_waiting();
                     visit.revisit_after(row.until_second_look);
                     round.progressed += u64::from(row.has_written);
@@ -240,7 +240,7 @@ impl Worker {
         // Only now, after everything that the rows name is written.
         match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
-                self.memory().stats.applied += removed.deleted;
+                self.lock_memory().stats.applied += removed.deleted;
                 visit.remove_open(removed.deleted);
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;

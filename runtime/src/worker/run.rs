@@ -69,7 +69,7 @@ impl Worker {
                 None if round.raced == 0 => return Ok(self.stats()),
                 Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),
                 None if attempt >= backoff::ATTEMPTS => return Ok(self.stats()),
-                _ => backoff::wait(&self.store().random, attempt).await,
+                _ => backoff::wait_before_retry(&self.store().random, attempt).await,
             }
             attempt += 1;
         }
@@ -101,7 +101,7 @@ impl Worker {
                 let swept = worker.sweep().await;
                 match round {
                     Ok(round) if round.failure.is_none() && swept.failure.is_none() => {
-                        worker.memory().failures_in_row = 0;
+                        worker.lock_memory().failures_in_row = 0;
                     }
                     Ok(_) => {}
                     Err(error) => worker.note_failure(&error),

@@ -423,7 +423,7 @@ impl Worker {
     /// # }
     /// ```
     pub fn stats(&self) -> WorkerStats {
-        let memory = &mut *self.memory();
+        let memory = &mut *self.lock_memory();
         // Open work is that of the last visits: no request is sent for it.
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
         // Queue messages and markers are in no partition whose visit would count them.
@@ -437,7 +437,7 @@ impl Worker {
     /// it.
     pub(super) fn note_failure(&self, error: &Error) {
         {
-            let memory = &mut *self.memory();
+            let memory = &mut *self.lock_memory();
             memory.stats.failures += 1;
             memory.failures_in_row += 1;
             let (count, at) = (memory.failures_in_row, Instant::now());
@@ -454,7 +454,7 @@ impl Worker {
     }
 
     /// Locks the worker's memory. Callers must not hold the lock across an `await`.
-    pub(super) fn memory(&self) -> MutexGuard<'_, WorkerMemory> {
+    pub(super) fn lock_memory(&self) -> MutexGuard<'_, WorkerMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

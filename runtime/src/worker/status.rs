@@ -211,7 +211,7 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
         let is_blob = outbox.store.has_blobs() && blob_at(outbox, owner, address).is_some();
         !is_blob
             && outbox.known_copy(table, address).is_none()
-            && outbox.known_list(table, address).is_none()
+            && outbox.type_of_list(table, address).is_none()
     });
     unknown.map(|address| unknown_index(&address.index))
 }

@@ -126,7 +126,7 @@ pub(super) struct LookBudget {
 impl LookBudget {
     /// Chooses the partitions to look at in this round: those that have waited longest. Chooses as
     /// many as the time since the last look allows, and at most those of one `interval`.
-    pub(super) fn choose<'v>(
+    pub(super) fn choose_partitions<'v>(
         &mut self,
         visits: impl Iterator<Item = (&'v PartitionTexts, &'v PartitionVisit)>,
         interval: Duration,

@@ -119,7 +119,7 @@ impl Account {
         context.insert(CustomHeaders::from(call.headers));
         let sent = tokio::time::timeout(self.timeout, start(context)).await;
         let Ok(sent) = sent else { return Err(self.timeout_error(effect)) };
-        match exchange.take_outcome() {
+        match exchange.take_answer() {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(failure)) => Err(self.no_answer_error(failure, effect)),
             None => {

@@ -56,8 +56,9 @@ impl Account {
         let date = answer.header("date").and_then(wire::parse_http_date);
         let screen = Screen::new(&request);
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
-        let rows =
-            rows.into_iter().filter_map(|row| row.and_then(|row| screen.pass(row)).transpose());
+        let rows = rows
+            .into_iter()
+            .filter_map(|row| row.and_then(|row| screen.check_row(row)).transpose());
         let rows = rows.map(|row| row.and_then(|row| pick_properties(row, request.select)));
         Ok(Rows { rows: rows.map(|row| row.map_err(name_table)).collect(), next, date })
     }

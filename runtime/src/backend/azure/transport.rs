@@ -70,7 +70,7 @@ impl Exchange {
 
     /// Takes the answer or the reason why there is none. Returns `None` if the request never reached the
     /// transport.
-    pub(super) fn take_outcome(&self) -> Option<Result<HttpAnswer, SendFailure>> {
+    pub(super) fn take_answer(&self) -> Option<Result<HttpAnswer, SendFailure>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -87,7 +87,7 @@ fn fill<'s>(
 ) -> Result<()> {
     let fault = |error: redb::Error| target.engine_error(error);
     let begin = || database.begin_write().map_err(|error| fault(error.into()));
-    let tick = snapshot.tick()?;
+    let tick = snapshot.last_timestamp()?;
     let mut transaction = begin()?;
     let set_tick = || -> Result<(), redb::Error> {
         if let Some(tick) = &tick {

@@ -174,7 +174,7 @@ impl FaultInjector {
     /// Returns the continuation of the backend behind that a continuation of this layer stands for. A
     /// test that computes pages itself needs it.
     #[doc(hidden)]
-    pub fn continuation_behind(from: Option<&Continuation>) -> Option<Continuation> {
+    pub fn backend_continuation(from: Option<&Continuation>) -> Option<Continuation> {
         OwnPlace::of(from).place
     }
 

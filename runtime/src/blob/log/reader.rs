@@ -142,7 +142,7 @@ impl LogReader {
             // A small blob is read whole with no more requests than its edges.
             None if found.size <= 2 * EDGE => None,
             None => {
-                let edges = self.source.edges(&found.name, found.size, EDGE).await?;
+                let edges = self.source.read_both_ends(&found.name, found.size, EDGE).await?;
                 edges.and_then(|(first, last)| first_time(&first).zip(last_time(&last)))
             }
         };

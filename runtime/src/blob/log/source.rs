@@ -104,7 +104,7 @@ impl LogSource {
     }
 
     /// Stores a part under that number, unless a blob has it.
-    pub(super) async fn create(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
+    pub(super) async fn create_part(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
         let name = self.name(part.hour, number);
         if self.keeps_metadata.get() != Some(&false) {
             match self.put(&name, part, true).await? {
@@ -203,7 +203,7 @@ impl LogSource {
 
     /// Reads the first and the last `edge` bytes of a blob of `size` bytes with one request; returns
     /// `None` if there is no such blob.
-    pub(super) async fn edges(
+    pub(super) async fn read_both_ends(
         &self,
         name: &LogName,
         size: u64,

@@ -78,7 +78,7 @@ pub(super) async fn store_part(
         };
         // Set before the request, in case this future is dropped before the answer.
         part.sent_as = Some(number);
-        let owner = match source.create(part, number).await? {
+        let owner = match source.create_part(part, number).await? {
             PutAnswer::Stored => return Ok(()),
             PutAnswer::Refused(error) => {
                 if !was_lost {

@@ -143,7 +143,7 @@ impl PartitionFold {
             match A::MEMBERS.match_row(&row)? {
                 Some(matched) if matched.is_primary() => matched_rows.push((row, matched)),
                 Some(_) => {}
-                None if A::MEMBERS.skips(&row, false)? => {}
+                None if A::MEMBERS.skips_row(&row, false)? => {}
                 None if A::OTHER => folding.set_aside(row)?,
                 None => return Err(A::MEMBERS.unrecognized_error(&row)),
             }

@@ -275,7 +275,7 @@ pub(crate) enum ResolvedRow<S> {
 /// `other` variant; `is_decode` for a row that has a variant's type and does not fit it.
 pub(crate) fn resolve_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
     let Some(matched) = S::MEMBERS.match_row(row)? else {
-        let is_hidden = S::MEMBERS.skips(row, copies)?;
+        let is_hidden = S::MEMBERS.skips_row(row, copies)?;
         return if is_hidden {
             Ok(ResolvedRow::Hidden)
         } else {
@@ -310,7 +310,7 @@ pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
 /// Reads a row of no member as the `other` variant.
 #[cold]
 fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
-    let other = if S::MEMBERS.skips(row, true)? { None } else { S::other(row)? };
+    let other = if S::MEMBERS.skips_row(row, true)? { None } else { S::other(row)? };
     other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
 }
 

@@ -34,7 +34,7 @@ const fn has_marker(schema: &Schema, family: &Family) -> bool {
 }
 
 /// Returns the number of slots of the hash table. More than half of them stay free.
-pub const fn marker_table_len(members: &[&Schema]) -> usize {
+pub const fn marker_hash_table_len(members: &[&Schema]) -> usize {
     (2 * count_markers(members) + 1).next_power_of_two()
 }
 

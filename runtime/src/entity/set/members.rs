@@ -216,7 +216,7 @@ impl Members {
 
     /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
     /// unless `copies` is set.
-    pub(crate) fn skips(&self, row: &Row, copies: bool) -> Result<bool> {
+    pub(crate) fn skips_row(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
             return Ok(true);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{
     fact::{Fact, FactReader, none_if_damaged},
-    finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
+    finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
     scan::{Scope, Unmatched, scan},
 };
 use crate::{
@@ -207,7 +207,7 @@ impl LocalReading {
             None => None,
         };
         let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
-        let derived = table.with_index_keys(&tokens, derive).await?;
+        let derived = table.with_blind_token_keys(&tokens, derive).await?;
         let mut reading = Self { kind: None, found, list, primary: stored, wanted: None };
         // This program cannot tell which copies a primary entity of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
@@ -226,7 +226,7 @@ impl LocalReading {
             reading.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
             let wanted = reading.wanted.as_ref().map(|copy| &copy.row);
             let case = table.client.store().table_case();
-            reading.kind = mismatch(wanted, reading.found.as_ref(), Ownership::Local, case)?;
+            reading.kind = copy_difference(wanted, reading.found.as_ref(), Ownership::Local, case)?;
         }
         Ok(reading)
     }
@@ -255,7 +255,7 @@ async fn confirm_contested<E: TableEntity>(
     let mut deriving = Vec::new();
     for primary in &after {
         let derive = || derive_existing::<E>(Some(primary), &tokens);
-        let derived = table.with_index_keys(&tokens, derive).await?;
+        let derived = table.with_blind_token_keys(&tokens, derive).await?;
         if let Derived::UnknownVersion(_) = derived {
             return Ok(Vec::new());
         }

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     fact::{Fact, FactReader, copy_family},
-    finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
+    finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
     scan::{ProgressMeter, TablePager, Unmatched},
 };
 use crate::{
@@ -136,7 +136,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                 }
             };
             let read = || self.reader.read(&page.table, row, &tokens, &mut keep);
-            table.with_index_keys(&tokens, read).await?;
+            table.with_blind_token_keys(&tokens, read).await?;
         }
         Ok(Some(suspects))
     }
@@ -251,7 +251,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let tokens = table.key_tokens().await?;
     // This program cannot tell which copies a primary entity of an unknown version should have.
     let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
-    let derived = table.with_index_keys(&tokens, derive).await?;
+    let derived = table.with_blind_token_keys(&tokens, derive).await?;
     if let Derived::UnknownVersion(_) = derived {
         return Ok(Outcome::Right);
     }
@@ -301,7 +301,7 @@ fn copy_mismatch(
     let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let wanted = copies.find(|copy| address.is_for_copy(owner.table, copy, case));
     let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
-    mismatch(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
+    copy_difference(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
 }
 
 /// Returns to which primary a found copy belongs.

@@ -14,7 +14,7 @@ use crate::{
     entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key},
     error::Result,
     key::Family,
-    maintain::rows::derive,
+    maintain::rows::derive_rows_of_primary,
     plan::{
         IdForm, Tokens,
         outbox::{
@@ -23,7 +23,7 @@ use crate::{
         },
         read_ids, read_row_keys,
     },
-    query::decode::at,
+    query::decode::at_row,
     row::Row,
     table::Table,
 };
@@ -156,7 +156,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         self.read_row(at_table, row, tokens, each)
-            .map_err(|error| at(row, error).in_table(at_table))
+            .map_err(|error| at_row(row, error).in_table(at_table))
     }
 
     fn read_row(
@@ -217,7 +217,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         // By the version that wrote the primary: its copies are the ones to expect.
-        let Some(rows) = derive::<E>(primary, tokens)? else { return Ok(()) };
+        let Some(rows) = derive_rows_of_primary::<E>(primary, tokens)? else { return Ok(()) };
         let (partition_key, row_key) = primary.keys();
         for CopyRow { family, row } in &rows.local_copies {
             let hash = self.hashing.hash_local_copy(row)?;

@@ -137,7 +137,7 @@ pub(crate) enum Ownership {
 }
 
 /// Returns how a found copy differs from the one that its primary derives; `None` if it does not.
-pub(crate) fn mismatch(
+pub(crate) fn copy_difference(
     wanted: Option<&Row>,
     found: Option<&Row>,
     ownership: Ownership,

@@ -219,7 +219,7 @@ pub(crate) async fn scan<E: TableEntity>(
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
             let read = || reader.read(&page.table, row, &tokens, &mut each);
-            reader.table.with_index_keys(&tokens, read).await?;
+            reader.table.with_blind_token_keys(&tokens, read).await?;
         }
         on_page(page.rows_read);
     }
@@ -311,7 +311,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             };
             let table = &self.reader.table.name;
             let read = || self.reader.read(table, &current, &tokens, &mut match_both);
-            let is_primary = self.reader.table.with_index_keys(&tokens, read).await?;
+            let is_primary = self.reader.table.with_blind_token_keys(&tokens, read).await?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }

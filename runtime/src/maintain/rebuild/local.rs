@@ -15,7 +15,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     maintain::{
         check::Finding,
-        rows::{derive, read_primary, read_row, touch_primary},
+        rows::{derive_rows_of_primary, read_primary, read_row, touch_primary},
     },
     plan::{ListDelta, StoredAs, StoredList, Tokens},
     row::Row,
@@ -52,7 +52,7 @@ impl IndexedPrimary {
         tokens: &Tokens,
     ) -> Result<Option<Self>> {
         let Some(EntityRows { local_copies, local_list_entries, .. }) =
-            derive::<E>(primary, tokens)?
+            derive_rows_of_primary::<E>(primary, tokens)?
         else {
             return Ok(None);
         };
@@ -76,7 +76,7 @@ impl IndexedPrimary {
             Some(primary) => {
                 let tokens = table.key_tokens().await?;
                 let derive = || Self::derive::<E>(family, &primary, &tokens);
-                table.with_index_keys(&tokens, derive).await
+                table.with_blind_token_keys(&tokens, derive).await
             }
             None => Ok(None),
         }

@@ -7,7 +7,7 @@ use crate::{
     key::Family,
     maintain::{
         outbox_writer::{DirtyRowWrite, record_dirty_rows},
-        rows::derive,
+        rows::derive_rows_of_primary,
     },
     plan::outbox::DirtyRow,
     row::Row,
@@ -24,8 +24,8 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     let tokens = table.key_tokens().await?;
     let mut rows = Vec::new();
     for primary in primaries {
-        let derive = || derive::<E>(primary, &tokens);
-        let Some(derived) = table.with_index_keys(&tokens, derive).await? else { continue };
+        let derive = || derive_rows_of_primary::<E>(primary, &tokens);
+        let Some(derived) = table.with_blind_token_keys(&tokens, derive).await? else { continue };
         let of_family = |copy: &&CopyRow| copy.family.index == family.index;
         for copy in derived.remote_copies.iter().filter(of_family) {
             let (sealing, owner) = (&table.client.store().sealing, primary.partition_key());
@@ -33,7 +33,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
         }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
             // `true`: merged, since earlier work of the primary may be open.
-            rows.push(DirtyRowWrite { operation: dirty.insert(true)?, addresses: 1 });
+            rows.push(DirtyRowWrite { operation: dirty.insert_operation(true)?, addresses: 1 });
         }
     }
     record_dirty_rows(table, rows).await

@@ -119,7 +119,7 @@ impl<E: TableEntity> Rebuild<E> {
         let mut primaries = Vec::new();
         for stored in page {
             let derive = || IndexedPrimary::derive::<E>(family, stored.row(), &tokens);
-            primaries.extend(table.with_index_keys(&tokens, derive).await?);
+            primaries.extend(table.with_blind_token_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
         // A wide primary takes an operation for each of its parts.

@@ -2,7 +2,7 @@
 //! names the new blob and its key.
 
 use super::{
-    report::{ReencryptReport, Unsealed},
+    report::{ReencryptFailure, ReencryptReport},
     writer::concerns_one_row,
 };
 use crate::{
@@ -53,7 +53,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
         }
         // { => Reported, and the others go on: one bad entity must not stop the run.
         Err(error) if concerns_one_entity(&error) => {
-            report.failed.push(Unsealed::new(row, error.in_table(&table.name)));
+            report.failed.push(ReencryptFailure::new(row, error.in_table(&table.name)));
             Ok(())
         }
         Err(error) => Err(error.in_table(&table.name)),

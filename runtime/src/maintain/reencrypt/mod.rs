@@ -8,5 +8,5 @@ pub(crate) mod writer;
 pub(crate) mod blobs;
 pub(crate) mod run;
 
-pub use report::{ReencryptProgress, ReencryptReport, Unsealed};
+pub use report::{ReencryptFailure, ReencryptProgress, ReencryptReport};
 pub use run::Reencrypt;

@@ -18,7 +18,7 @@ pub struct ReencryptProgress {
 /// A row that was not encrypted again.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Unsealed {
+pub struct ReencryptFailure {
     /// The PartitionKey of the row.
     pub partition_key: String,
     /// The RowKey of the row.
@@ -27,7 +27,7 @@ pub struct Unsealed {
     pub error: Error,
 }
 
-impl Unsealed {
+impl ReencryptFailure {
     /// Creates the report of a row that does not decode.
     pub(super) fn undecodable(error: Error) -> Self {
         let (partition_key, row_key) = error.keys().unwrap_or_default();
@@ -55,7 +55,7 @@ pub struct ReencryptReport {
     pub remaining: u64,
     /// Rows that stay as they are: they cannot be decoded or decrypted, their keys are unavailable, or they are
     /// too large when encrypted.
-    pub failed: Vec<Unsealed>,
+    pub failed: Vec<ReencryptFailure>,
 }
 
 impl ReencryptReport {

@@ -7,7 +7,7 @@ use std::{fmt, future::IntoFuture};
 use super::{
     blobs::{encrypt_blobs, names_plain_blob},
     filter::encrypted_with,
-    report::{ReencryptProgress, ReencryptReport, Unsealed},
+    report::{ReencryptFailure, ReencryptProgress, ReencryptReport},
     writer::{Conversion, ReencryptWriter, split_into_batches},
 };
 #[cfg(feature = "legacy-encryption")]
@@ -289,7 +289,9 @@ impl<E: TableEntity> Reencrypt<E> {
                     plain.push(row);
                 }
                 Ok(row) => rows.push(row),
-                Err(error) => report.failed.push(Unsealed::undecodable(error.in_table(at_table))),
+                Err(error) => {
+                    report.failed.push(ReencryptFailure::undecodable(error.in_table(at_table)))
+                }
             }
         }
         let (conversion, is_dry_run) = (&self.conversion, self.is_dry_run);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::legacy::{convert_row, legacy_rows};
 use super::{
     filter::rows_of_type,
-    report::{ReencryptReport, Unsealed},
+    report::{ReencryptFailure, ReencryptReport},
 };
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
@@ -94,7 +94,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                 }
                 Err(error) if concerns_one_row(&error) => {
                     let error = error.in_table(self.at_table);
-                    self.report.failed.push(Unsealed::new(&row, error));
+                    self.report.failed.push(ReencryptFailure::new(&row, error));
                 }
                 Err(error) => return Err(error.in_table(self.at_table)),
             }
@@ -116,7 +116,9 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
             if rows.len() > 1 {
                 return Ok(Attempt::TooLarge(rows));
             }
-            self.report.failed.extend(rows.iter().map(|row| Unsealed::new(row, error.clone())));
+            self.report
+                .failed
+                .extend(rows.iter().map(|row| ReencryptFailure::new(row, error.clone())));
             return Ok(Attempt::Done);
         }
         // Without a position the group had one operation.

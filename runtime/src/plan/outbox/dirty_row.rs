@@ -203,7 +203,7 @@ impl DirtyRow {
 
     /// Returns the operation that inserts the dirty row. With `merge_existing` it adds to a dirty
     /// row of the primary that exists already; without, it fails in that case.
-    pub(crate) fn insert(&self, merge_existing: bool) -> Result<Operation> {
+    pub(crate) fn insert_operation(&self, merge_existing: bool) -> Result<Operation> {
         let copies = self.copy_changes.iter().map(|change| &change.address);
         let lists = self.memberships.iter().map(|membership| &membership.address);
         let addresses = copies.chain(lists).chain(&self.old_blobs);
@@ -301,7 +301,7 @@ impl StoredDirtyRow {
     }
 
     /// Returns the operation that writes the dirty row again after its deletion.
-    pub(crate) fn restore(&self) -> Result<Operation> {
+    pub(crate) fn restore_operation(&self) -> Result<Operation> {
         merge_dirty_row(self.row.partition_key(), &self.primary, &self.addresses)
     }
 }

@@ -62,7 +62,7 @@ impl ExpiryMarker {
     }
 
     /// Returns the operation that inserts the marker.
-    pub(crate) fn insert(&self) -> Result<Operation> {
+    pub(crate) fn insert_operation(&self) -> Result<Operation> {
         let (partition_key, row_key) = self.keys(SHARDS);
         let mut row = Row::build(&partition_key, &row_key);
         row.put(TYPE_NAME, ValueRef::String(MARKER));
@@ -120,7 +120,7 @@ impl StoredExpiryMarker {
     }
 
     /// Returns the operation that deletes the marker under the ETag with which it was read.
-    pub(crate) fn delete(&self) -> Result<Operation> {
+    pub(crate) fn delete_operation(&self) -> Result<Operation> {
         let (partition_key, row_key) = self.keys();
         Operation::delete(partition_key, row_key, Condition::for_etag(self.row.etag()))
     }

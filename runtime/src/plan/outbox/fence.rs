@@ -74,7 +74,7 @@ impl Fence {
     }
 
     /// Returns the operation that inserts the fence.
-    pub(crate) fn insert(&self) -> Result<Operation> {
+    pub(crate) fn insert_operation(&self) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put(TYPE_NAME, ValueRef::String("entable.fence"));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -85,7 +85,7 @@ impl Fence {
 
     /// Returns the operation that changes the fence's ETag. It fails if a worker has deleted the
     /// fence.
-    pub(crate) fn touch(&self, beat: i64) -> Result<Operation> {
+    pub(crate) fn touch_operation(&self, beat: i64) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put("Beat", ValueRef::Int64(beat));
         // `Any` means that the fence has to exist: it fails once a worker has deleted it.
@@ -93,7 +93,7 @@ impl Fence {
     }
 
     /// Returns the operation that deletes the fence under the condition `seen` on its ETag.
-    pub(crate) fn delete(&self, seen: Condition) -> Result<Operation> {
+    pub(crate) fn delete_operation(&self, seen: Condition) -> Result<Operation> {
         Operation::delete(&self.partition_key, &self.row_key(), seen)
     }
 

@@ -106,7 +106,9 @@ pub(crate) fn list_entry_keys(
         (None, None) => true,
         (_, None) => case.is_same_table(schema.table, table),
         // The old form is read too: a query reads the entity in any case, and skips a missing one.
-        (_, Some(named)) => case.is_same_table(named, table) || case.is_ambiguous(named, table),
+        (_, Some(named)) => {
+            case.is_same_table(named, table) || case.is_ambiguous_table_name(named, table)
+        }
     };
     let is_key =
         |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);

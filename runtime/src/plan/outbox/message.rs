@@ -312,7 +312,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that leases the message until a time and counts the attempt.
-    pub(crate) fn lease(&self, until: Ticks) -> Result<Operation> {
+    pub(crate) fn lease_operation(&self, until: Ticks) -> Result<Operation> {
         self.merge(self.row.etag(), |row| {
             row.put("Attempts", ValueRef::Int32(self.attempts.saturating_add(1)));
             row.put("Leased", ValueRef::DateTime(until));
@@ -320,7 +320,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that extends the message's lease until a time.
-    pub(crate) fn renew(&self, etag: Option<ETag>, until: Ticks) -> Result<Operation> {
+    pub(crate) fn renew_operation(&self, etag: Option<ETag>, until: Ticks) -> Result<Operation> {
         self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
     }
 
@@ -346,7 +346,7 @@ impl StoredMessage {
 
     /// Returns the operation that ends the lease and hides the message until a time, without
     /// counting a failure.
-    pub(crate) fn postpone(
+    pub(crate) fn postpone_operation(
         &self,
         etag: Option<ETag>,
         error: &str,
@@ -368,7 +368,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that ends the lease without a failure.
-    pub(crate) fn release(&self, etag: Option<ETag>) -> Result<Operation> {
+    pub(crate) fn release_operation(&self, etag: Option<ETag>) -> Result<Operation> {
         self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
@@ -385,7 +385,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that deletes the message.
-    pub(crate) fn delete(&self, etag: Option<ETag>) -> Result<Operation> {
+    pub(crate) fn delete_operation(&self, etag: Option<ETag>) -> Result<Operation> {
         let seen = Condition::for_etag(etag);
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }

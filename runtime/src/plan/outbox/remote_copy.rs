@@ -75,7 +75,7 @@ pub(crate) fn may_be_from_table(
 ) -> Result<bool> {
     Ok(match copy.get(OWNER_TABLE)? {
         Some(ValueRef::String(named)) if family.table.is_some() => {
-            case.is_same_table(named, table) || case.is_ambiguous(named, table)
+            case.is_same_table(named, table) || case.is_ambiguous_table_name(named, table)
         }
         _ => true,
     })
@@ -126,7 +126,7 @@ pub(crate) fn copy_owner(
     }
     Ok(match found.get(OWNER_TABLE)? {
         Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => CopyOwner::Ours,
-        Some(ValueRef::String(named)) if case.is_ambiguous(named, owner.table) => {
+        Some(ValueRef::String(named)) if case.is_ambiguous_table_name(named, owner.table) => {
             CopyOwner::OursInOldForm
         }
         _ => CopyOwner::Another,

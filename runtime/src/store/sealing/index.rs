@@ -43,7 +43,7 @@ impl<'v> IndexKeys<'v> {
 
     /// Makes the blind tokens of the row's values again, and fails if those in its keys differ: the
     /// row was moved, or its values were exchanged.
-    pub(crate) async fn check(
+    pub(crate) async fn check_row_tokens(
         &mut self,
         schema: &'static Schema,
         family: &'static Family,
@@ -67,7 +67,7 @@ impl<'v> IndexKeys<'v> {
                 true => Ok(current.clone()),
                 false => self.key(&scope, Some(version)).await,
             };
-            match key.and_then(|key| Tokens::with(key).check(schema, family, row)) {
+            match key.and_then(|key| Tokens::with(key).check_row_tokens(schema, family, row)) {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),
             }

@@ -53,7 +53,12 @@ pub(crate) struct RowSealer {
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
     /// encrypted.
-    pub(crate) fn chooses(&self, partition_key: &str, row_key: &str, property: &str) -> bool {
+    pub(crate) fn encrypts_undeclared(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        property: &str,
+    ) -> bool {
         self.encrypt_if.as_ref().is_some_and(|choose| choose(partition_key, row_key, property))
     }
 

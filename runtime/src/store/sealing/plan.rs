@@ -10,7 +10,7 @@ use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    plan::{StoredAs, hidden, outbox::is_owner_property},
+    plan::{StoredAs, hidden_nulls, outbox::is_owner_property},
     row::Row,
 };
 
@@ -93,7 +93,9 @@ impl RowSealer {
         // A type declares which absences are hidden. For rows without a type, and for properties
         // that the type does not declare, only the row itself tells.
         let is_undeclared = |name: &str| {
-            declared.is_none_or(|(schema, family)| family.left_out.is_empty() && schema.keeps(name))
+            declared.is_none_or(|(schema, family)| {
+                family.left_out.is_empty() && schema.keeps_property(name)
+            })
         };
         for name in row.encrypted_names().iter().filter(|name| is_whole && is_undeclared(name)) {
             if row.get(name)?.is_none() {
@@ -101,7 +103,7 @@ impl RowSealer {
             }
         }
         if let Some((schema, family)) = declared {
-            let absent = hidden(&columns, row, verb, family)?;
+            let absent = hidden_nulls(&columns, row, verb, family)?;
             plan.absent.extend(absent.iter().map(|c| (c.name.clone(), SealColumn::of(c))));
             plan.has_seal = schema.sealed;
             // The seal covers all properties: it cannot be made for some of them.
@@ -131,7 +133,7 @@ impl RowSealer {
                 None => {
                     // What was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
-                        || self.chooses(partition_key, row_key, name);
+                        || self.encrypts_undeclared(partition_key, row_key, name);
                     is_wanted.then(SealColumn::default)
                 }
             };
@@ -166,7 +168,7 @@ impl RowSealer {
         name: &str,
     ) -> bool {
         !stays_plain(Some(schema), family.is_remote, name)
-            && self.chooses(row.partition_key(), row.row_key(), name)
+            && self.encrypts_undeclared(row.partition_key(), row.row_key(), name)
     }
 }
 

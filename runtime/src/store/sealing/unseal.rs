@@ -65,7 +65,7 @@ impl RowSealer {
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
             if let (Ok((row, RowType::Declared(at, Some(family)))), true) = (&plain, has_tokens)
                 && let Some(declared) = types.get(*at)
-                && let Err(error) = index.check(declared.schema, family, row).await
+                && let Err(error) = index.check_row_tokens(declared.schema, family, row).await
             {
                 plain = Err(error);
             }

@@ -73,9 +73,9 @@ pub(crate) async fn write_groups<W: GroupWriter>(
             Attempt::Done => {}
             Attempt::Rest(rest) => waiting.push((rest, races)),
             Attempt::LostRace(left) if races < RACES_BEFORE_SPLIT || left.rows() < 2 => {
-                backoff::wait(random, races).await;
+                backoff::wait_before_retry(random, races).await;
                 if races + 1 == backoff::ATTEMPTS {
-                    return Err(backoff::contended());
+                    return Err(backoff::contended_error());
                 }
                 waiting.push((left, races + 1));
             }

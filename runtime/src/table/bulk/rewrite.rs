@@ -82,7 +82,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                 Err(error) => Err(error.without_operation()),
             }
         });
-        changed.await?.ok_or_else(|| locate(backoff::contended()))
+        changed.await?.ok_or_else(|| locate(backoff::contended_error()))
     }
 }
 
