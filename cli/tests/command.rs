@@ -13,6 +13,7 @@ use std::{
     path::Path,
     process::{Command, Stdio},
     sync::Arc,
+    time::Duration,
 };
 
 use entable::{
@@ -213,6 +214,9 @@ fn rows_are_changed() {
     let etag = row["odata.etag"].as_str().unwrap();
     assert_eq!(delete(&["Sales", "000", "--yes", "--if-match", etag]).ok(), "1 rows deleted\n");
     delete(&["Sales", "000", "--yes"]).fails(3, "");
+    // A variable that is not set leaves an empty filter, which would be all rows.
+    delete(&["--filter", "", "--yes"]).fails(2, "the --filter is empty");
+    delete(&["--filter", " ", "--yes"]).fails(2, "the --filter is empty");
     assert_eq!(
         delete(&["--filter", "PartitionKey eq 'Sales'", "--yes"]).ok(),
         "124 rows deleted\n"
@@ -311,8 +315,59 @@ fn stores_are_copied_and_compared() {
     copy(&["--delete-extra"]).fails(2, "--yes");
     assert!(copy(&["--delete-extra", "--yes"]).ok().contains("1 deleted"));
     copy(&["--compare"]).ok();
+    place.run(&["copy", "staff.db", "staff.db"]).fails(2, "is the source and the target");
+    place.run(&["copy", "azure:", "azure:"]).fails(2, "is the source and the target");
     place.run(&["copy", "none.db", "new.db"]).fails(3, "none.db");
     assert!(!place.path("none.db").exists());
+}
+
+#[test]
+fn commands_that_were_killed_are_completed_when_they_are_repeated() {
+    let place = Place(tempdir().unwrap());
+    let line = |id: u32| {
+        let text = "x".repeat(40);
+        format!("{{\"PartitionKey\":\"p{:02}\",\"RowKey\":\"{id:04}\",\"Text\":\"{text}\"}}\n", id / 100)
+    };
+    let rows: String = (0..3000).map(line).collect();
+    fs::write(place.path("rows.jsonl"), &rows).unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_entable"));
+        command.current_dir(place.0.path()).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // The import waits for the rest of its lines when it is killed.
+    let mut import = start(&["import", "staff.db", "-", "--table", "Rows"]);
+    let mut input = import.stdin.take().unwrap();
+    input.write_all(&rows.as_bytes()[..rows.len() / 2]).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    import.kill().unwrap();
+    assert!(!import.wait().unwrap().success());
+    place.run(&["import", "staff.db", "rows.jsonl", "--table", "Rows"]).ok();
+    let killed = |arguments: &[&str]| {
+        for after in [20, 100, 250] {
+            let mut command = start(arguments);
+            std::thread::sleep(Duration::from_millis(after));
+            // It may be done already.
+            let _ = command.kill();
+            command.wait().unwrap();
+        }
+    };
+    killed(&["copy", "staff.db", "new.db"]);
+    let said = place.run(&["--json", "copy", "staff.db", "new.db"]).json();
+    let rows_of = |side: &str| said["tables"][0][side]["rows"].as_u64();
+    assert_eq!((rows_of("source"), rows_of("target")), (Some(3000), Some(3000)), "{said}");
+    // A file that is there is complete, whether a killed export has written it or this one.
+    killed(&["export", "new.db", "new.jsonl", "--table", "Rows", "--resume"]);
+    if !place.path("new.jsonl").exists() {
+        place.run(&["export", "new.db", "new.jsonl", "--table", "Rows", "--resume"]).ok();
+    }
+    assert_eq!(place.read("new.jsonl"), place.read("rows.jsonl"));
+    assert!(!place.path("new.jsonl.part").exists());
+    killed(&["backup", "new.db", "backup.db"]);
+    if !place.path("backup.db").exists() {
+        place.run(&["backup", "new.db", "backup.db"]).ok();
+    }
+    assert!(place.run(&["verify", "backup.db"]).ok().contains("1 tables, 3000 rows"));
 }
 
 #[derive(Debug, Clone, TableEntity)]

@@ -66,6 +66,12 @@ pub(crate) async fn delete(output: &Output, delete: Delete) -> Result<(), Failur
             "name a row by both keys, or rows by --filter, or --whole-table",
         ));
     }
+    // A variable of a script that is not set would delete all rows.
+    if filter.as_deref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::usage(
+            "the --filter is empty, which means all rows: name them with a condition such as \"PartitionKey ge ''\"",
+        ));
+    }
     let filter = filter.as_deref().map(|text| parse_filter(Some(text))).transpose()?;
     if !yes {
         return Err(Failure::usage("this deletes data: repeat it with --yes"));

@@ -256,6 +256,10 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     if copy.delete_extra && !copy.yes {
         return Err(Failure::usage("this deletes rows of the target: repeat it with --yes"));
     }
+    // The comparison of a store with itself proves nothing.
+    if copy.from == copy.to {
+        return Err(Failure::usage(format!("`{}` is the source and the target", copy.from)));
+    }
     let filter = parse_filter(copy.filter.as_deref())?;
     let (from, to) = open_both(&copy)?;
     let progress = Arc::new(Progress::new(output));
