@@ -326,7 +326,10 @@ fn commands_that_were_killed_are_completed_when_they_are_repeated() {
     let place = Place(tempdir().unwrap());
     let line = |id: u32| {
         let text = "x".repeat(40);
-        format!("{{\"PartitionKey\":\"p{:02}\",\"RowKey\":\"{id:04}\",\"Text\":\"{text}\"}}\n", id / 100)
+        format!(
+            "{{\"PartitionKey\":\"p{:02}\",\"RowKey\":\"{id:04}\",\"Text\":\"{text}\"}}\n",
+            id / 100
+        )
     };
     let rows: String = (0..3000).map(line).collect();
     fs::write(place.path("rows.jsonl"), &rows).unwrap();
