@@ -125,7 +125,8 @@ async fn main() -> Result<(), BoxError> {
     while let Some(record) = found.try_next().await? {
         assert!(record.at() >= from && record.at() < to);
         count += 1;
-        println!("  {} {}", record.at().time(), record.fields().join(" "));
+        let (hour, minute, second) = record.at().to_hms();
+        println!("  {hour:02}:{minute:02}:{second:02} {}", record.fields().join(" "));
     }
     assert_eq!(count, (240..360).filter(|number| is_serious(message(*number).1)).count());
 
