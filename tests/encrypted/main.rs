@@ -30,4 +30,5 @@ mod unique;
 mod upgrade;
 mod versions;
 mod wide;
+mod wide_hostile;
 mod entity_seal;

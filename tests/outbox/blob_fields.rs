@@ -496,6 +496,49 @@ async fn an_upload_that_a_sweep_could_meet_is_refused() {
     world.staff.insert(&employee(1, Some(photo("fresh")))).await.unwrap();
 }
 
+/// A clock that a test sets, also back.
+#[derive(Debug)]
+struct SetClock(std::sync::atomic::AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Ticks {
+        Ticks::new(self.0.load(std::sync::atomic::Ordering::SeqCst)).unwrap()
+    }
+}
+
+/// A program's clock that goes backwards makes no upload younger, and one that is ahead no blob older.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_goes_backwards_neither_renews_an_upload_nor_sweeps_one() {
+    let world = World::new().await;
+    let (start, hour) = (world.clock.now().get(), 3_600 * 10_000_000);
+    let clock = Arc::new(SetClock(start.into()));
+    let builder = Client::builder().backend(world.fault.clone()).clock(clock.clone());
+    let client = builder.blobs(world.blobs.clone()).keys(keys()).build().unwrap();
+    let staff = client.table::<Employee>();
+    let mut don = employee(1, None);
+    don.photo = Some(staff.upload(&don, Employee::PHOTO, pieces(1, 10)).await.unwrap());
+    let set = |time| clock.0.store(time, std::sync::atomic::Ordering::SeqCst);
+    set(start - 48 * hour);
+    tokio::time::sleep(Duration::from_secs(6 * 3_600 - 1)).await;
+    let mut other = employee(2, None);
+    other.photo = don.photo.clone();
+    let kept = staff.insert(&other).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let error = staff.insert(&don).await.unwrap_err();
+    assert!(error.is_stale() && error.to_string().contains("upload again"), "{error}");
+
+    // The store's date tells the age of a blob, whatever the program's clock says.
+    set(start + 1_000 * hour);
+    let swept = staff.sweep_blobs().await.unwrap();
+    assert_eq!((swept.removed, swept.young), (0, 2));
+    world.blobs.advance(Duration::from_secs(25 * 3_600));
+    set(start - 1_000 * hour);
+    let swept = staff.sweep_blobs().await.unwrap();
+    assert_eq!((swept.removed, swept.kept), (1, 1), "the upload that no row took");
+    let bytes = staff.blob(kept.photo.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(bytes.len(), 10);
+}
+
 /// A sweep compares names of blobs with rows as they are stored.
 #[tokio::test]
 async fn a_sweep_keeps_the_blobs_of_rows_that_a_client_encrypts() {

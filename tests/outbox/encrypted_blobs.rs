@@ -544,6 +544,68 @@ async fn damage_exchange_and_removal_are_told() {
     assert_eq!(error.property(), Some("PhotoKey"));
 }
 
+/// Whoever can write blobs and rows, and has no keys, can make length and hash agree with any bytes:
+/// the chunks themselves are bound to their key, their index and the end.
+#[tokio::test]
+async fn damaged_chunks_do_not_open_although_length_and_hash_agree() {
+    let world = World::new().await;
+    for id in [1, 2] {
+        let photo = Blob::new(content(3 * CHUNK));
+        world.staff.insert(&employee(id, Some(photo))).await.unwrap();
+    }
+    let name = world.photo(1).await.name().unwrap().to_owned();
+    let whole = world.blobs.stored(&name).await;
+    let other = world.blobs.stored(world.photo(2).await.name().unwrap()).await;
+    let sealed = CHUNK + 16;
+    let chunk = |number: usize| &whole[number * sealed..(number + 1) * sealed];
+    let damaged = |bytes: &[u8]| {
+        let plain = bytes.len() - 16 * bytes.len().div_ceil(sealed);
+        (plain, bytes.to_vec())
+    };
+    let mut cases = vec![
+        ("the last chunk is gone", damaged(&whole[..2 * sealed])),
+        ("the first chunk alone", damaged(chunk(0))),
+        ("the end of the last chunk is gone", damaged(&whole[..whole.len() - 1])),
+        ("no chunk but an end", damaged(&whole[..16])),
+        ("the first chunk is gone", damaged(&whole[sealed..])),
+        ("the last chunk alone", damaged(chunk(2))),
+        ("two chunks exchanged", damaged(&[chunk(1), chunk(0), chunk(2)].concat())),
+        ("the last chunk in the middle", damaged(&[chunk(0), chunk(2), chunk(1)].concat())),
+        ("a chunk twice", damaged(&[chunk(0), chunk(1), chunk(1), chunk(2)].concat())),
+        ("chunks after the end", damaged(&[&whole[..], &whole].concat())),
+        ("a chunk of another blob", damaged(&[chunk(0), &other[sealed..2 * sealed], chunk(2)].concat())),
+    ];
+    // A bit of the first and the last byte of each chunk, and of its tag.
+    for number in 0..3 {
+        for within in [0, CHUNK - 1, CHUNK, sealed - 1] {
+            let mut flipped = whole.clone();
+            flipped[number * sealed + within] ^= 0x80;
+            cases.push(("a flip", (3 * CHUNK, flipped)));
+        }
+    }
+    for (what, (length, bytes)) in cases {
+        world.blobs.damage(&name, &bytes).await;
+        let hash: [u8; 32] = Sha256::digest(&bytes).into();
+        let values = [
+            ("PhotoLength", Some(Value::Int64(length as i64))),
+            ("PhotoHash", Some(Value::Binary(hash.to_vec().into()))),
+        ];
+        world.change("empid_000001", &values).await;
+        let photo = world.photo(1).await;
+        let reader = world.staff.blob(&photo);
+        let error = reader.bytes().await.unwrap_err();
+        assert!(error.is_corrupt() && error.to_string().contains(&name), "{what}: {error}");
+        let items: Vec<_> = reader.stream().collect().await;
+        let (last, before) = items.split_last().unwrap();
+        assert!(last.as_ref().unwrap_err().is_corrupt(), "{what}: {last:?}");
+        let shown: Vec<u8> = before.iter().flat_map(|item| item.as_ref().unwrap().to_vec()).collect();
+        assert!(content(3 * CHUNK).starts_with(&shown), "{what}: only what is sound is shown");
+        if length > 0 {
+            assert!(reader.range(0..length as u64).await.unwrap_err().is_corrupt(), "{what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_truncated_plain_blob_gives_no_range() {
     let world = World::new().await;

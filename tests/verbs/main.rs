@@ -9,6 +9,7 @@
 )]
 
 mod asking;
+mod asking_slots;
 mod beyond;
 mod check;
 mod at_once;

@@ -78,7 +78,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_precondition_failed` if the entity changed since it was read, with
     /// `is_not_found` if it is gone, with `is_conflict` if it is moving already or its last move is
-    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing.
+    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing. Fails
+    /// with `is_too_large` for a row of 252 properties, or of nearly 1 MiB: a move marks the row with
+    /// one property more.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables stand for the table that the entity is in, and that it goes to.
         let target_table = target.of_entity(stored)?;
@@ -124,7 +126,7 @@ impl<E: TableEntity> Table<E> {
         let changes = [Change::with_effect(effect)];
         commit_with(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
-            .map_err(Error::without_operation)?;
+            .map_err(|error| no_room(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
         let carried = async move {
@@ -235,4 +237,14 @@ impl<E: TableEntity> Table<E> {
             _ => Ok(()),
         }
     }
+}
+
+/// Says of the error of a row that is too large with the mark of its move what the caller can do.
+fn no_room(error: Error) -> Error {
+    if !error.is_too_large() {
+        return error;
+    }
+    error.with_message_suffix(
+        "; a move marks the row with one property more: insert the entity where it belongs, then delete it here",
+    )
 }

@@ -123,7 +123,8 @@ impl RetryPolicy {
     }
 
     /// Sets whether each written row gets the id of its write in the property `OpId`, by which a write is
-    /// recognised after its answer was lost. Off by default, because it adds a property to the rows.
+    /// recognised after its answer was lost. Off by default, because it adds a property to the rows. A row
+    /// without room for it, by count or by size, is written without it.
     ///
     /// ```
     /// # use std::time::Duration;

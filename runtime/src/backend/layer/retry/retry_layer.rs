@@ -83,12 +83,12 @@ impl Retry {
     }
 
     /// Makes a write, and repeats it only where it cannot take effect twice.
-    async fn retry_write(&self, batch: &Batch) -> Result<Vec<Written>> {
+    async fn retry_write(&self, given: &Batch) -> Result<Vec<Written>> {
         let with_ids =
-            if self.policy.operation_ids { operation_id::with_operation_ids(batch) } else { None };
-        let (batch, id) = match with_ids {
+            if self.policy.operation_ids { operation_id::with_operation_ids(given) } else { None };
+        let (mut batch, mut id) = match with_ids {
             Some((batch, id)) => (Cow::Owned(batch), Some(id)),
-            None => (Cow::Borrowed(batch), None),
+            None => (Cow::Borrowed(given), None),
         };
         let mut attempts = self.new_state();
         // The most doubtful failure so far: what a later attempt sees may be the work of an earlier one.
@@ -101,6 +101,11 @@ impl Retry {
                 }
                 Err(error) => error,
             };
+            // A merge may meet a row that has room for what is given, and none for the id.
+            if id.is_some() && doubt.is_none() && error.is_too_large() {
+                (batch, id) = (Cow::Borrowed(given), None);
+                continue;
+            }
             let failure = Failure::of_write(&error);
             if matches!(failure, Failure::Throttled | Failure::Unknown) {
                 doubt = doubt.max(Some(failure));

@@ -113,3 +113,41 @@ async fn an_operation_id_proves_a_write() {
         }
     }
 }
+
+/// The id is one property more than the caller writes, and a merge does not see how many the row has.
+#[tokio::test(start_paused = true)]
+async fn a_full_row_is_merged_without_an_operation_id() {
+    let s = store(RetryPolicy::new().operation_ids(true)).await;
+    let full = |value: i32| {
+        let mut row = Row::build("p", "full");
+        for number in 0..252 {
+            row.put(&format!("P{number}"), ValueRef::Int32(value));
+        }
+        row.finish().unwrap()
+    };
+    let insert = Batch::single("Rows", Operation::insert(full(1))).unwrap();
+    let written = s.retry.apply(&insert).await.unwrap();
+    let etag = written[0].etag.clone().unwrap();
+    let merge = |condition| {
+        let mut one = Row::build("p", "full");
+        one.put("P7", ValueRef::Int32(2));
+        Batch::single("Rows", Operation::merge(one.finish().unwrap(), condition)).unwrap()
+    };
+    // Refused with the id, then sent without it. Nothing proves that one where its answer is lost.
+    let [lost, ..] = open();
+    s.fault.inject(RequestKind::Apply, 1, InjectedFault::After(lost));
+    let error = s.retry.apply(&merge(Condition::Match(etag))).await.unwrap_err();
+    assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Equal)), "{error}");
+    s.retry.apply(&merge(Condition::Any)).await.unwrap();
+    let read = Read { table: "Rows", partition_key: "p", row_key: "full", select: None };
+    let row = s.retry.read(read).await.unwrap().unwrap();
+    assert_eq!(row.property_count().unwrap(), 252);
+    assert_eq!(row.get("P7").unwrap(), Some(ValueRef::Int32(2)));
+
+    // What is too large without the id stays refused.
+    let mut more = Row::build("p", "full");
+    more.put("New", ValueRef::Int32(1));
+    let merge = Operation::merge(more.finish().unwrap(), Condition::Any);
+    let error = s.retry.apply(&Batch::single("Rows", merge).unwrap()).await.unwrap_err();
+    assert_eq!(error.service_code(), Some(&ServiceCode::TooManyProperties), "{error}");
+}
