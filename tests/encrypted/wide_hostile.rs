@@ -134,10 +134,7 @@ async fn a_full_row_goes_through_every_verb() -> Result<(), Error> {
     assert_eq!((report.done, report.failed.len()), (8, 0));
     let sales = table.query(Full::primary().department("Sales"));
     assert_eq!(sales.clone().filter(Full::SSN.eq("123-45-0004")).count().await?, 1);
-    let report = client
-        .bulk()
-        .update_all(sales.clone(), |it| Ok(it.days[0] = 7))
-        .await?;
+    let report = client.bulk().update_all(sales.clone(), |it| Ok(it.days[0] = 7)).await?;
     assert_eq!((report.done, report.failed.len()), (8, 0), "{:?}", report.failed);
     let four = sales.clone().filter(Full::SSN.eq("123-45-0004"));
     assert_eq!(four.delete_all().await?.done, 1);
@@ -179,10 +176,14 @@ async fn full_parts_with_hostile_keys_and_values_go_through_every_verb() -> Resu
     client.wait_for_copies().await;
     let report = table.check().await?;
     assert!(report.is_clean(), "{:?}", report.findings);
-    assert_eq!(table.query(Both::primary().department("Sales")).collect().await?.len(), names.len());
+    assert_eq!(
+        table.query(Both::primary().department("Sales")).collect().await?.len(),
+        names.len()
+    );
     assert_eq!(table.query(Both::primary().department("Sales")).count().await?, names.len() as u64);
     for prefix in ["a", "a_", "a/", "_"] {
-        let found = table.query(Both::primary().department("Sales").name_prefix(prefix)).collect().await?;
+        let found =
+            table.query(Both::primary().department("Sales").name_prefix(prefix)).collect().await?;
         let expected = names.iter().filter(|name| name.starts_with(prefix)).count();
         assert_eq!(found.len(), expected, "{prefix}");
     }
@@ -201,7 +202,8 @@ async fn full_parts_with_hostile_keys_and_values_go_through_every_verb() -> Resu
     assert!(table.check().await?.is_clean());
 
     let mut tx = client.transaction();
-    let (mut left, right) = (table.get(both_at("a_02")).await?.unwrap(), table.get(both_at(ODD)).await?.unwrap());
+    let (mut left, right) =
+        (table.get(both_at("a_02")).await?.unwrap(), table.get(both_at(ODD)).await?.unwrap());
     left.fourth[0] = 1;
     tx.replace(&left)?.delete(&right)?.insert(&both("a"))?;
     tx.commit().await?;
@@ -350,7 +352,9 @@ async fn unknown_encrypted_properties_stay_in_their_parts() -> Result<(), Error>
     old.replace(&one).await?;
     now.body = None;
     assert_eq!(*new.get(new_at(1)).await?.unwrap(), now);
-    old.update(old_at(1), |it| Ok((it.title, it.body) = ("u".into(), Some("c".into())))).await.map(drop)?;
+    old.update(old_at(1), |it| Ok((it.title, it.body) = ("u".into(), Some("c".into()))))
+        .await
+        .map(drop)?;
     (now.title, now.body) = ("u".into(), Some("c".into()));
     assert_eq!(*new.get(new_at(1)).await?.unwrap(), now);
     old.patch_at(old_at(1), Note::patch().title("v").remove_body()).await?;
@@ -381,7 +385,8 @@ async fn unknown_encrypted_properties_stay_in_their_parts() -> Result<(), Error>
         assert_eq!(row.get("Body").map(|value| value.edm_type()), Some(edm));
         assert_eq!(row.get("More_2").map(|value| value.edm_type()), Some(edm));
     }
-    old.replace_any(&Note { department: "Law".into(), id: 2, title: "w".into(), body: None }).await?;
+    old.replace_any(&Note { department: "Law".into(), id: 2, title: "w".into(), body: None })
+        .await?;
     let row = stored(&client, "Law", "note_000002_02").await;
     assert!(value(&row, "Marks0").is_none() && value(&row, "More").is_none());
     Ok(())

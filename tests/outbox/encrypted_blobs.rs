@@ -573,7 +573,10 @@ async fn damaged_chunks_do_not_open_although_length_and_hash_agree() {
         ("the last chunk in the middle", damaged(&[chunk(0), chunk(2), chunk(1)].concat())),
         ("a chunk twice", damaged(&[chunk(0), chunk(1), chunk(1), chunk(2)].concat())),
         ("chunks after the end", damaged(&[&whole[..], &whole].concat())),
-        ("a chunk of another blob", damaged(&[chunk(0), &other[sealed..2 * sealed], chunk(2)].concat())),
+        (
+            "a chunk of another blob",
+            damaged(&[chunk(0), &other[sealed..2 * sealed], chunk(2)].concat()),
+        ),
     ];
     // A bit of the first and the last byte of each chunk, and of its tag.
     for number in 0..3 {
@@ -598,7 +601,8 @@ async fn damaged_chunks_do_not_open_although_length_and_hash_agree() {
         let items: Vec<_> = reader.stream().collect().await;
         let (last, before) = items.split_last().unwrap();
         assert!(last.as_ref().unwrap_err().is_corrupt(), "{what}: {last:?}");
-        let shown: Vec<u8> = before.iter().flat_map(|item| item.as_ref().unwrap().to_vec()).collect();
+        let shown: Vec<u8> =
+            before.iter().flat_map(|item| item.as_ref().unwrap().to_vec()).collect();
         assert!(content(3 * CHUNK).starts_with(&shown), "{what}: only what is sound is shown");
         if length > 0 {
             assert!(reader.range(0..length as u64).await.unwrap_err().is_corrupt(), "{what}");

@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use entable::{
     Clock, SteppedClock, Ticks,
-    backend::{
-        Memory,
-        layer::FaultInjector,
-    },
+    backend::{Memory, layer::FaultInjector},
     prelude::*,
 };
 use time::OffsetDateTime;
@@ -126,8 +123,7 @@ struct World {
 fn world() -> World {
     let clock = Arc::new(SteppedClock::new(Ticks::new(638_000_000_000_000_000).unwrap()));
     let fault = FaultInjector::around(Memory::with_clock(clock.clone()));
-    let client =
-        Client::builder().backend(fault.clone()).clock(clock.clone()).build().unwrap();
+    let client = Client::builder().backend(fault.clone()).clock(clock.clone()).build().unwrap();
     World { clock, fault, client }
 }
 
