@@ -109,7 +109,7 @@ fn gauge(id: u32, at: OffsetDateTime, until: Option<OffsetDateTime>) -> Gauge {
         at,
         until,
         hours,
-        notes: [None, (id % 2 == 0).then(|| "n".into()), None],
+        notes: [None, id.is_multiple_of(2).then(|| "n".into()), None],
         text: "x".repeat(40_000),
     }
 }
