@@ -5,13 +5,13 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt};
 
 /// Returns an identifier as text, without `r#`.
-pub(crate) fn unraw(ident: &Ident) -> String {
+pub(crate) fn ident_text(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
 /// Returns the name of a field's column constant: `FIRST_NAME` for `first_name`, `_1ST` for `_1st`.
 pub(crate) fn constant(field: &Ident) -> Ident {
-    let name = Case::Screaming.apply(&unraw(field));
+    let name = Case::Screaming.apply(&ident_text(field));
     let begins = name.starts_with(|c: char| c == '_' || c.is_alphabetic());
     let underscore = if begins { "" } else { "_" };
     // A field named `__` has no words.
@@ -22,7 +22,7 @@ pub(crate) fn constant(field: &Ident) -> Ident {
 /// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for
 /// `Match`. `None` if no method can be named so, as for `Self`.
 pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
-    let name = Case::Snake.apply(&unraw(index));
+    let name = Case::Snake.apply(&ident_text(index));
     let begins = name.starts_with(|c: char| c.is_alphabetic());
     if !begins || ["self", "super", "crate"].contains(&name.as_str()) {
         return None;
@@ -37,8 +37,8 @@ pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
 const NAMED_CHARS: usize = 24;
 
 /// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
-pub(crate) fn named(field: &Ident) -> TokenStream {
-    let name = unraw(field);
+pub(crate) fn field_name_type(field: &Ident) -> TokenStream {
+    let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
     let rest = (name.chars().count() > NAMED_CHARS).then(|| {
         let hash = fingerprint(&name);
@@ -142,7 +142,7 @@ fn capitalized(word: &str) -> String {
 }
 
 /// Returns the known name that is most like a misspelt one; `None` if none is close.
-pub(crate) fn nearest<'k>(
+pub(crate) fn nearest_name<'k>(
     found: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
@@ -186,8 +186,8 @@ pub(crate) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 /// Returns the message for an unknown name, with a suggestion or the list of known names.
-pub(crate) fn unknown(what: &str, found: &str, known: &[&str]) -> String {
-    match nearest(found, known.iter().copied()) {
+pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> String {
+    match nearest_name(found, known.iter().copied()) {
         Some(name) => format!("unknown {what} `{found}`, did you mean `{name}`?"),
         None => {
             format!("unknown {what} `{found}`, expected {}", one_of(known.iter().copied()))
@@ -221,7 +221,7 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
 ///
 /// Code that is reported at a user's token has that token's span, and the token may come from a
 /// `macro_rules!` macro, whose names do not see the derive's locals.
-pub(crate) fn local(name: &str) -> Ident {
+pub(crate) fn local_ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
@@ -229,13 +229,13 @@ pub(crate) fn local(name: &str) -> Ident {
 ///
 /// The token says that a macro wrote it: a lint about the name, such as `non_snake_case` for
 /// `remove__3rd`, then leaves the user alone.
-pub(crate) fn made(name: &str, span: Span) -> Ident {
+pub(crate) fn generated_ident(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::call_site().located_at(span))
 }
 
 /// Returns the identifier of a user's field for a method or constant that the derive makes: a lint about
 /// it, such as `dead_code`, leaves the user alone.
-pub(crate) fn made_of(field: &Ident) -> Ident {
+pub(crate) fn generated_ident_of(field: &Ident) -> Ident {
     let mut ident = field.clone();
     ident.set_span(Span::call_site().located_at(field.span()));
     ident
@@ -244,11 +244,11 @@ pub(crate) fn made_of(field: &Ident) -> Ident {
 /// Returns a visibility for items that the derive makes. An item begins at its visibility: with the
 /// user's token there, a lint would take the item for the user's own where a `macro_rules!` macro
 /// declares the struct.
-pub(crate) fn made_visibility(vis: &Visibility) -> TokenStream {
-    fn made(tokens: TokenStream) -> TokenStream {
+pub(crate) fn generated_visibility(vis: &Visibility) -> TokenStream {
+    fn respanned(tokens: TokenStream) -> TokenStream {
         let respan = |mut token: TokenTree| {
             if let TokenTree::Group(group) = &token {
-                let mut inner = Group::new(group.delimiter(), made(group.stream()));
+                let mut inner = Group::new(group.delimiter(), respanned(group.stream()));
                 inner.set_span(group.span());
                 token = TokenTree::Group(inner);
             }
@@ -260,7 +260,7 @@ pub(crate) fn made_visibility(vis: &Visibility) -> TokenStream {
         };
         tokens.into_iter().map(respan).collect()
     }
-    made(vis.to_token_stream())
+    respanned(vis.to_token_stream())
 }
 
 /// Returns `_rt::name` for code that is reported at `span`, a place in the user's code.
@@ -268,7 +268,7 @@ pub(crate) fn made_visibility(vis: &Visibility) -> TokenStream {
 /// The tokens say that a macro wrote them: a lint about the path, such as `unused_qualifications` for
 /// a trait that the user imports too, then leaves the user alone.
 pub(crate) fn runtime_item(name: &str, span: Span) -> TokenStream {
-    let name = made(name, span);
+    let name = generated_ident(name, span);
     quote_spanned! { name.span() => _rt::#name }
 }
 

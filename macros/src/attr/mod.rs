@@ -109,7 +109,7 @@ fn readable_entries(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Entry> {
 
 impl Entry {
     fn name(&self) -> String {
-        names::unraw(&self.key)
+        names::ident_text(&self.key)
     }
 
     fn error<T>(&self, message: String) -> syn::Result<T> {
@@ -198,20 +198,23 @@ impl Entry {
 
     /// Returns which of the known names a misspelt setting means.
     fn meant<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
-        names::nearest(&self.name(), known.iter().copied())
+        names::nearest_name(&self.name(), known.iter().copied())
     }
 
     /// Reads `rename_all = "case"`.
     fn case(&self) -> syn::Result<Case> {
         let text = self.string()?;
         Case::parse(&text.value()).ok_or_else(|| {
-            syn::Error::new(text.span(), names::unknown("case", &text.value(), &Case::NAMES))
+            syn::Error::new(
+                text.span(),
+                names::unknown_name_message("case", &text.value(), &Case::NAMES),
+            )
         })
     }
 
     /// Returns the error for a setting that does not exist here, with a suggestion from `known`.
     fn unknown(&self, place: &str, known: &[&str]) -> syn::Result<()> {
-        let message = names::unknown(&format!("{place} key"), &self.name(), known);
+        let message = names::unknown_name_message(&format!("{place} key"), &self.name(), known);
         Err(syn::Error::new(self.key.span(), message))
     }
 }

@@ -191,7 +191,8 @@ const MAX_PROPERTIES: usize = 252;
 pub(super) fn series(entity: &Entity, errors: &mut Errors) {
     for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };
-        let Some((_, slots)) = series::slots(&field.ty).filter(|(_, slots)| *slots > 0) else {
+        let Some((_, slots)) = series::array_slots(&field.ty).filter(|(_, slots)| *slots > 0)
+        else {
             let message = format!(
                 "`{}` is a series, expected an array whose length is a number, such as `[u32; 24]`",
                 field.name
@@ -207,8 +208,8 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
             errors.at(field.ty.span(), message);
         }
         let Some(literal) = pattern else { continue };
-        let digits = series::digits(slots);
-        match series::pattern(&literal.value()) {
+        let digits = series::last_slot_digits(slots);
+        match series::split_pattern(&literal.value()) {
             None => errors.at(
                 literal.span(),
                 format!("a series is named by a text with the slot's number in it, write `{{:0{digits}}}` once"),

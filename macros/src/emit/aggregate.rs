@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 
 use crate::{
     model::{Count, Member, Set},
-    names::local,
+    names::local_ident,
 };
 
 /// Returns the type of the value that is read from each of a member's rows.
@@ -37,7 +37,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
             },
         }
     });
-    let (rows, found) = (local("__rows"), local("__found"));
+    let (rows, found) = (local_ident("__rows"), local_ident("__found"));
     let puts = members().map(|(at, member)| {
         let slot = slot(at, member);
         let put = match member.count {
@@ -51,7 +51,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     });
     let fields = members().map(|(at, member)| {
         let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
-        let text = crate::names::unraw(name);
+        let text = crate::names::ident_text(name);
         match member.count {
             Count::One => {
                 let found = quote_spanned! { ty.span() => <#ty as _rt::OneField>::from_found };

@@ -31,7 +31,7 @@ pub(super) fn of_properties(properties: &Properties) -> TokenStream {
 
 /// Returns columns that cannot be read, for a type that is refused: its uses still compile. Of two
 /// fields with one constant's name, the first has it.
-pub(super) fn unreadable(ident: &Ident, fields: &[Field]) -> TokenStream {
+pub(super) fn unreadable_columns(ident: &Ident, fields: &[Field]) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let columns = fields.iter().filter_map(|field| {
         let name = field.constant.to_string();
@@ -54,7 +54,7 @@ fn constant(
     (ty, value): (TokenStream, TokenStream),
     in_keys: Option<TokenStream>,
 ) -> Option<TokenStream> {
-    let (vis, name) = (&field.vis, names::made_of(&field.constant));
+    let (vis, name) = (&field.vis, names::generated_ident_of(&field.constant));
     let patterns = field.property_patterns();
     let (first, last) = (patterns.first()?, patterns.last()?);
     let doc = if first == last {
@@ -81,7 +81,8 @@ fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
             continue;
         }
         seen.push(&part.form);
-        let (form, reader) = (key_part::form(part), key_part::reader(part, field));
+        let (form, reader) =
+            (key_part::form_constant(part), key_part::reader_function(part, field));
         reads.push(quote! { (#form, #reader) });
     }
     reads

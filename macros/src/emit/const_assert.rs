@@ -31,7 +31,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     };
     let message = format!(
         "`{}` has more than 252 properties, the most that a row can have: {hint} `wide`, an entity of several rows",
-        crate::names::unraw(&entity.ident)
+        crate::names::ident_text(&entity.ident)
     );
     let is_checked = entity.wide.is_none() && !is_surely_narrow(&entity.fields);
     let parts = parts(entity);
@@ -54,7 +54,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     let older = older(entity);
     let expires = expires(entity);
-    let hidden = hidden(&entity.fields);
+    let hidden = assert_hidden_are_optional(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
     quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #(#flattened)* }
 }
@@ -66,7 +66,7 @@ fn parts(entity: &Entity) -> Option<TokenStream> {
     let asserts = (1..=entity.part_count()).map(|part| {
         let message = format!(
             "part {part} of `{}` has more than 250 properties, the most that a part can have: write a higher `part = n` on some of its fields",
-            crate::names::unraw(&entity.ident)
+            crate::names::ident_text(&entity.ident)
         );
         quote_spanned! { span =>
             const _: () = _rt::assert_part(__SCHEMA.columns, #part, #message);
@@ -83,7 +83,7 @@ fn is_surely_narrow(fields: &[Field]) -> bool {
 }
 
 /// Returns assertions that fields with `hide_none` are an `Option`.
-pub(super) fn hidden(fields: &[Field]) -> TokenStream {
+pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| field.sealed().is_some_and(|sealed| sealed.hide_none);
     let is_asked = |field: &&Field| field.storage.can_be_in_key() || field.slot_type().is_some();
     let asserts = fields.iter().filter(hides).filter(is_asked).map(|field| {

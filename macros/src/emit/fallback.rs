@@ -21,7 +21,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     }
     let ident = &entity.ident;
     let from_row = from_row(input);
-    let columns = columns::unreadable(ident, &entity.fields);
+    let columns = columns::unreadable_columns(ident, &entity.fields);
     let (patch_name, patch) = (patch::name(entity), patch::without_effect(entity));
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let start = path_builder::start_type(entity, primary);
@@ -65,7 +65,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
         return TokenStream::new();
     }
     let ident = &properties.ident;
-    let columns = columns::unreadable(ident, &properties.fields);
+    let columns = columns::unreadable_columns(ident, &properties.fields);
     let body = quote! {
         impl _rt::Properties for #ident {
             type Slots<'__r> = ();

@@ -5,10 +5,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{key_part::item, or_return};
+use super::{key_part::trait_item_path, or_return};
 use crate::{
     model::{Absent, Field, Storage},
-    names::{made_of, runtime_item},
+    names::{generated_ident_of, runtime_item},
 };
 
 /// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
@@ -52,7 +52,8 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Series(names) => {
             let is_secret = field.is_secret();
-            let to_stored = field.slot_type().map(|slot| item(slot, "Property", "to_stored"));
+            let to_stored =
+                field.slot_type().map(|slot| trait_item_path(slot, "Property", "to_stored"));
             // The compiler reports a type that is no property where the function stands too: at one
             // place it is one error.
             let span = field.slot_type().map_or_else(Span::call_site, Spanned::span);
@@ -70,7 +71,7 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
                     _rt::store_split_json(&mut *#out, &[#(#names),*], &self.#ident, #pad)
                 }
             } else {
-                let whole = item(ty, "SplitValue", "whole");
+                let whole = trait_item_path(ty, "SplitValue", "whole");
                 quote! {
                     _rt::store_split(&mut *#out, &[#(#names),*], #whole(&self.#ident), #pad)
                 }
@@ -81,7 +82,7 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
             }
         }
         Storage::Blob(names) => {
-            let blob = item(ty, "BlobField", "blob");
+            let blob = trait_item_path(ty, "BlobField", "blob");
             let names = blob_names(names);
             quote! { _rt::store_blob(&mut *#out, &#names, #blob(&self.#ident)); }
         }
@@ -113,38 +114,38 @@ fn pad(field: &Field) -> TokenStream {
 }
 
 /// Returns the locals that keep what was found of a field's properties, with the names of these.
-pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
+pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
         Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
             let slots = (0..names.len()).map(|slot| format_ident!("__f{at}_{slot}"));
             slots.zip(names.iter().map(String::as_str)).collect()
         }
-        _ => vec![(slot(at), &*field.property)],
+        _ => vec![(slot_local(at), &*field.property)],
     }
 }
 
 /// Returns the expression of what was found of a field, for [`finish`].
-pub(super) fn found(at: usize, field: &Field) -> TokenStream {
+pub(super) fn found_value(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
-            let slots = slots(at, field).into_iter().map(|(slot, _)| slot);
+            let slots = slot_locals(at, field).into_iter().map(|(slot, _)| slot);
             quote! { [#(#slots),*] }
         }
         _ => {
-            let slot = slot(at);
+            let slot = slot_local(at);
             quote! { #slot }
         }
     }
 }
 
 /// Returns the local or field that keeps what was found of a field until the whole row is read.
-pub(super) fn slot(at: usize) -> Ident {
+pub(super) fn slot_local(at: usize) -> Ident {
     format_ident!("__f{at}")
 }
 
 /// Returns the statement that creates the slot of a field that several properties go to.
 pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
-    let (slot, ty) = (slot(at), &field.ty);
+    let (slot, ty) = (slot_local(at), &field.ty);
     match &field.storage {
         Storage::Skipped
         | Storage::Plain
@@ -162,7 +163,11 @@ pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
 
 /// Returns the statement that offers the property `__name` with `__value` to a field that several
 /// properties go to. `taken` leaves the statement's block once the field has taken the property.
-pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> Option<TokenStream> {
+pub(super) fn offer_statement(
+    field: &Field,
+    slot: &TokenStream,
+    taken: &TokenStream,
+) -> Option<TokenStream> {
     let ty = &field.ty;
     match &field.storage {
         Storage::Skipped
@@ -182,7 +187,7 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
             })
         }
         Storage::Extra => {
-            let put = item(ty, "PropertyBag", "put");
+            let put = trait_item_path(ty, "PropertyBag", "put");
             let kept = or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
             Some(quote! { #kept })
         }
@@ -210,7 +215,7 @@ pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStr
 }
 
 /// Returns the value of a field that is not in the row.
-pub(super) fn default(field: &Field) -> TokenStream {
+pub(super) fn default_value(field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &field.absent {
         // A function of another type is shown where it is named.
@@ -223,9 +228,9 @@ pub(super) fn default(field: &Field) -> TokenStream {
 }
 
 /// Returns the value of a field whose reading cannot fail.
-pub(super) fn infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
+pub(super) fn read_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
     match &field.storage {
-        Storage::Skipped => Some(default(field)),
+        Storage::Skipped => Some(default_value(field)),
         Storage::Extra => Some(slot.clone()),
         Storage::Plain
         | Storage::Json
@@ -257,7 +262,8 @@ pub(super) fn finish(
         Storage::Series(names) => {
             let (is_secret, slot_type) = (field.is_secret(), field.slot_type());
             let span = slot_type.map_or_else(Span::call_site, Spanned::span);
-            let from_stored = slot_type.map(|slot| item(slot, "Property", "from_stored"));
+            let from_stored =
+                slot_type.map(|slot| trait_item_path(slot, "Property", "from_stored"));
             return quote_spanned! { span =>
                 _rt::finish_series(#slot, &[#(#names),*], #is_secret, #from_stored)
             };
@@ -267,12 +273,12 @@ pub(super) fn finish(
             if field.attr.json.is_set() {
                 return quote! { _rt::finish_split_json(#slot, &[#(#names),*], #is_secret) };
             }
-            let join = item(ty, "SplitValue", "join");
+            let join = trait_item_path(ty, "SplitValue", "join");
             let finish_split = quote_spanned! { ty.span() => _rt::finish_split };
             return quote! { #finish_split(#slot, &[#(#names),*], #is_secret, #join) };
         }
         Storage::Blob(names) => {
-            let of_blob = item(&field.ty, "BlobField", "of_blob");
+            let of_blob = trait_item_path(&field.ty, "BlobField", "of_blob");
             let names = blob_names(names);
             return quote! { _rt::finish_blob(#slot, &#names, #of_blob) };
         }
@@ -281,7 +287,7 @@ pub(super) fn finish(
             quote! { (#codec.finish)(#slot, #before, #name) }
         }
         Storage::Plain => {
-            let read = item(ty, "Property", "from_stored");
+            let read = trait_item_path(ty, "Property", "from_stored");
             let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
             let finish = Ident::new(finish, Span::call_site());
             quote! { _rt::#finish(#slot, #before, #name, #read) }
@@ -290,7 +296,7 @@ pub(super) fn finish(
     if let Absent::Refused = field.absent {
         return found;
     }
-    let default = default(field);
+    let default = default_value(field);
     quote! {
         match #slot {
             _rt::None => _rt::Ok(#default),
@@ -305,7 +311,7 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain => {
-            let read = item(ty, "Property", "from_stored");
+            let read = trait_item_path(ty, "Property", "from_stored");
             let value = match field.is_secret() {
                 true => quote! { _rt::Column::secret(#name, #read) },
                 false => quote! { _rt::Column::stored(#name, #read) },
@@ -330,7 +336,7 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
             let read = if field.attr.json.is_set() {
                 quote! { _rt::read_split_json(__row, __names, #is_secret) }
             } else {
-                let join = item(ty, "SplitValue", "join");
+                let join = trait_item_path(ty, "SplitValue", "join");
                 let read_split = quote_spanned! { ty.span() => _rt::read_split };
                 quote! { #read_split(__row, __names, #is_secret, #join) }
             };
@@ -403,7 +409,7 @@ pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStr
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
         let (ident, name, names) = (&field.ident, &field.name, blob_names(names));
-        let blob = item(&field.ty, "BlobField", "blob");
+        let blob = trait_item_path(&field.ty, "BlobField", "blob");
         Some(quote! { _rt::push_blob(#values, #name, &#names, #blob(&self.#ident)); })
     });
     pushed.collect()
@@ -424,9 +430,9 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
         let edm = match (&field.storage, field.slot_type()) {
-            (Storage::Series(_), slot) => item(slot?, "Property", "EDM"),
+            (Storage::Series(_), slot) => trait_item_path(slot?, "Property", "EDM"),
             _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
-            _ => item(ty, "SplitValue", "EDM"),
+            _ => trait_item_path(ty, "SplitValue", "EDM"),
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
             let column = quote! { _rt::ColumnSchema::plain(#name, #edm, true) };
@@ -435,7 +441,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         return Some(quote! { #(#columns),* });
     }
     if let Storage::Blob(names) = &field.storage {
-        let optional = item(ty, "BlobField", "OPTIONAL");
+        let optional = trait_item_path(ty, "BlobField", "OPTIONAL");
         let columns =
             names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
                 let edm = Ident::new(edm, Span::call_site());
@@ -458,7 +464,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Blob(_) => return None,
         Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
         Storage::Plain => {
-            let column = item(ty, "Property", "COLUMN");
+            let column = trait_item_path(ty, "Property", "COLUMN");
             quote! { _rt::ColumnSchema::property(#name, #column) }
         }
         Storage::Json => quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::String, false) },
@@ -508,8 +514,8 @@ fn with_seal(field: &Field, column: TokenStream) -> TokenStream {
 }
 
 /// Returns the patch's method that sets the field.
-pub(super) fn setter(field: &Field) -> TokenStream {
-    let (ident, ty, name) = (made_of(&field.ident), &field.ty, &field.property);
+pub(super) fn patch_setter(field: &Field) -> TokenStream {
+    let (ident, ty, name) = (generated_ident_of(&field.ident), &field.ty, &field.property);
     let doc = format!("Sets `{}`.", field.name);
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
@@ -558,7 +564,7 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             )
         }
         Storage::Split(names) => {
-            let (pad, whole) = (pad(field), item(ty, "SplitValue", "Whole"));
+            let (pad, whole) = (pad(field), trait_item_path(ty, "SplitValue", "Whole"));
             quote! {
                 #[doc = #doc]
                 // The compiler asks for the bound where the method is called: the field has the error of a
@@ -597,13 +603,13 @@ pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
         | Storage::Plain
         | Storage::Series(_)
         | Storage::Split(_)
-        | Storage::Blob(_) => setter(field),
+        | Storage::Blob(_) => patch_setter(field),
     }
 }
 
 /// Returns a setter that takes a value of the field's type, without conversion.
 fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
-    let (ident, ty) = (made_of(&field.ident), &field.ty);
+    let (ident, ty) = (generated_ident_of(&field.ident), &field.ty);
     let doc = format!("Sets `{}`.", field.name);
     quote! {
         #[doc = #doc]
@@ -615,7 +621,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
-    let (ident, of) = (made_of(&field.ident), &field.name);
+    let (ident, of) = (generated_ident_of(&field.ident), &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_names(names));
     quote! {
         #[doc = #doc]

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{
     copy_key_check,
-    field::{self, slot},
+    field::{self, slot_local},
     key_part, or_return,
     schema::family_constant,
 };
@@ -136,7 +136,7 @@ fn properties(entity: &Entity) -> TokenStream {
         })
     };
     let (slots, names): (Vec<Ident>, Vec<&str>) =
-        named().flat_map(|(at, field)| field::slots(at, field)).unzip();
+        named().flat_map(|(at, field)| field::slot_locals(at, field)).unzip();
     let opened = fields().filter_map(|(at, field)| field::open_slot(at, field));
     let taken = quote! { continue; };
     // A bag for unknown properties takes what every other field leaves: it comes last.
@@ -146,8 +146,8 @@ fn properties(entity: &Entity) -> TokenStream {
         .into_iter()
         .chain(bags)
         .filter_map(|(at, field)| {
-            let slot = slot(at);
-            field::offer(field, &quote! { #slot }, &taken)
+            let slot = slot_local(at);
+            field::offer_statement(field, &quote! { #slot }, &taken)
         })
         .collect();
     if offers.is_empty() {
@@ -194,17 +194,17 @@ fn others(entity: &Entity) -> Vec<String> {
 
 /// Returns the value of a field, from its key part or else from its slot.
 fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
-    let (slot, name) = (slot(at), &field.property);
+    let (slot, name) = (slot_local(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
         return match read_key(entity, at, field, &quote! { _rt::field_not_in_keys_error(#name) }) {
             Some(read) => or_return(&read),
             None => or_return(&quote! { _rt::field_not_in_keys_error(#name) }),
         };
     }
-    if let Some(whole) = field::infallible(field, &quote! { #slot }) {
+    if let Some(whole) = field::read_infallible(field, &quote! { #slot }) {
         return whole;
     }
-    let found = field::finish(field, &field::found(at, field), None);
+    let found = field::finish(field, &field::found_value(at, field), None);
     match read_key(entity, at, field, &found) {
         Some(read) => or_return(&read),
         None => or_return(&found),

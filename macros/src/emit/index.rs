@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entry_doc::entry_doc, key, or_return, path_builder, schema::marker};
+use super::{entry_doc::entry_doc, key, or_return, path_builder, schema::partial_copy_type_name};
 use crate::{
     model::{Entity, Family, Field},
     names,
@@ -12,7 +12,7 @@ use crate::{
 /// Returns the methods that begin a path through an index, and the types that say which fields
 /// partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    with_starts(entity, path_builder::start)
+    with_starts(entity, path_builder::new_builder_value)
 }
 
 /// Returns the methods without an effect, for an entity that is refused.
@@ -46,12 +46,12 @@ fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> T
 
 /// Returns the type that says which fields the copies of a partial index hold.
 fn holds(entity: &Entity, family: &Family) -> TokenStream {
-    let (marker, vis) = (marker(entity, family), &entity.vis);
+    let (marker, vis) = (partial_copy_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
         family.holds.get(*at).copied().unwrap_or_default()
             || entity.key_source(family, *at, field).is_some()
     });
-    let fields = held.map(|(_, field)| names::named(&field.ident));
+    let fields = held.map(|(_, field)| names::field_name_type(&field.ident));
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]
@@ -62,7 +62,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
 }
 
 /// Returns the method that reads the keys of the primary from a copy, if copies hold them.
-pub(super) fn owner(entity: &Entity) -> TokenStream {
+pub(super) fn owner_method(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {
         family.is_copy()

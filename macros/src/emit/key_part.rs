@@ -16,7 +16,7 @@ use crate::{
 
 /// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
 /// passed as a function.
-pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
+pub(super) fn trait_item_path(ty: &Type, of: &str, name: &str) -> TokenStream {
     let span = ty.span();
     let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
     quote_spanned! { span => <#ty as #of>::#name }
@@ -26,15 +26,15 @@ pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
 pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
-            let encode = item(ty, "KeyPart", "encode");
+            let encode = trait_item_path(ty, "KeyPart", "encode");
             quote! { __key.put(&#value, #encode); }
         }
         Form::Width(width) => {
-            let encode = item(ty, "FixedWidth", "encode_width");
+            let encode = trait_item_path(ty, "FixedWidth", "encode_width");
             quote! { __key.put_width(&#value, #width, #encode); }
         }
         Form::Descending => {
-            let encode = item(ty, "Descending", "encode_descending");
+            let encode = trait_item_path(ty, "Descending", "encode_descending");
             quote! { __key.put(&#value, #encode); }
         }
         Form::Lower => {
@@ -64,18 +64,18 @@ pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream 
 
 /// Returns the call that fixes a part of a path builder's draft. `value` is a reference to the field's
 /// value.
-pub(super) fn fix(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
+pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
-            let first = item(ty, "KeyPart", "encode");
+            let first = trait_item_path(ty, "KeyPart", "encode");
             quote! { .fix_value(#at, #value, #first) }
         }
         Form::Width(width) => {
-            let first = item(ty, "FixedWidth", "encode_width");
+            let first = trait_item_path(ty, "FixedWidth", "encode_width");
             quote! { .fix_width(#at, #value, #width, #first) }
         }
         Form::Descending => {
-            let first = item(ty, "Descending", "encode_descending");
+            let first = trait_item_path(ty, "Descending", "encode_descending");
             quote! { .fix_value(#at, #value, #first) }
         }
         Form::Date(form, _) => {
@@ -83,7 +83,7 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> Tok
         }
         Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(#value)) },
         Form::Bucket(count) => {
-            let first = item(ty, "KeyPart", "encode");
+            let first = trait_item_path(ty, "KeyPart", "encode");
             quote! { .fix_bucket(#at, #value, #count, #first) }
         }
         Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(#value)) },
@@ -92,24 +92,24 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> Tok
 
 /// Returns the call that bounds a part of a path builder's draft by `__range`. `None` if keys do not
 /// sort as the part's values do.
-pub(super) fn between(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
+pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
     let bounds = quote! { #at, _rt::RangeInput::bounds(__range) };
     Some(match &part.form {
         Form::Plain => {
-            let first = item(ty, "KeyPart", "encode");
+            let first = trait_item_path(ty, "KeyPart", "encode");
             quote! { .between(#bounds, #first) }
         }
         Form::Width(width) => {
-            let first = item(ty, "FixedWidth", "encode_width");
+            let first = trait_item_path(ty, "FixedWidth", "encode_width");
             quote! { .between_width(#bounds, #width, #first) }
         }
         Form::Descending => {
-            let first = item(ty, "Descending", "encode_descending");
+            let first = trait_item_path(ty, "Descending", "encode_descending");
             quote! { .between_descending(#bounds, #first) }
         }
         Form::Date(form, _) if part.is_exact(field) => {
-            let first = item(ty, "DatePart", "to_ticks");
+            let first = trait_item_path(ty, "DatePart", "to_ticks");
             quote! { .between_date(#bounds, #form, #first) }
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
@@ -121,43 +121,43 @@ pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStrea
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
-            let first = item(ty, "FixedWidth", "decode_width");
+            let first = trait_item_path(ty, "FixedWidth", "decode_width");
             quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Descending => {
-            let first = item(ty, "Descending", "decode_descending");
+            let first = trait_item_path(ty, "Descending", "decode_descending");
             quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Date(form, _) => {
-            let first = item(ty, "DatePart", "from_ticks");
+            let first = trait_item_path(ty, "DatePart", "from_ticks");
             quote! { _rt::read_date(#name, #text, #form, #first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            let first = item(ty, "KeyPart", "WIDTH");
-            let second = item(ty, "KeyPart", "decode");
+            let first = trait_item_path(ty, "KeyPart", "WIDTH");
+            let second = trait_item_path(ty, "KeyPart", "decode");
             quote! { _rt::read_plain(#name, #text, #first, #second) }
         }
     }
 }
 
 /// Returns the function that reads the field from a part that gives it back, for a column.
-pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
+pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &part.form {
         Form::Width(_) => {
-            let first = item(ty, "FixedWidth", "decode_width");
+            let first = trait_item_path(ty, "FixedWidth", "decode_width");
             quote! { _rt::ReadPart::Fixed(#first) }
         }
         Form::Descending => {
-            let first = item(ty, "Descending", "decode_descending");
+            let first = trait_item_path(ty, "Descending", "decode_descending");
             quote! { _rt::ReadPart::Fixed(#first) }
         }
         Form::Date(..) => {
-            let first = item(ty, "DatePart", "from_ticks");
+            let first = trait_item_path(ty, "DatePart", "from_ticks");
             quote! { _rt::ReadPart::Date(#first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            let first = item(ty, "KeyPart", "decode");
+            let first = trait_item_path(ty, "KeyPart", "decode");
             quote! { _rt::ReadPart::Plain(#first) }
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
 /// Returns the part as a constant of its template.
 pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
-    let form = form(part);
+    let form = form_constant(part);
     let encoder = |name: &str| {
         let name = Ident::new(name, ty.span());
         quote_spanned! { ty.span() => _rt::#name::<#ty> }
@@ -174,21 +174,21 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
     // A guard names an item of the trait that the form asks of the field, so that the compiler reports
     // a type that lacks it. As an argument of a generic function it would be reported twice.
     let (width, encode) = match &part.form {
-        Form::Plain => (item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
+        Form::Plain => (trait_item_path(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
         Form::Width(width) => {
-            let guard = item(ty, "FixedWidth", "decode_width");
+            let guard = trait_item_path(ty, "FixedWidth", "decode_width");
             (quote! { (#guard, _rt::Some(#width)).1 }, encoder("encode_width"))
         }
         Form::Descending => {
-            let width = item(ty, "Descending", "WIDTH_DESCENDING");
+            let width = trait_item_path(ty, "Descending", "WIDTH_DESCENDING");
             (quote! { _rt::Some(#width) }, encoder("encode_descending"))
         }
         Form::Date(form, _) => {
-            let guard = item(ty, "DatePart", "RESOLUTION");
+            let guard = trait_item_path(ty, "DatePart", "RESOLUTION");
             (quote! { (#guard, _rt::width_of_date(#form)).1 }, encoder("encode_date"))
         }
         Form::Lower => {
-            let guard = item(ty, "TextPart", "as_text");
+            let guard = trait_item_path(ty, "TextPart", "as_text");
             (quote! { (#guard, _rt::None).1 }, encoder("encode_lower"))
         }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
@@ -198,7 +198,7 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
 }
 
 /// Returns the part's form as a constant.
-pub(super) fn form(part: &Part) -> TokenStream {
+pub(super) fn form_constant(part: &Part) -> TokenStream {
     match &part.form {
         Form::Plain => quote! { _rt::Form::Plain },
         Form::Width(width) => quote! { _rt::Form::Width(#width) },

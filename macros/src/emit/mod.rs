@@ -62,7 +62,7 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
-    let hidden = const_assert::hidden(&properties.fields);
+    let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
     scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
 
 /// Returns the code of `#[derive(EntitySet)]`.
 pub(crate) fn set(set: &model::Set) -> TokenStream {
-    let members = set::members(set);
+    let members = set::member_constants(set);
     let body = match set.shape {
         model::Shape::Enum => set::emit(set),
         model::Shape::Struct => aggregate::emit(set),
@@ -111,7 +111,7 @@ fn or_return(result: &TokenStream) -> TokenStream {
 ///
 /// Has no `allow`: where the user's crate forbids a lint, an `allow` of it is an error. Lints are
 /// silent about tokens that a macro wrote. A name that the derive makes up, or a path of the runtime,
-/// therefore never has a span of the user's: see `names::made` and `names::runtime_item`.
+/// therefore never has a span of the user's: see `names::generated_ident` and `names::runtime_item`.
 fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]

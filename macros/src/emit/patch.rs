@@ -11,12 +11,12 @@ use crate::{
 
 /// Returns the name of the patch's type.
 pub(super) fn name(entity: &Entity) -> Ident {
-    format_ident!("__{}Patch", names::unraw(&entity.ident))
+    format_ident!("__{}Patch", names::ident_text(&entity.ident))
 }
 
 /// Returns the patch's type and its methods.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    with_methods(entity, field::setter)
+    with_methods(entity, field::patch_setter)
 }
 
 /// Returns the patch's type with methods that never return, for an entity that is refused.
@@ -26,14 +26,14 @@ pub(super) fn without_effect(entity: &Entity) -> TokenStream {
 
 fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
-    let doc = format!("Changes to some properties of `{}`.", names::unraw(ident));
+    let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
     let methods = entity.fields.iter().enumerate().map(|(at, field)| {
         if !entity.is_patched(at) {
             let removed = field.name.strip_prefix("remove_");
             let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
             return if is_taken { TokenStream::new() } else { refuse(field) };
         }
-        let method = names::made(&format!("remove_{}", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("remove_{}", field.name), field.ident.span());
         let is_free = entity.setter_named(&method.to_string()).is_none();
         let remove = is_free.then(|| remove(field, &method));
         let set = setter(field);
@@ -65,7 +65,7 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
 /// Returns a method for a field of the key that no argument fits: the compiler then says why a key is
 /// not patched.
 fn refuse(field: &Field) -> TokenStream {
-    let ident = names::made_of(&field.ident);
+    let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
         pub fn #ident(self, _: impl _rt::KeyChange) -> Self { self }

@@ -12,7 +12,7 @@ use quote::{format_ident, quote};
 
 use super::{
     key_part,
-    schema::{family_constant, marker},
+    schema::{family_constant, partial_copy_type_name},
 };
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
@@ -43,7 +43,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
 }
 
 /// Returns an expression for the path builder before any part of the keys is set.
-pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
+pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant(family);
     builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
@@ -55,7 +55,7 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
         let ident = &field.ident;
-        Some(key_part::fix(part, at, &field.ty, &quote! { &self.#ident }))
+        Some(key_part::fix_call(part, at, &field.ty, &quote! { &self.#ident }))
     });
     let table = entity.dated.as_ref().and_then(|dated| entity.fields.get(dated.field));
     let table = table.map(|field| {
@@ -68,7 +68,8 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
 /// Returns the call that tells a path builder's draft the field that names the table. `value` is a
 /// reference to the field's value.
 fn in_table(field: &Field, value: &TokenStream) -> TokenStream {
-    let (name, to_ticks) = (&field.name, key_part::item(&field.ty, "DatePart", "to_ticks"));
+    let (name, to_ticks) =
+        (&field.name, key_part::trait_item_path(&field.ty, "DatePart", "to_ticks"));
     quote! { .in_table_of(#name, #to_ticks(#value)) }
 }
 
@@ -148,7 +149,7 @@ fn next_marker(field: &Field) -> Ident {
 
 /// Returns the name of the type of the entity's path builders.
 fn name(entity: &Entity) -> Ident {
-    format_ident!("__{}Path", names::unraw(&entity.ident))
+    format_ident!("__{}Path", names::ident_text(&entity.ident))
 }
 
 impl<'m> Builder<'m> {
@@ -306,7 +307,7 @@ impl<'m> Builder<'m> {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
             FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
             FamilyKind::Copy => {
-                let marker = marker(self.entity, self.family);
+                let marker = partial_copy_type_name(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
             }
             FamilyKind::List => quote! { _rt::ListRows },
@@ -390,7 +391,7 @@ impl<'m> Builder<'m> {
             (begins_with_table, self.keys_hold_time(), self.dated_field())
         {
             let fixed = self.missing(given, at);
-            let method = names::made_of(&field.ident);
+            let method = names::generated_ident_of(&field.ident);
             let exact = self.exact(given, &fixed, field, &method, "Fixes the table by");
             return quote! { #window #exact };
         }
@@ -405,9 +406,11 @@ impl<'m> Builder<'m> {
                 is_open,
             );
         }
-        let exact = self.exact(given, &missing, field, &names::made_of(&field.ident), "Fixes");
+        let exact =
+            self.exact(given, &missing, field, &names::generated_ident_of(&field.ident), "Fixes");
         let period = self.is_period(at, part).then(|| {
-            let method = names::made(&format!("{}_period", field.name), field.ident.span());
+            let method =
+                names::generated_ident(&format!("{}_period", field.name), field.ident.span());
             self.exact(given, &[at], field, &method, "Fixes the period of")
         });
         let buckets = self.is_bucket(at, part).then(|| self.buckets(given, at, part, field));
@@ -425,8 +428,8 @@ impl<'m> Builder<'m> {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name) = (&field.ty, &field.name);
-        let to_ticks = key_part::item(ty, "DatePart", "to_ticks");
-        let method = names::made(&format!("{name}_between"), field.ident.span());
+        let to_ticks = key_part::trait_item_path(ty, "DatePart", "to_ticks");
+        let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
         let after = with(given, &[self.parts.len() + 1]);
         let next = self.type_of(&after);
         let made = self.make(
@@ -460,7 +463,7 @@ impl<'m> Builder<'m> {
         // A period of the field leaves the table open; the field itself gives it.
         let names_table = self.table_flags() > 0
             && !self.has_table(given)
-            && *method == names::made_of(&field.ident)
+            && *method == names::generated_ident_of(&field.ident)
             && self.dated_field().is_some_and(|(_, dated)| dated.name == field.name);
         let table_flag = names_table.then_some(self.parts.len());
         let after = with(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
@@ -477,7 +480,7 @@ impl<'m> Builder<'m> {
         let table = names_table.then(|| in_table(field, &value));
         let fixes = fixed
             .iter()
-            .filter_map(|at| Some(key_part::fix(self.parts.get(*at)?, *at, ty, &value)));
+            .filter_map(|at| Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value)));
         let made = self.make(&after, &quote! { self.0 #(#fixes)* #table });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
@@ -498,9 +501,10 @@ impl<'m> Builder<'m> {
         field: &Field,
         is_open: bool,
     ) -> TokenStream {
-        let (exact, entity) = (names::made_of(&field.ident), &self.entity.ident);
+        let (exact, entity) = (names::generated_ident_of(&field.ident), &self.entity.ident);
         let view = self.view_of_many();
-        let made = |suffix| names::made(&format!("{}{suffix}", field.name), exact.span());
+        let made =
+            |suffix| names::generated_ident(&format!("{}{suffix}", field.name), exact.span());
         let (period, buckets) = (made("_period"), made("_buckets"));
         let next = self.type_of(after);
         let bounds = [made("_range"), made("_prefix")];
@@ -524,7 +528,7 @@ impl<'m> Builder<'m> {
     /// Returns the method that makes one path for each bucket.
     fn buckets(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
-        let method = names::made(&format!("{}_buckets", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());
         let after = with(given, &[at]);
         let next = self.type_of(&after);
         let draft = quote! {
@@ -542,10 +546,10 @@ impl<'m> Builder<'m> {
 
     /// Returns the method that bounds a part, if keys sort as the part's values do.
     fn range(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
-        let between = key_part::between(part, at, field)?;
+        let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let last = self.family.row.ends_with(part);
-        let method = names::made(&format!("{}_range", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
             #[doc = #doc]
@@ -566,7 +570,7 @@ impl<'m> Builder<'m> {
             Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => return None,
         };
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
-        let method = names::made(&format!("{}_prefix", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_prefix", field.name), field.ident.span());
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {
             #[doc = #doc]

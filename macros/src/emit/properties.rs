@@ -4,13 +4,13 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    field::{self, slot},
+    field::{self, slot_local},
     or_return,
 };
 use crate::model::Properties;
 
 fn slots_name(properties: &Properties) -> Ident {
-    format_ident!("__{}Slots", crate::names::unraw(&properties.ident))
+    format_ident!("__{}Slots", crate::names::ident_text(&properties.ident))
 }
 
 /// Returns the type with a slot for each field, which is filled while a row is read.
@@ -19,7 +19,7 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let mut declared = Vec::new();
     let mut empty = Vec::new();
     for (at, field) in properties.fields.iter().enumerate() {
-        let slot = slot(at);
+        let slot = slot_local(at);
         let Some((slot_type, value)) = field::slot_of_properties(field) else { continue };
         declared.push(quote! { #slot: #slot_type });
         empty.push(quote! { #slot: #value });
@@ -47,9 +47,9 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
     let writes = properties.fields.iter().map(|field| field::write(field, &quote! { __out }));
     let offer = offer(properties);
     let fields = properties.fields.iter().enumerate().map(|(at, field)| {
-        let (name, slot) = (&field.ident, slot(at));
+        let (name, slot) = (&field.ident, slot_local(at));
         let found = quote! { __slots.#slot };
-        let value = field::infallible(field, &found).unwrap_or_else(|| {
+        let value = field::read_infallible(field, &found).unwrap_or_else(|| {
             or_return(&field::finish(field, &found, Some(&quote! { __prefix })))
         });
         quote! { #name: #value }
@@ -81,7 +81,8 @@ fn offer(properties: &Properties) -> TokenStream {
     let fields = || properties.fields.iter().enumerate();
     let named = fields().filter(|(_, field)| field.storage.is_one_property());
     let named = named.map(|(at, field)| {
-        let (slot, name) = (slot(at), proc_macro2::Literal::byte_string(field.property.as_bytes()));
+        let (slot, name) =
+            (slot_local(at), proc_macro2::Literal::byte_string(field.property.as_bytes()));
         quote! {
             #name => {
                 __slots.#slot = _rt::Some(__value);
@@ -91,8 +92,8 @@ fn offer(properties: &Properties) -> TokenStream {
     });
     let taken = quote! { return true; };
     let nested = fields().filter_map(|(at, field)| {
-        let slot = slot(at);
-        field::offer(field, &quote! { __slots.#slot }, &taken)
+        let slot = slot_local(at);
+        field::offer_statement(field, &quote! { __slots.#slot }, &taken)
     });
     quote! {
         fn offer<'__r>(

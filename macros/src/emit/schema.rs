@@ -17,16 +17,16 @@ const NUMBER_OF_FIRST_PART: &str = "01";
 
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
 pub(super) fn family_constant(family: &Family) -> Ident {
-    let name = crate::names::unraw(&family.name);
+    let name = crate::names::ident_text(&family.name);
     format_ident!("__FAMILY_{}", crate::names::Case::Screaming.apply(&name))
 }
 
 /// Returns the name of the type that says which fields copies of a partial index hold.
-pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
+pub(super) fn partial_copy_type_name(entity: &Entity, family: &Family) -> Ident {
     format_ident!(
         "__{}{}Fields",
-        crate::names::unraw(&entity.ident),
-        crate::names::unraw(&family.name)
+        crate::names::ident_text(&entity.ident),
+        crate::names::ident_text(&family.name)
     )
 }
 
@@ -48,7 +48,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
         field::column_schema(field, stored)
     });
-    let name = crate::names::unraw(&entity.ident);
+    let name = crate::names::ident_text(&entity.ident);
     let (ident, table, entity_type) = (&entity.ident, &entity.table, &entity.entity_type);
     let discriminator = match &entity.discriminator {
         Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
@@ -140,7 +140,7 @@ fn expires(entity: &Entity) -> Option<TokenStream> {
 
 /// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
-    let (index, name) = (family.index, crate::names::unraw(&family.name));
+    let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_type();
     let (kind, marker) = match family.kind {
         FamilyKind::Primary => (quote! { Primary }, entity_type),

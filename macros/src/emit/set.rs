@@ -7,14 +7,14 @@ use syn::spanned::Spanned;
 use super::aggregate;
 use crate::{
     model::{Member, Set, Shape},
-    names::local,
+    names::local_ident,
 };
 
 /// Returns the constants with the members' schemas and the table of their discriminators, which the
 /// compiler sorts, and the impl of `Set`.
-pub(super) fn members(set: &Set) -> TokenStream {
+pub(super) fn member_constants(set: &Set) -> TokenStream {
     let ident = &set.ident;
-    let name = crate::names::unraw(ident);
+    let name = crate::names::ident_text(ident);
     let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
     let apart = apart(set, &schemas);
     quote! {
@@ -73,7 +73,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
-    let (row, claim) = (local("__row"), local("__matched"));
+    let (row, claim) = (local_ident("__row"), local_ident("__matched"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
@@ -137,8 +137,8 @@ fn columns(set: &Set) -> TokenStream {
         // A row of no member is read whole, so that all of its properties are asked for.
         return quote! { let _ = __copies; _rt::None };
     }
-    let names = local("__names");
-    let copies = local("__copies");
+    let names = local_ident("__names");
+    let copies = local_ident("__copies");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::member_columns };
@@ -214,7 +214,7 @@ fn writes(set: &Set) -> TokenStream {
         });
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
-            let value = local("__other");
+            let value = local_ident("__other");
             let dynamic = quote_spanned! { ty.span() =>
                 <#ty as _rt::OtherRow>::as_dynamic(#value)
             };

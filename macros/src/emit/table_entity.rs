@@ -7,7 +7,7 @@ use syn::{Path, spanned::Spanned};
 use super::{entry_doc::entry_doc, index, key_part, patch, path_builder, schema::family_constant};
 use crate::{
     model::{Dated, Entity},
-    names::{made, runtime_item},
+    names::{generated_ident, runtime_item},
 };
 
 /// Returns the impls of `TableEntity` and `Writable`.
@@ -16,7 +16,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let ident = &entity.ident;
     let patch = patch::name(entity);
     let path = path_builder::start_type(entity, primary);
-    let start = path_builder::start(entity, primary);
+    let start = path_builder::new_builder_value(entity, primary);
     let doc = entry_doc(entity, primary);
     let point = path_builder::point_of_self(entity, primary);
     let constant = family_constant(primary);
@@ -28,7 +28,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
         }
     });
-    let owner = index::owner(entity);
+    let owner = index::owner_method(entity);
     let home = entity.dated.as_ref().and_then(|dated| home(entity, dated));
     let check = entity.validate.as_ref().map(check);
     let older = entity.upgrade_from.as_ref().map(older);
@@ -84,7 +84,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// Returns the method that names the table of an entity with dated tables.
 fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
-    let (ident, to_ticks) = (&field.ident, key_part::item(&field.ty, "DatePart", "to_ticks"));
+    let (ident, to_ticks) =
+        (&field.ident, key_part::trait_item_path(&field.ty, "DatePart", "to_ticks"));
     Some(quote! {
         fn home_table(&self) -> _rt::Cow<'static, _rt::str> {
             _rt::home_table(&__SCHEMA, #to_ticks(&self.#ident))
@@ -96,7 +97,7 @@ fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
 fn check(path: &Path) -> TokenStream {
     // An error type that cannot be boxed is shown where the function is named.
     let into = runtime_item("Into", path.span());
-    let error = made("__error", path.span());
+    let error = generated_ident("__error", path.span());
     let boxed = quote_spanned! { path.span() => #into::into(#error) };
     quote! {
         fn check(&self) -> _rt::Result<(), _rt::BoxError> {

@@ -74,7 +74,7 @@ fn variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant
         variants.push(Variant {
             text: match attr.rename.get() {
                 Some(rename) => rename.value(),
-                None => case.apply(&names::unraw(&variant.ident)),
+                None => case.apply(&names::ident_text(&variant.ident)),
             },
             span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
             is_text_lost: attr.rename.is_lost(),

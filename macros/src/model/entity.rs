@@ -73,7 +73,7 @@ impl Entity {
                 field.has_token = true;
             }
         }
-        let named = || LitStr::new(&names::unraw(&input.ident), input.ident.span());
+        let named = || LitStr::new(&names::ident_text(&input.ident), input.ident.span());
         let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
             Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
         });
@@ -81,7 +81,7 @@ impl Entity {
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
-            vis: names::made_visibility(&input.vis),
+            vis: names::generated_visibility(&input.vis),
             runtime: runtime(&attr.runtime, input, errors),
             dated,
             has_table_name: attr.name.is_set(),
@@ -218,11 +218,11 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
 
 /// Finds the field that `expires = field` names. Reports a name of no field.
 fn expires(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
-    let text = names::unraw(name);
+    let text = names::ident_text(name);
     let found = fields.iter().position(|field| field.name == text);
     if found.is_none() && !errors.lacks_fields(fields.len()) {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        errors.at(name.span(), names::unknown("field", &text, &known));
+        errors.at(name.span(), names::unknown_name_message("field", &text, &known));
     }
     found.map(|field| Expires { field, span: name.span() })
 }
@@ -235,7 +235,7 @@ fn families(
     errors: &mut Errors,
 ) -> Vec<Family> {
     let primary = primary(input, attr, fields, errors);
-    let table = attr.name.get().map_or_else(|| names::unraw(&input.ident), LitStr::value);
+    let table = attr.name.get().map_or_else(|| names::ident_text(&input.ident), LitStr::value);
     let mut families = Vec::new();
     let mut methods = HashMap::new();
     // One without a path of its own is left out: what is generated for it would be a second
@@ -262,7 +262,7 @@ fn has_free_method(
     methods: &mut HashMap<String, String>,
     errors: &mut Errors,
 ) -> bool {
-    let name = names::unraw(&index.name);
+    let name = names::ident_text(&index.name);
     let method = Case::Snake.apply(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
@@ -406,12 +406,15 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
     let mut held = vec![!wanted; fields.len()];
     for name in named {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        let at = fields.iter().position(|field| field.name == names::unraw(name));
+        let at = fields.iter().position(|field| field.name == names::ident_text(name));
         match at.and_then(|at| held.get_mut(at)) {
             Some(slot) => *slot = wanted,
             None if errors.lacks_fields(fields.len()) => {}
             None => {
-                errors.at(name.span(), names::unknown("field", &names::unraw(name), &known));
+                errors.at(
+                    name.span(),
+                    names::unknown_name_message("field", &names::ident_text(name), &known),
+                );
             }
         }
     }

@@ -128,7 +128,7 @@ impl Field {
         this: &Ident,
     ) -> Option<Self> {
         let ident = field.ident.clone()?;
-        let name = names::unraw(&ident);
+        let name = names::ident_text(&ident);
         let property = match attr.rename.get() {
             Some(rename) => rename.value(),
             None => case.apply(&name),
@@ -136,7 +136,7 @@ impl Field {
         Some(Self {
             property_span: attr.rename.get().map_or_else(|| ident.span(), LitStr::span),
             constant: names::constant(&ident),
-            vis: names::made_visibility(&field.vis),
+            vis: names::generated_visibility(&field.vis),
             ty: names::without_self(&field.ty, this),
             storage: storage(&attr, &property, &field.ty),
             absent: absent(&attr),
@@ -190,7 +190,7 @@ impl Field {
     /// Returns the type of a series' slots.
     pub(crate) fn slot_type(&self) -> Option<&Type> {
         match self.storage {
-            Storage::Series(_) => series::slots(&self.ty).map(|(slot, _)| slot),
+            Storage::Series(_) => series::array_slots(&self.ty).map(|(slot, _)| slot),
             _ => None,
         }
     }
@@ -272,7 +272,7 @@ fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Flattened(prefix.map_or_else(|| property.to_owned(), LitStr::value))
     } else if attr.series.is_set() {
         let pattern = attr.series.get().and_then(Option::as_ref).map(LitStr::value);
-        let slots = series::slots(ty).map_or(0, |(_, slots)| slots);
+        let slots = series::array_slots(ty).map_or(0, |(_, slots)| slots);
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {
         Storage::Split(series::piece_names(property, *pieces))

@@ -197,8 +197,8 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
     let position = |name: &str| fields.iter().position(|field| field.name == name);
     position(name).ok_or_else(|| {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        let meant = names::nearest(name, known.iter().copied()).and_then(position);
-        (meant, names::unknown("field", name, &known))
+        let meant = names::nearest_name(name, known.iter().copied()).and_then(position);
+        (meant, names::unknown_name_message("field", name, &known))
     })
 }
 

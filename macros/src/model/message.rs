@@ -31,7 +31,7 @@ impl Message {
             let message = "a message is `authenticated` or `unauthenticated`, and this is both: leave one out";
             errors.at(input.ident.span(), message);
         }
-        let named = || LitStr::new(&names::unraw(&input.ident), input.ident.span());
+        let named = || LitStr::new(&names::ident_text(&input.ident), input.ident.span());
         Self {
             ident: input.ident.clone(),
             runtime: runtime(&attr.runtime, input, errors),

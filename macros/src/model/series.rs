@@ -9,22 +9,22 @@ const MAX_SLOTS: usize = 20_000;
 const MAX_SLOTS_OF_PART: usize = 200;
 
 /// Returns type and number of the slots of a series: an array whose length is a literal.
-pub(crate) fn slots(ty: &Type) -> Option<(&Type, usize)> {
+pub(crate) fn array_slots(ty: &Type) -> Option<(&Type, usize)> {
     match ty {
         Type::Array(array) => {
             let Expr::Lit(lit) = &array.len else { return None };
             let Lit::Int(length) = &lit.lit else { return None };
             Some((&array.elem, length.base10_parse().ok()?))
         }
-        Type::Group(group) => slots(&group.elem),
-        Type::Paren(paren) => slots(&paren.elem),
+        Type::Group(group) => array_slots(&group.elem),
+        Type::Paren(paren) => array_slots(&paren.elem),
         _ => None,
     }
 }
 
 /// Takes the pattern of a series apart, such as `Day{:03}`: the text before, the width, and the text
 /// after. `None` if it has not exactly one `{:0w}`.
-pub(crate) fn pattern(text: &str) -> Option<(&str, usize, &str)> {
+pub(crate) fn split_pattern(text: &str) -> Option<(&str, usize, &str)> {
     let (before, rest) = text.split_once("{:0")?;
     let (width, after) = rest.split_once('}')?;
     let width = width.parse().ok().filter(|width| (1..=9).contains(width))?;
@@ -32,7 +32,7 @@ pub(crate) fn pattern(text: &str) -> Option<(&str, usize, &str)> {
 }
 
 /// Returns the number of digits of the last slot's number.
-pub(crate) fn digits(slots: usize) -> usize {
+pub(crate) fn last_slot_digits(slots: usize) -> usize {
     slots.saturating_sub(1).to_string().len()
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn digits(slots: usize) -> usize {
 /// number of the slot in the digits that the last one has.
 pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
     let (before, width, after) =
-        pattern.and_then(self::pattern).unwrap_or((property, digits(slots), ""));
+        pattern.and_then(split_pattern).unwrap_or((property, last_slot_digits(slots), ""));
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
 }
 

@@ -95,5 +95,5 @@ fn bucket(spec: &str) -> Result<Form, String> {
 
 fn unknown(spec: &str) -> String {
     let known = ["desc", "lower", "hmac", "bucket(16)", "06", "%Y%m%d"];
-    names::unknown("form", spec, &known)
+    names::unknown_name_message("form", spec, &known)
 }
