@@ -5,9 +5,10 @@ use std::time::Duration as Time;
 use entable::{
     AccessPolicy, AccountKey, Azure, AzureOptions, Operation,
     backend::{Backend, TableRequest},
+    prelude::*,
     sas::{AccountPermissions, AccountSas, ResourceTypes, TablePermissions, TableSas},
 };
-use time::{Duration, OffsetDateTime};
+use time::{Duration, OffsetDateTime, macros::datetime};
 
 use crate::emulator::{apply, connection, read, row, table};
 
@@ -107,4 +108,77 @@ async fn a_place_where_nobody_listens_is_said_to_be_one() {
         assert!(error.is_backend(), "{error:?}");
         assert!(error.to_string().contains("check endpoint and network"), "{error}");
     }
+}
+
+/// The keys do not hold the time.
+#[derive(TableEntity)]
+#[table(
+    name = "Logins{at:%Y%m%d}",
+    partition_key = "{user}",
+    row_key = "id_{id:06}",
+    index(ByHour, row_key = "hour_{hour:02}_{id:06}", only(user)),
+    index(
+        ByTown,
+        table = "Towns{at:%Y%m%d}",
+        partition_key = "{town}",
+        row_key = "{user}_{id:06}"
+    ),
+    list(OfTown, table = "Lists{at:%Y%m%d}", partition_key = "{town}", row_key = "list")
+)]
+struct Login {
+    user: String,
+    id: u32,
+    at: OffsetDateTime,
+    hour: u8,
+    town: String,
+}
+
+/// Signs for the rows of a path, and returns the table and the range of the signature.
+fn signed(path: impl Path) -> Result<(String, String), Error> {
+    let sas = TableSas::for_path(path)?.permissions(TablePermissions::READ).expires(soon());
+    let key = AccountKey::new("me", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")?;
+    let token = sas.sign(&key)?;
+    let member = |name: &str| {
+        let members = token.as_query().split('&');
+        members
+            .filter_map(|member| member.strip_prefix(name)?.strip_prefix('='))
+            .collect::<String>()
+    };
+    let range = ["spk", "srk", "epk", "erk"].map(member).join(" ");
+    Ok((member("tn"), range))
+}
+
+#[test]
+fn a_signature_is_for_one_of_the_dated_tables() {
+    let noon = datetime!(2014-07-31 12:00 UTC);
+    let day = Duration::DAY;
+    let (point, range) = signed(Login::primary().at(noon).user("don").id(7)).unwrap();
+    assert_eq!((point.as_str(), range.as_str()), ("Logins20140731", "don id_000007 don id_000007"));
+    // Copies and lists: in the table of their entity, or in that of the day beside it.
+    let (hours, range) = signed(Login::by_hour().at(noon).user("don").hour(7).id(1)).unwrap();
+    assert_eq!(
+        (hours.as_str(), range.as_str()),
+        ("Logins20140731", "don hour_07_000001 don hour_07_000001")
+    );
+    let (town, range) = signed(Login::by_town().at(noon).town("Oslo").user("don").id(7)).unwrap();
+    assert_eq!(
+        (town.as_str(), range.as_str()),
+        ("Towns20140731", "Oslo don_000007 Oslo don_000007")
+    );
+    let (list, range) = signed(Login::of_town().at(noon).town("Oslo")).unwrap();
+    assert_eq!((list.as_str(), range.as_str()), ("Lists20140731", "Oslo list Oslo list"));
+    // A window is of several tables, and a signature of one.
+    let window = noon - day..noon + day;
+    let several = signed(Login::primary().at_between(window).user("don")).unwrap_err();
+    assert!(several.is_invalid(), "{several}");
+
+    // Rows of another day are not those of the table that was named.
+    let path = || Login::primary().at(noon).user("don");
+    assert!(TableSas::new("Logins20140731").path(path()).is_ok());
+    let other = TableSas::new("Logins20140730").path(path()).unwrap_err();
+    assert!(other.is_invalid() && other.message().contains("Logins20140731"), "{other}");
+    let copy = || Login::by_town().at(noon).town("Oslo");
+    assert!(TableSas::new("Towns20140731").path(copy()).is_ok());
+    let other = TableSas::new("Towns20140730").path(copy()).unwrap_err();
+    assert!(other.is_invalid() && other.message().contains("Towns20140731"), "{other}");
 }
