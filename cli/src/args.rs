@@ -15,6 +15,8 @@ A STORE is one of:
                  (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_FEDERATED_TOKEN_FILE or
                  AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of the machine,
                  or that of the Azure CLI; AZURE_CREDENTIAL_KIND chooses one
+  azure:NAME     another account, whose variables have its name in them, such as
+                 ENTABLE_NAME_CONNECTION_STRING and ENTABLE_NAME_ACCOUNT
   http://127.0.0.1:10002/devstoreaccount1
                  an emulator, with its well-known key
 No argument takes a secret.

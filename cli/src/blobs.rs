@@ -6,13 +6,13 @@ use entable::object_store::{ObjectStore, local::LocalFileSystem};
 
 use crate::{
     failure::{FAILED, Failure},
-    store::refuse_secret,
+    store::{is_service, refuse_secret},
 };
 
 /// Opens a store of blobs. `creates` says whether a directory that does not exist is created.
 pub(crate) fn open(name: &str, creates: bool) -> Result<Arc<dyn ObjectStore>, Failure> {
     refuse_secret(name)?;
-    if name.starts_with("azure:") || name.contains("://") {
+    if is_service(name) {
         return Err(Failure::usage(format!(
             "`{name}` is no directory, and the command knows blobs in directories alone: copy those of a cloud with \
              a tool such as AzCopy, since names stay, or with `copy_blobs_to` of the library"

@@ -6,18 +6,8 @@ use entable::{Client, ClientBuilder, backend::Embedded, object_store::ObjectStor
 
 use crate::failure::Failure;
 
-/// The variable with a connection string.
-#[cfg(feature = "azure")]
-const CONNECTION: &str = "ENTABLE_CONNECTION_STRING";
-/// The variable with the path of a file that holds a connection string.
-#[cfg(feature = "azure")]
-const CONNECTION_FILE: &str = "ENTABLE_CONNECTION_STRING_FILE";
-/// The variable with the name of the account that an identity of Microsoft Entra ID opens.
-#[cfg(feature = "azure")]
-const ACCOUNT: &str = "ENTABLE_ACCOUNT";
-/// The variable with the whole table endpoint of that account, in another cloud than the public one.
-#[cfg(feature = "azure")]
-const ENDPOINT: &str = "ENTABLE_ENDPOINT";
+/// The beginning of the name of a store on Azure; the name of an account may follow.
+const AZURE: &str = "azure:";
 /// The variable with the path of a file that holds the secret of a service principal.
 #[cfg(feature = "azure")]
 const SECRET_FILE: &str = "ENTABLE_CLIENT_SECRET_FILE";
@@ -37,9 +27,14 @@ pub(crate) fn open_with_blobs(
     Ok(builder(name, creates)?.blobs(blobs).build()?)
 }
 
+/// Returns whether the name is no path: that of a store on Azure, or an address.
+pub(crate) fn is_service(name: &str) -> bool {
+    name.starts_with(AZURE) || name.contains("://")
+}
+
 fn builder(name: &str, creates: bool) -> Result<ClientBuilder, Failure> {
     refuse_secret(name)?;
-    if name == "azure:" || name.starts_with("http://") || name.starts_with("https://") {
+    if [AZURE, "http://", "https://"].iter().any(|start| name.starts_with(start)) {
         return open_service(name);
     }
     Ok(Client::builder().backend(open_file(name, creates)?))
@@ -48,7 +43,7 @@ fn builder(name: &str, creates: bool) -> Result<ClientBuilder, Failure> {
 /// Opens the file of an embedded store.
 pub(crate) fn open_file(name: &str, creates: bool) -> Result<Arc<Embedded>, Failure> {
     refuse_secret(name)?;
-    if name == "azure:" || name.contains("://") {
+    if is_service(name) {
         return Err(Failure::usage(format!(
             "`{name}` is no file, and only files can be asked for this"
         )));
@@ -82,14 +77,14 @@ fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
 #[cfg(feature = "azure")]
 fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
     use entable::{Azure, AzureOptions, RetryPolicy};
-    let options = if name == "azure:" {
-        azure_options()?
+    let options = if let Some(account) = name.strip_prefix(AZURE) {
+        azure_options(&Variables::of(account)?)?
     } else if is_loopback(name) {
         AzureOptions::emulator().endpoint(name)?
     } else {
         let message = format!(
-            "`{name}` needs credentials: put a connection string into {CONNECTION}, or the account into \
-             {ACCOUNT} to use an identity, and name the store `azure:`"
+            "`{name}` needs credentials: put a connection string into ENTABLE_CONNECTION_STRING, or the account into \
+             ENTABLE_ACCOUNT to use an identity, and name the store `azure:`"
         );
         return Err(Failure::usage(message));
     };
@@ -105,27 +100,64 @@ fn is_loopback(address: &str) -> bool {
     matches!(host, "127.0.0.1" | "localhost" | "[::1]")
 }
 
-/// Returns how `azure:` is reached: by a connection string, or by an account and an identity.
+/// The names of the variables that tell how an account is reached.
 #[cfg(feature = "azure")]
-fn azure_options() -> Result<entable::AzureOptions, Failure> {
+struct Variables {
+    /// Holds a connection string.
+    connection: String,
+    /// Holds the path of a file with a connection string.
+    connection_file: String,
+    /// Holds the name of the account that an identity of Microsoft Entra ID opens.
+    account: String,
+    /// Holds the whole table endpoint of that account, in another cloud than the public one.
+    endpoint: String,
+}
+
+#[cfg(feature = "azure")]
+impl Variables {
+    /// Returns the names for `azure:`, or for `azure:NAME`: two accounts in one command need two names.
+    fn of(account: &str) -> Result<Self, Failure> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if !account.bytes().all(is_name) {
+            let message = "a name after `azure:` has letters, digits and `_` alone, because it is a part of variables \
+                           such as ENTABLE_NAME_CONNECTION_STRING; no argument takes a secret";
+            return Err(Failure::usage(message));
+        }
+        let prefix = match account {
+            "" => "ENTABLE".to_owned(),
+            name => format!("ENTABLE_{}", name.to_ascii_uppercase()),
+        };
+        let of = |what: &str| format!("{prefix}_{what}");
+        Ok(Self {
+            connection: of("CONNECTION_STRING"),
+            connection_file: of("CONNECTION_STRING_FILE"),
+            account: of("ACCOUNT"),
+            endpoint: of("ENDPOINT"),
+        })
+    }
+}
+
+/// Returns how an account is reached: by a connection string, or by its name and an identity.
+#[cfg(feature = "azure")]
+fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
     use entable::AzureOptions;
-    let text = variable_or_file(CONNECTION, CONNECTION_FILE)?;
-    match (text, variable(ACCOUNT)) {
+    let Variables { connection, connection_file, account, endpoint } = names;
+    match (variable_or_file(connection, connection_file)?, variable(account)) {
         (Some(text), None) => Ok(AzureOptions::from_connection_string(text.trim())?),
-        (None, Some(account)) => {
-            let options = AzureOptions::from_token_credential(&account, identity()?)?;
-            match variable(ENDPOINT) {
+        (None, Some(name)) => {
+            let options = AzureOptions::from_token_credential(&name, identity()?)?;
+            match variable(endpoint) {
                 Some(endpoint) => Ok(options.endpoint(&endpoint)?),
                 None => Ok(options),
             }
         }
         // Which account is meant nobody can tell.
         (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "both {ACCOUNT} and a connection string are set: unset one"
+            "both {account} and a connection string are set: unset one"
         ))),
         (None, None) => Err(Failure::usage(format!(
-            "no credentials: set {CONNECTION}, or {CONNECTION_FILE} to the path of a file, or {ACCOUNT} to use \
-             an identity"
+            "no credentials: set {connection}, or {connection_file} to the path of a file, or {account} to use an \
+             identity"
         ))),
     }
 }

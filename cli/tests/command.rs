@@ -800,6 +800,28 @@ mod on_azure {
         let file = [&file[..], &[("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")]].concat();
         tables(&file).fails(3, "reading `none.txt`");
         tables(&[("ENTABLE_CONNECTION_STRING_FILE", "none.txt")]).fails(3, "reading `none.txt`");
+        // Another account has variables of its own, and never those without its name.
+        let other = |name: &str, variables: &[(&str, &str)]| {
+            run_in(place.0.path(), &["tables", name], "", variables)
+        };
+        let plain = [("ENTABLE_CONNECTION_STRING", "UseDevelopmentStorage=true")];
+        other("azure:old", &plain).fails(2, "set ENTABLE_OLD_CONNECTION_STRING");
+        other("azure:old", &[("ENTABLE_OLD_CONNECTION_STRING_FILE", "old.txt")])
+            .fails(3, "reading `old.txt`");
+        let both = [("ENTABLE_OLD_ACCOUNT", "a"), ("ENTABLE_OLD_CONNECTION_STRING", "b")];
+        other("azure:old", &both).fails(2, "both ENTABLE_OLD_ACCOUNT");
+        let secret = other("azure:c2VjcmV0==", &plain).fails(2, "no argument takes a secret");
+        assert!(!secret.err.contains("c2VjcmV0"), "{secret:?}");
+        // Two accounts in one command: each is asked with its own credentials.
+        let closed = closed_endpoint();
+        let of = |name: &str| format!("AccountName={name};AccountKey=a2V5;TableEndpoint={closed}");
+        let accounts = [
+            ("ENTABLE_OLD_CONNECTION_STRING", &*of("old")),
+            ("ENTABLE_CONNECTION_STRING", &*of("new")),
+        ];
+        run_in(place.0.path(), &["copy", "azure:old", "azure:"], "", &accounts).fails(1, "");
+        run_in(place.0.path(), &["copy", "azure:new", "azure:"], "", &accounts)
+            .fails(2, "ENTABLE_NEW_ACCOUNT");
     }
 
     /// The chapter "from a file on a laptop to Azure", as it is written.

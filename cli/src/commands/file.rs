@@ -39,8 +39,7 @@ fn said(output: &Output, report: &BackupReport, seconds: f64) -> Result<(), Fail
 
 pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
     let progress = Progress::new(output);
-    let is_file = name != "azure:" && !name.contains("://");
-    let client = if is_file {
+    let client = if !store::is_service(name) {
         let file = store::open_file(name, false)?;
         progress.wait("reading every page", file.verify()).await?;
         entable::Client::builder().backend(file).build()?
