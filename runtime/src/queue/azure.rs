@@ -344,7 +344,207 @@ impl Queue for AzureQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        collections::VecDeque,
+        sync::{Arc, Mutex},
+    };
+
+    use azure_core::{
+        Body, BytesStream, HttpClient, Request, Response, StatusCode, headers::Headers,
+    };
+
     use super::*;
+
+    /// A queue service that answers by a script, each time after 10 s, and records what it was asked.
+    #[derive(Debug, Default)]
+    struct Service {
+        answers: Mutex<VecDeque<(u16, Headers, String)>>,
+        asked: Mutex<Vec<(String, String)>>,
+    }
+
+    #[async_trait::async_trait]
+    impl HttpClient for Service {
+        async fn execute_request(&self, request: &Request) -> azure_core::Result<Response> {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            let (url, body) = (request.url(), request.body());
+            let body = match body {
+                Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                Body::SeekableStream(_) => panic!("a stream"),
+            };
+            let (path, query) = (url.path(), url.query().unwrap_or_default());
+            let line = format!("{} {path} {query}", request.method());
+            self.asked.lock().unwrap().push((line.trim_end().to_owned(), body));
+            let (status, headers, body) = self.answers.lock().unwrap().pop_front().unwrap();
+            let status = StatusCode::try_from(status).unwrap();
+            Ok(Response::new(status, headers, Box::pin(BytesStream::new(body))))
+        }
+    }
+
+    impl Service {
+        /// Returns the queue `letters` of a service with these answers: a status; a receipt, or the code of
+        /// an error; and a body.
+        fn with_answers(answers: &[(u16, &'static str, &str)]) -> (Arc<Self>, AzureQueue) {
+            let answer = |&(status, value, body): &(u16, &'static str, &str)| {
+                let mut headers = Headers::new();
+                let name = if status < 400 { "x-ms-popreceipt" } else { "x-ms-error-code" };
+                headers.insert(name, value);
+                (status, headers, body.to_owned())
+            };
+            let answers = Mutex::new(answers.iter().map(answer).collect());
+            let service = Arc::new(Self { answers, asked: Mutex::default() });
+            let key = STANDARD.encode([7; 32]);
+            let options = AzureOptions::from_account_key("myaccount", &key).unwrap();
+            let queue = AzureQueue::new(options.http_client(service.clone()), "letters").unwrap();
+            (service, queue)
+        }
+
+        /// Returns the requests since the last call.
+        fn asked(&self) -> Vec<(String, String)> {
+            assert_eq!(self.answers.lock().unwrap().len(), 0, "not all answers were asked for");
+            std::mem::take(&mut self.asked.lock().unwrap())
+        }
+
+        fn lines(&self) -> Vec<String> {
+            self.asked().into_iter().map(|(line, _)| line).collect()
+        }
+    }
+
+    /// An answer with messages, each an id with a text, whose receipt is `r-` before the id.
+    fn list(messages: &[(&str, &str)]) -> String {
+        let one = |(id, text): &(&str, &str)| {
+            format!(
+                "<QueueMessage><MessageId>{id}</MessageId><PopReceipt>r-{id}</PopReceipt><DequeueCount>1</DequeueCount><MessageText>{text}</MessageText></QueueMessage>"
+            )
+        };
+        let all: String = messages.iter().map(one).collect();
+        format!("<QueueMessagesList>{all}</QueueMessagesList>")
+    }
+
+    fn message_text(text: &str) -> String {
+        format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_counts_from_before_its_request() {
+        let (service, queue) =
+            Service::with_answers(&[(200, "", &list(&[("a", "plain")])), (204, "r-2", "")]);
+        let began = Instant::now();
+        let visibility = Duration::from_secs(60);
+        let mut message = queue.receive(100, visibility).await.unwrap().pop().unwrap();
+        assert_eq!(message.until(), began + visibility);
+        let began = Instant::now();
+        queue.extend(&mut message, Duration::from_millis(30_500), None).await.unwrap();
+        assert_eq!(message.until(), began + Duration::from_millis(30_500));
+        assert_eq!(id_and_receipt(&message), ("a", "r-2"));
+        let asked = service.asked();
+        assert_eq!(asked[0].0, "GET /letters/messages numofmessages=32&visibilitytimeout=60");
+        assert_eq!(asked[1].0, "PUT /letters/messages/a popreceipt=r-a&visibilitytimeout=31");
+        // Another program may read the text: it stays as that program wrote it.
+        assert_eq!(asked[1].1, message_text("plain"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_body_of_a_plain_message_is_base64() {
+        let text = STANDARD.encode("new");
+        let (service, queue) = Service::with_answers(&[
+            (200, "", &list(&[("a", "plain")])),
+            (204, "r-2", ""),
+            (204, "r-3", ""),
+        ]);
+        let second = Duration::from_secs(1);
+        let mut message = queue.receive(1, second).await.unwrap().pop().unwrap();
+        queue.extend(&mut message, second, Some("new")).await.unwrap();
+        queue.extend(&mut message, second, None).await.unwrap();
+        let asked = service.asked();
+        assert_eq!((&*asked[1].1, &*asked[2].1), (&*message_text(&text), &*message_text(&text)));
+        assert_eq!(asked[2].0, "PUT /letters/messages/a popreceipt=r-2&visibilitytimeout=1");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poison_message_is_held_then_added_then_deleted() {
+        let put = list(&[("b", "")]);
+        let (service, queue) = Service::with_answers(&[
+            (204, "r-2", ""),
+            (404, "QueueNotFound", ""),
+            (201, "", ""),
+            (201, "", &put),
+            (204, "", ""),
+        ]);
+        let text = STANDARD.encode("{}");
+        let message = came(&text);
+        queue.poison(&message, "broken").await.unwrap();
+        let asked = service.asked();
+        let lines: Vec<_> = asked.iter().map(|(line, _)| &**line).collect();
+        let add = "POST /letters-poison/messages messagettl=-1&visibilitytimeout=0";
+        assert_eq!(
+            lines,
+            [
+                "PUT /letters/messages/1 popreceipt=Yz%3D%3D&visibilitytimeout=30",
+                add,
+                "PUT /letters-poison",
+                add,
+                "DELETE /letters/messages/1 popreceipt=r-2",
+            ]
+        );
+        assert_eq!(asked[3].1, message_text(&text));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_lost_a_message_changes_nothing() {
+        for code in ["MessageNotFound", "PopReceiptMismatch", "QueueNotFound"] {
+            let (service, queue) = Service::with_answers(&[(404, code, ""), (404, code, "")]);
+            let message = came("plain");
+            assert!(queue.poison(&message, "broken").await.unwrap_err().is_lease_lost());
+            assert!(queue.delete(&message).await.unwrap_err().is_lease_lost());
+            assert_eq!(service.lines().len(), 2, "{code}");
+        }
+        let (service, queue) = Service::with_answers(&[(403, "AuthenticationFailed", "")]);
+        assert!(!queue.delete(&came("plain")).await.unwrap_err().is_lease_lost());
+        assert_eq!(service.lines().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_put_back_before_it_is_no_longer_poison() {
+        let (service, queue) = Service::with_answers(&[
+            (200, "", &list(&[("a", "one"), ("b", "two")])),
+            (200, "", &list(&[("a", "one"), ("b", "two")])),
+            (201, "", &list(&[("c", "")])),
+            (204, "", ""),
+            (204, "r-3", ""),
+        ]);
+        let poison = queue.poisoned(5).await.unwrap().pop().unwrap();
+        queue.requeue(&poison).await.unwrap();
+        let asked = service.asked();
+        let lines: Vec<_> = asked.iter().map(|(line, _)| &**line).collect();
+        assert_eq!(
+            lines,
+            [
+                "GET /letters-poison/messages peekonly=true&numofmessages=5",
+                "GET /letters-poison/messages numofmessages=32&visibilitytimeout=30",
+                "POST /letters/messages messagettl=-1&visibilitytimeout=0",
+                "DELETE /letters-poison/messages/b popreceipt=r-b",
+                // The other message is poison as before, for all who look.
+                "PUT /letters-poison/messages/a popreceipt=r-a&visibilitytimeout=0",
+            ]
+        );
+        assert_eq!((&*asked[2].1, &*asked[4].1), (&*message_text("two"), &*message_text("one")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poison_message_that_is_gone_is_not_found() {
+        let (service, queue) = Service::with_answers(&[
+            (200, "", &list(&[("b", "two")])),
+            (200, "", &list(&[("a", "one")])),
+            (200, "", &list(&[])),
+            (204, "r-3", ""),
+        ]);
+        let poison = queue.poisoned(5).await.unwrap().pop().unwrap();
+        assert!(queue.requeue(&poison).await.unwrap_err().is_not_found());
+        let back = "PUT /letters-poison/messages/a popreceipt=r-a&visibilitytimeout=0";
+        assert_eq!(service.lines().last().unwrap(), back);
+        let (_, queue) = Service::with_answers(&[(404, "QueueNotFound", "")]);
+        assert_eq!(queue.receive(1, MOVE_TIMEOUT).await.unwrap().len(), 0);
+    }
 
     fn came(text: &str) -> Received {
         let text = text.to_owned();
