@@ -71,7 +71,7 @@ impl Place {
         let clock = Ahead::by(if is_emulator() { 0 } else { ahead });
         #[cfg(feature = "azure")]
         if let Ok(connection) = std::env::var("ENTABLE_AZURITE") {
-            let options = entable::AzureOptions::from_connection_string(&connection).unwrap();
+            let options = AzureOptions::from_connection_string(&connection).unwrap();
             return Self { store: Arc::new(entable::Azure::new(options).unwrap()), clock };
         }
         let options = Embedded::options().clock(clock.clone());
