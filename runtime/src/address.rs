@@ -98,7 +98,8 @@ pub(crate) fn is_old_form(stored: &str, table: &str) -> bool {
     stored != table && is_lower_case(stored) && stored.eq_ignore_ascii_case(table)
 }
 
-/// Returns whether a name holds no upper-case letter, so that it may be the old form of another.
+/// Returns whether a table name has no upper-case letter. A row of an earlier version stored table names
+/// in lower case, so such a name may mean a table whose real name has upper-case letters.
 pub(crate) fn is_lower_case(name: &str) -> bool {
     !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }

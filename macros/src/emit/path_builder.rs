@@ -323,7 +323,9 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the number of a state that still lacks parts of the keys.
+    /// Returns the number that stands for a builder state in the generated path type, as 3 in
+    /// `StaffPath<3, _>`. Returns `None` for a state in which no part of the keys is missing: it has
+    /// no number, since the builder then returns a finished path.
     fn number_of(&self, given: &Given) -> Option<usize> {
         self.states.iter().position(|state| state == given).map(|at| self.first + at)
     }

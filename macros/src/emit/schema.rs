@@ -30,7 +30,7 @@ pub(super) fn partial_copy_type_name(entity: &Entity, family: &Family) -> Ident 
     )
 }
 
-/// Returns the constants of the row families.
+/// Returns one constant for each row family of an entity: the primary's, each index's and each list's.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant(family);
@@ -40,7 +40,8 @@ pub(super) fn families(entity: &Entity) -> TokenStream {
     quote! { #(#families)* }
 }
 
-/// Returns the constants of the row families, and `__SCHEMA`.
+/// Returns the constant `__SCHEMA` of an entity, and one constant for each of its row families: the
+/// primary's, each index's and each list's.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = families(entity);
     let constants = entity.families.iter().map(family_constant);

@@ -120,7 +120,8 @@ pub fn encode_bucket<T: KeyPart + EdmValue>(
     write_bucket_of(&T::from_edm(value)?, T::encode, count, out)
 }
 
-/// Appends the place of a stored value's blind token, for the form `{field:hmac}`.
+/// Appends a key part of the form `{field:hmac}`: a placeholder, which is later replaced by the blind
+/// token of the stored value.
 ///
 /// # Errors
 ///

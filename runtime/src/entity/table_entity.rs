@@ -42,8 +42,8 @@ pub trait FromRow: Sized + Send + 'static {
     }
 
     /// Reads the value and returns `wrap(value)`, so that an enum around the value is filled in
-    /// place and not copied. Reading starts at the byte offset `from`, because the properties
-    /// before it are known.
+    /// place and not copied. Reading starts at the byte offset `from`: the properties before it were
+    /// read already, to find the row's type.
     #[doc(hidden)]
     #[inline]
     fn read_with<R>(

@@ -33,8 +33,8 @@ impl Unknown {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns a row with these properties, and without those that are bound to another row if
-    /// `is_copy` is set.
+    /// Returns a row with the undeclared properties added. If `is_copy` is set, leaves out the encrypted
+    /// ones: their values are bound to the primary's keys.
     fn add_to(&self, row: &Row, is_copy: bool) -> Result<Row> {
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut properties = row.properties();
@@ -54,7 +54,8 @@ impl Unknown {
         if self.is_empty() { Ok(row) } else { self.add_to(&row, false) }
     }
 
-    /// Returns the rows with these properties in every full copy.
+    /// Adds the undeclared properties to every full copy among the rows of an entity, and returns the
+    /// rows. A copy that stores only some properties gets none.
     pub(crate) fn added_to_copies(&self, mut rows: EntityRows) -> Result<EntityRows> {
         if self.is_empty() {
             return Ok(rows);

@@ -309,7 +309,8 @@ impl PathDraft {
         Ok(self)
     }
 
-    /// Bounds a part whose texts sort as its values do.
+    /// Restricts the path to rows whose key part lies between two values. The encoded texts of the part
+    /// must sort as its values do.
     #[must_use]
     pub fn between<T>(
         self,

@@ -140,9 +140,9 @@ impl FastPath {
         released_keys
     }
 
-    /// Replaces what was read for a wanted key by its reservation, which stands there now. Forgets
-    /// the row that another entity of the transaction read under that key, so that this entity does
-    /// not delete the reservation.
+    /// Notes that the transaction has inserted `reservation` under the key of a copy: the entity at
+    /// `position` later replaces the reservation by its copy. Any other entity of the transaction
+    /// forgets the row that it read under that key, so that it does not delete the reservation.
     pub(crate) fn add_reservation(
         &mut self,
         position: (usize, usize),

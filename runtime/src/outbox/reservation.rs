@@ -18,8 +18,9 @@ use crate::{
     },
 };
 
-/// Replaces the copy that claim `id` reserves by the copy of the entity that derives its key, or
-/// deletes it if no entity does. `table` and `partition_key` are those of the claim.
+/// Ends the reservation of a unique key that claim `id` has made. If the entity that made the claim still
+/// derives the key, its copy replaces the reservation; otherwise the reservation is deleted. `table`
+/// and `partition_key` say where the claim row and the primary are.
 ///
 /// The claim must be dead, or its transaction must never have been sent: otherwise the transaction
 /// could still commit and find its key given away.

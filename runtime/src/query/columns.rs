@@ -34,7 +34,8 @@ pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
 }
 
-/// Returns whether a member of the set has a seal over whole rows.
+/// Returns whether a member of the set seals its rows: a code over all properties shows that nobody
+/// without the keys has changed the row.
 pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
     members.schemas().iter().any(|schema| schema.sealed)
 }

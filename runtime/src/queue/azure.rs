@@ -381,8 +381,8 @@ mod tests {
     }
 
     impl Service {
-        /// Returns the queue `letters` of a service with these answers: a status; a receipt, or the code of
-        /// an error; and a body.
+        /// Returns the queue `letters` of a scripted service. Each element of `answers` is one answer: its HTTP
+        /// status, then a pop receipt (or an error code, if the status is 400 or above), then its body.
         fn with_answers(answers: &[(u16, &'static str, &str)]) -> (Arc<Self>, AzureQueue) {
             let answer = |&(status, value, body): &(u16, &'static str, &str)| {
                 let mut headers = Headers::new();

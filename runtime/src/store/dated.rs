@@ -18,10 +18,10 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The table of the floors.
+/// The table that stores the floors of dated tables.
 pub(crate) const FLOOR_TABLE: &str = "EntableTables";
 
-/// The PartitionKey of the floors.
+/// The PartitionKey of all rows that store floors of dated tables.
 const FLOOR_PARTITION: &str = "floor";
 
 /// The property with the digits of the floor's period.
@@ -52,7 +52,8 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
     format!("{}_{}", store.table_case().key_of(dated.prefix), dated.form.replace('%', ""))
 }
 
-/// Reads the floor in one request. A missing table of floors means that there is no floor.
+/// Reads, in one request, the floor of an entity's dated tables: the first period whose table may still
+/// be created. There is no floor if the table that stores floors is missing.
 pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let filter = Keys::point(FLOOR_PARTITION, row_key(store, dated)).filter();
     let scan = Scan { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };

@@ -222,7 +222,8 @@ pub(crate) enum ClaimState {
     TableMissing,
 }
 
-/// Reads a claim by its id and a primary in its partition.
+/// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any
+/// row in the claim's partition, such as the primary that claims a key; its RowKey is not used.
 pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
     let row_key = claim_row_key(id);
     let at = named.with_row_key(&row_key);
@@ -240,8 +241,7 @@ pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Re
     Ok(match claim {
         Some(claim) if is_claim_alive(&claim)? => ClaimState::Alive,
         Some(_) => ClaimState::Dead,
-        // ClaimState::TableMissing, => The table may be known under a name that this client has not
-        // met.
+        // The table may be known under a name that this client has not met.
         None if is_table_missing => ClaimState::TableMissing,
         None => ClaimState::Gone,
     })

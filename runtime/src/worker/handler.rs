@@ -250,7 +250,9 @@ impl Context {
         utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
     }
 
-    /// Returns the partitions in which an effect was begun.
+    /// Returns the receipts of the message: the table and PartitionKey of each partition in which this call,
+    /// or an earlier one, began an effect. The effect writes a receipt row there, which proves that it
+    /// took place.
     pub(super) fn receipts(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

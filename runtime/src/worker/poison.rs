@@ -399,7 +399,8 @@ impl Poisoned {
         error.at_keys(&self.partition_key, self.row_key())
     }
 
-    /// Returns the error for a row whose added properties, or whose kind, cannot be read.
+    /// Returns the error for a poison row that cannot be read: the row that was poisoned is of no known
+    /// kind, or the properties are damaged that poisoning added to say where it came from.
     fn damaged_error(&self) -> Error {
         let (partition_key, row_key) = self.poison_row.keys();
         let message =

@@ -27,8 +27,8 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result},
 };
 
-/// The body and path that replace those of the client, and the place for the answer. It goes through the
-/// pipeline with the request.
+/// One HTTP request and the answer to it. It goes through the pipeline of the Azure client with the request:
+/// its body and path replace those that the Azure client wrote, and the transport stores the answer in it.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     body: Option<Bytes>,
@@ -59,7 +59,8 @@ pub(super) enum SendFailure {
 }
 
 impl Exchange {
-    /// Makes an exchange. `None` keeps the body or the path that the client makes.
+    /// Creates the exchange of a request and its answer, without an answer yet. A `body` or `path` of `None`
+    /// keeps the body or path that the Azure client wrote for the request.
     pub(super) fn new(
         body: Option<Bytes>,
         path: Option<String>,

@@ -130,7 +130,7 @@ const fn slot_of(key: u64, slots: usize) -> usize {
     (mixed >> 32) as usize & (slots - 1)
 }
 
-/// Finds the marker with this text.
+/// Finds the type marker with the text `text`, a row's discriminator value, in the hash table `markers`.
 #[inline]
 pub(super) fn find_marker(
     markers: &'static [TypeMarker],

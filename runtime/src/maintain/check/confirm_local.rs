@@ -173,7 +173,8 @@ async fn confirm_one<E: TableEntity>(
     Ok(None)
 }
 
-/// A copy or list that was read, and then its primary.
+/// A local copy or list and its primary, which were read again to confirm a suspect. The primary was
+/// read last.
 pub(crate) struct LocalReading {
     /// How the copy or entry differs from what the primary derives; `None` if it does not.
     pub(crate) kind: Option<FindingKind>,

@@ -134,8 +134,10 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
-    /// Sets how many facts without a counterpart are kept in memory for one partition, and for all
-    /// remote facts. With more of them, rows are read more than once. For tests.
+    /// Sets how many unmatched rows a check keeps in memory: copies and list entries whose primary was
+    /// not read yet, and those that a primary should have and that were not read yet. The limit holds
+    /// for each partition, and once for all remote rows. With more of them, rows are read more than
+    /// once. For tests.
     #[doc(hidden)]
     pub fn unmatched_rows(mut self, rows: usize) -> Self {
         self.max_unmatched = rows;

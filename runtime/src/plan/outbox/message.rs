@@ -94,7 +94,8 @@ const CONSENT: &str = "MacTo";
 /// types included.
 pub(crate) const CODE_BYTES: usize = 160;
 
-/// Returns the operation that inserts a message with its codes into a partition.
+/// Returns the operation that inserts an outbox message into a partition. `codes` are the
+/// authenticity codes to store with the message; they replace those that `message` holds already.
 pub(crate) fn insert_message(
     message: &Row,
     partition_key: &str,
