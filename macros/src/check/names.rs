@@ -122,7 +122,7 @@ pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
 /// Reports a field named like the patch's method that removes another: `remove_x` beside `x`.
 pub(super) fn patch_methods(entity: &Entity, errors: &mut Errors) {
     for (at, removed) in entity.fields.iter().enumerate() {
-        if !entity.is_patched(at) || !removed.is_removable() {
+        if !entity.is_settable_by_patch(at) || !removed.is_removable() {
             continue;
         }
         if let Some(field) = entity.setter_named(&format!("remove_{}", removed.name)) {

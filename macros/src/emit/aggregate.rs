@@ -67,7 +67,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let other = set.other.as_ref().map(|other| {
         let (name, ty) = (&other.ident, &other.ty);
         quote_spanned! { ty.span() =>
-            #name: <#ty as _rt::ManyField>::from_found(_rt::PartitionFold::take_others(#rows)),
+            #name: <#ty as _rt::ManyField>::from_found(_rt::PartitionFold::take_rows_without_member(#rows)),
         }
     });
     quote! {

@@ -118,7 +118,7 @@ fn read_from(
     family: &Family,
     source: (bool, usize),
 ) -> Option<usize> {
-    if !family.holds_entity() {
+    if !family.has_one_entity_per_row() {
         return None;
     }
     fields.iter().position(|at| {

@@ -68,25 +68,25 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
     match &part.form {
         Form::Plain => {
             let first = trait_item_path(ty, "KeyPart", "encode");
-            quote! { .fix_value(#at, #value, #first) }
+            quote! { .set_value_part(#at, #value, #first) }
         }
         Form::Width(width) => {
             let first = trait_item_path(ty, "FixedWidth", "encode_width");
-            quote! { .fix_width(#at, #value, #width, #first) }
+            quote! { .set_padded_part(#at, #value, #width, #first) }
         }
         Form::Descending => {
             let first = trait_item_path(ty, "Descending", "encode_descending");
-            quote! { .fix_value(#at, #value, #first) }
+            quote! { .set_value_part(#at, #value, #first) }
         }
         Form::Date(form, _) => {
-            quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(#value), #form) }
+            quote! { .set_date_part(#at, <#ty as _rt::DatePart>::to_ticks(#value), #form) }
         }
-        Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(#value)) },
+        Form::Lower => quote! { .set_lowercase_part(#at, <#ty as _rt::TextPart>::as_text(#value)) },
         Form::Bucket(count) => {
             let first = trait_item_path(ty, "KeyPart", "encode");
-            quote! { .fix_bucket(#at, #value, #count, #first) }
+            quote! { .set_bucket_part(#at, #value, #count, #first) }
         }
-        Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(#value)) },
+        Form::Hmac => quote! { .set_token_part(#at, <#ty as _rt::EdmValue>::to_edm(#value)) },
     }
 }
 

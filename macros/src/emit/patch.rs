@@ -28,7 +28,7 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
     let methods = entity.fields.iter().enumerate().map(|(at, field)| {
-        if !entity.is_patched(at) {
+        if !entity.is_settable_by_patch(at) {
             let removed = field.name.strip_prefix("remove_");
             let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
             return if is_taken { TokenStream::new() } else { refuse(field) };

@@ -62,7 +62,7 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
         let ident = &field.ident;
         in_table(field, &quote! { &self.#ident })
     });
-    quote! { _rt::Point::from_draft(_rt::PathDraft::new(#constant) #(#fixes)* #table) }
+    quote! { _rt::Point::from_path_draft(_rt::PathDraft::new(#constant) #(#fixes)* #table) }
 }
 
 /// Returns the call that tells a path builder's draft the field that names the table. `value` is a
@@ -359,8 +359,8 @@ impl<'m> Builder<'m> {
         let name = name(self.entity);
         match self.number_of(given) {
             Some(_) => quote! { #name(#draft, _rt::PhantomData) },
-            None if self.has_window(given) => quote! { _rt::Range::from_draft(#draft) },
-            None => quote! { _rt::Point::from_draft(#draft) },
+            None if self.has_window(given) => quote! { _rt::Range::from_path_draft(#draft) },
+            None => quote! { _rt::Point::from_path_draft(#draft) },
         }
     }
 
@@ -534,7 +534,7 @@ impl<'m> Builder<'m> {
         let after = with(given, &[at]);
         let next = self.type_of(&after);
         let draft = quote! {
-            _rt::Clone::clone(&self.0).fix_bucket_number(#at, __bucket, #count)
+            _rt::Clone::clone(&self.0).set_bucket_number_part(#at, __bucket, #count)
         };
         let made = self.make(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
@@ -559,7 +559,7 @@ impl<'m> Builder<'m> {
                 self,
                 __range: impl _rt::RangeInput<#ty, #last>,
             ) -> _rt::Range<#entity, #view> {
-                _rt::Range::from_draft(self.0 #between)
+                _rt::Range::from_path_draft(self.0 #between)
             }
         })
     }
@@ -580,7 +580,7 @@ impl<'m> Builder<'m> {
                 self,
                 __prefix: impl _rt::PrefixInput<#ty>,
             ) -> _rt::Range<#entity, #view> {
-                _rt::Range::from_draft(self.0.starting_with(
+                _rt::Range::from_path_draft(self.0.starting_with(
                     #at,
                     _rt::PrefixInput::prefix(&__prefix),
                     #lower,

@@ -237,11 +237,11 @@ fn writes(set: &Set) -> TokenStream {
     );
     let replacement = arms(
         &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
-        &quote! { _rt::other_replacement(__stored, __other) },
+        &quote! { _rt::plan_replace_of_unknown_type(__stored, __other) },
     );
     let removal = arms(
         &|at| quote! { _rt::removal_of(__stored, __member, #at) },
-        &quote! { let _ = __other; _rt::other_removal(__stored) },
+        &quote! { let _ = __other; _rt::plan_delete_of_unknown_type(__stored) },
     );
     quote! {
         #[automatically_derived]

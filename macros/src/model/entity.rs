@@ -166,7 +166,7 @@ impl Entity {
     /// Returns the row families whose rows an entity can be read from: the primary and index
     /// copies.
     pub(crate) fn readable_families(&self) -> impl Iterator<Item = &Family> {
-        self.families.iter().filter(|family| family.holds_entity())
+        self.families.iter().filter(|family| family.has_one_entity_per_row())
     }
 
     /// Returns the row family of the primary entity, which every entity has.
@@ -180,14 +180,14 @@ impl Entity {
     }
 
     /// Returns whether a patch sets the field: neither a key nor the table's name depends on it.
-    pub(crate) fn is_patched(&self, at: usize) -> bool {
+    pub(crate) fn is_settable_by_patch(&self, at: usize) -> bool {
         !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
     }
 
     /// Returns the field that the patch's method of this name sets.
     pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
-        (field.storage.has_properties() && self.is_patched(at)).then_some(field)
+        (field.storage.has_properties() && self.is_settable_by_patch(at)).then_some(field)
     }
 
     /// Returns whether the templates of all row families have no faults.

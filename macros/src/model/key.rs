@@ -271,7 +271,7 @@ impl Family {
     }
 
     /// Returns whether each row of the row family holds one entity, all of its fields or some.
-    pub(crate) fn holds_entity(&self) -> bool {
+    pub(crate) fn has_one_entity_per_row(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,
             FamilyKind::List => false,

@@ -238,7 +238,7 @@ impl Written {
     }
 
     /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.
-    pub(crate) fn with_new_etag(&self, row: Row) -> Row {
+    pub(crate) fn row_with_written_etag(&self, row: Row) -> Row {
         match &self.etag {
             Some(etag) => row.with_etag(etag.clone()),
             None => row,

@@ -183,7 +183,7 @@ impl EdmValue for Bytes {
 }
 
 /// Converts a time to a DateTime. `None` is a time outside the years 1 to 9999.
-pub(super) fn property_time(
+pub(super) fn datetime_from_ticks(
     ticks: Option<Ticks>,
     shown: &dyn Display,
 ) -> Result<EdmCow<'static>, InvalidValue> {
@@ -203,7 +203,7 @@ impl EdmValue for OffsetDateTime {
     /// Converts to UTC and cuts to 100 ns. Fails outside the years 1601 to 9999.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        property_time(Ticks::try_from(*self).ok(), self)
+        datetime_from_ticks(Ticks::try_from(*self).ok(), self)
     }
 
     #[inline]

@@ -41,7 +41,7 @@ impl TimeWindow {
 
     /// Returns the fault of a window of more than one time in an untyped query, which does not know
     /// the property of the time. Returns `None` for the window of one time.
-    pub(crate) fn fault_without_type(self) -> Option<(&'static str, InvalidValue)> {
+    pub(crate) fn fault_in_untyped_query(self) -> Option<(&'static str, InvalidValue)> {
         let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
         (!self.is_time).then(|| ("the window", InvalidValue::new(message)))
     }

@@ -98,14 +98,14 @@ impl<S: PathStep> Path for S {
 #[diagnostic::do_not_recommend]
 impl<S: PathStep> From<S> for Partition<S::Entity, S::View> {
     fn from(step: S) -> Self {
-        Self::from_draft(step.into_draft())
+        Self::from_path_draft(step.into_draft())
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<S: PathStep> From<S> for Range<S::Entity, S::View> {
     fn from(step: S) -> Self {
-        Self::from_draft(step.into_draft())
+        Self::from_path_draft(step.into_draft())
     }
 }
 
@@ -121,7 +121,7 @@ macro_rules! paths {
             impl<E, V> $name<E, V> {
                 /// Creates the path from what a builder has gathered.
                 #[doc(hidden)]
-                pub fn from_draft(draft: PathDraft) -> Self {
+                pub fn from_path_draft(draft: PathDraft) -> Self {
                     Self { access: draft.into_access(), of: PhantomData }
                 }
 

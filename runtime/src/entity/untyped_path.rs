@@ -49,7 +49,7 @@ impl Access {
                 "holds the blind token of a secret value, which a verb makes from the path itself";
             self.open.map(|_| ("the key", InvalidValue::new(message)))
         });
-        let fault = fault.or_else(|| self.window.and_then(TimeWindow::fault_without_type));
+        let fault = fault.or_else(|| self.window.and_then(TimeWindow::fault_in_untyped_query));
         Keys { fault, ..self.keys }
     }
 
@@ -216,7 +216,7 @@ impl PathDraft {
 
     /// Fixes a part by the encoder of its form, such as [`KeyPart::encode`](crate::key::KeyPart).
     #[must_use]
-    pub fn fix_value<T>(
+    pub fn set_value_part<T>(
         self,
         part: usize,
         value: &T,
@@ -227,7 +227,7 @@ impl PathDraft {
 
     /// Fixes a part in the form `{f:06}`.
     #[must_use]
-    pub fn fix_width<T>(
+    pub fn set_padded_part<T>(
         self,
         part: usize,
         value: &T,
@@ -239,13 +239,13 @@ impl PathDraft {
 
     /// Fixes a part in a date form.
     #[must_use]
-    pub fn fix_date(self, part: usize, ticks: Result<Ticks, InvalidValue>, form: &str) -> Self {
+    pub fn set_date_part(self, part: usize, ticks: Result<Ticks, InvalidValue>, form: &str) -> Self {
         self.fix(part, |out| encode_ticks_in_form(ticks?, form, out))
     }
 
     /// Fixes a part in the form `{f:lower}`.
     #[must_use]
-    pub fn fix_lower(self, part: usize, text: &str) -> Self {
+    pub fn set_lowercase_part(self, part: usize, text: &str) -> Self {
         self.fix(part, |out| {
             lower(text, out);
             Ok(())
@@ -254,7 +254,7 @@ impl PathDraft {
 
     /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value.
     #[must_use]
-    pub fn fix_bucket<T>(
+    pub fn set_bucket_part<T>(
         self,
         part: usize,
         value: &T,
@@ -271,7 +271,7 @@ impl PathDraft {
 
     /// Fixes a part in the form `{f:bucket(n)}` to the bucket with this number.
     #[must_use]
-    pub fn fix_bucket_number(self, part: usize, number: u32, count: u32) -> Self {
+    pub fn set_bucket_number_part(self, part: usize, number: u32, count: u32) -> Self {
         self.fix(part, |out| {
             push_bucket(number, count, out);
             Ok(())
@@ -281,7 +281,7 @@ impl PathDraft {
     /// Requires that a key part is the blind token of a secret value. The token itself is made
     /// later, by the verb that is given the path, because that needs the index key.
     #[must_use]
-    pub fn fix_to_token(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
+    pub fn set_token_part(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.place(part);
         match value {
             Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),

@@ -103,7 +103,7 @@ pub fn owner_of_older<Old: TableEntity>(
 /// Finds the row family `name` of a schema if the schema has this version. Lists are left out.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
-    let same = |family: &&Family| family.holds_entity() && family.name == name;
+    let same = |family: &&Family| family.has_one_entity_per_row() && family.name == name;
     (schema.version == version).then(|| families.iter().find(same)).flatten()
 }
 

@@ -195,7 +195,7 @@ impl Family {
     }
 
     /// Returns whether each row holds one entity, all of its properties or some.
-    pub const fn holds_entity(&self) -> bool {
+    pub const fn has_one_entity_per_row(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,
             FamilyKind::List => false,

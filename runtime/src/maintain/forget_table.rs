@@ -16,7 +16,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
+        derive::{ClaimState, KeyHolder, read_claim_state, find_key_holder},
     },
     table::Client,
 };
@@ -151,7 +151,7 @@ async fn free_once(
     let claim = reserving_claim(&found)?;
     let written = if is_of(outbox, owner, name) {
         if let Some(id) = claim
-            && claim_state(store, owner.at(), id).await? == ClaimState::Alive
+            && read_claim_state(store, owner.at(), id).await? == ClaimState::Alive
         {
             // A table of another case has the claim, and its transaction may be committed.
             return Ok(Attempt::Done(false));

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim, kill_claim,
-        reservation_row, reserve_existing, reserving_claim, with_new_etag,
+        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     row::{ETag, Row},
     store::backoff::{self, Attempt},
@@ -144,7 +144,7 @@ impl Claims {
         let mut reserved = Vec::new();
         for (wanted, result) in std::mem::take(&mut self.wanted_keys).into_iter().zip(results) {
             match result {
-                Ok(row) => fast_path.add_reservation(wanted.position, &wanted.address, row),
+                Ok(row) => fast_path.note_inserted_reservation(wanted.position, &wanted.address, row),
                 Err(ReserveError::NotReserved(error)) => {
                     // Not kept: there is nothing to give back.
                     failure.get_or_insert(error);
@@ -210,7 +210,7 @@ impl Claims {
         let outbox = key.outbox;
         let row = reservation_row(copy, &self.id, None)?;
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
-            Ok(etag) => return Ok(Some(with_new_etag(&row, etag))),
+            Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
             Err(error) if error.is_conflict() && error.lost_race() => {}
             Err(error) => return self.find_reservation(outbox, wanted, error).await,
         }
@@ -284,14 +284,14 @@ impl Claims {
             };
             let request = outbox.store.apply_one(&wanted.address.row.table, operation);
             let etag = self.deadline.run(request).await?.etag;
-            return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, etag));
+            return Ok(row_with_written_etag(&reservation_row(found, &self.id, from)?, etag));
         }
         let row = reservation_row(copy, &self.id, from)?;
         let is_blind = outbox.guards.has(Mutation::TakenOverBlindly);
         let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
         let replace = Operation::replace(row.clone(), seen);
         let etag = self.write_copy(outbox, wanted, replace).await?;
-        Ok(with_new_etag(&row, etag))
+        Ok(row_with_written_etag(&row, etag))
     }
 
     /// Reads the row after a request failed, to learn whether the reservation was made. Fails with

@@ -137,7 +137,7 @@ async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Resu
 /// # Errors
 ///
 /// Fails if the index key cannot be had, or if the keys cannot be completed.
-pub(crate) async fn resolve_change(
+pub(crate) async fn fill_change_tokens(
     outbox: &Outbox,
     table: &str,
     verb: Unresolved,
@@ -422,7 +422,7 @@ impl PlannedChanges<'_> {
             if transaction.planned().len() + operations > BATCH_OPERATIONS {
                 return delete_holder(outbox, self.table, deletion).await;
             }
-            self.state.expired.delete_with_changes(deletion);
+            self.state.expired.delete_holder_with_changes(deletion);
             Ok(true)
         })
     }

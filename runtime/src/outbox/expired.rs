@@ -72,7 +72,7 @@ impl ExpiredRows {
     }
 
     /// Has the next attempt delete a holder with its changes, in their transaction.
-    pub(crate) fn delete_with_changes(&self, deletion: Effect) {
+    pub(crate) fn delete_holder_with_changes(&self, deletion: Effect) {
         self.lock().deleted.push(Arc::new(deletion));
     }
 

@@ -143,7 +143,7 @@ impl FastPath {
     /// Notes that the transaction has inserted `reservation` under the key of a copy: the entity at
     /// `position` later replaces the reservation by its copy. Any other entity of the transaction
     /// forgets the row that it read under that key, so that it does not delete the reservation.
-    pub(crate) fn add_reservation(
+    pub(crate) fn note_inserted_reservation(
         &mut self,
         position: (usize, usize),
         address: &CopyAddress,

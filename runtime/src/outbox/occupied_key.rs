@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
+    store::derive::{ClaimState, KeyHolder, read_claim_state, find_key_holder},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -65,7 +65,7 @@ impl OccupiedKey<'_> {
         // The claim is read before its owner: a claim that does not exist any more was resolved
         // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
-            let state = claim_state(&self.outbox.store, owner.at(), id).await?;
+            let state = read_claim_state(&self.outbox.store, owner.at(), id).await?;
             if state == ClaimState::Alive {
                 let pending = "the entity `{}`, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.at()) {

@@ -313,7 +313,7 @@ impl Planner {
     ///
     /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
     /// does not exist any more.
-    pub(super) fn verified_primary<'r>(
+    pub(super) fn primary_unchanged_since_read<'r>(
         &self,
         loaded: &'r Loaded,
         current: Option<&'r Row>,

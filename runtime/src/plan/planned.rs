@@ -62,7 +62,7 @@ impl StoredAs {
     /// entry as a row of the framework.
     pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
         match schema {
-            Some(schema) if family.holds_entity() => Self::Entity(schema, family),
+            Some(schema) if family.has_one_entity_per_row() => Self::Entity(schema, family),
             Some(_) => Self::Framework,
             None => Self::Untyped,
         }

@@ -142,16 +142,16 @@ impl Verb {
             // the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => {
-                planner.replace_keeping(planner.verified_primary(loaded, current)?, rows.clone())
+                planner.replace_keeping(planner.primary_unchanged_since_read(loaded, current)?, rows.clone())
             }
             (Self::Update { loaded, rows }, current) => {
-                planner.update(planner.verified_primary(loaded, current)?, rows.clone())
+                planner.update(planner.primary_unchanged_since_read(loaded, current)?, rows.clone())
             }
             (Self::Patch { loaded, patch }, current) => {
-                planner.patch(planner.verified_primary(loaded, current)?, patch)
+                planner.patch(planner.primary_unchanged_since_read(loaded, current)?, patch)
             }
             (Self::Delete(loaded), current) => {
-                planner.delete(planner.verified_primary(loaded, current)?)
+                planner.delete(planner.primary_unchanged_since_read(loaded, current)?)
             }
             (Self::PatchAt { patch, .. }, Some(current)) => planner.patch(current, patch),
             (Self::PatchAt { keys, .. }, None) => Err(planner.missing_entity_error(keys)),

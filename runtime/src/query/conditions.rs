@@ -256,7 +256,7 @@ pub(crate) fn type_condition(
 /// Returns the condition on the rows of a wide entity that a query reads. A version that this
 /// program does not know must be an error, not a missing item.
 fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
-    let markers = wide::markers_of(schema, read).into_iter();
+    let markers = wide::type_markers_of_parts(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
     if schema.older.is_none() {
         return known;

@@ -39,7 +39,7 @@ type Keys = (String, String);
 
 /// Reads the lists of a request and returns the keys of their entities, without reading the
 /// entities.
-pub(crate) async fn read_list_keys<E: TableEntity>(
+pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
     request: &PreparedRequest,
 ) -> Result<Vec<Point<E>>> {
     let mut points = Vec::new();

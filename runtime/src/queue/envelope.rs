@@ -157,7 +157,7 @@ impl Envelope {
     }
 
     /// Marks the message as handled, and drops its body, which no delivery needs again.
-    pub(crate) fn into_handled(self, receipts: Receipts) -> Self {
+    pub(crate) fn mark_handled_and_drop_body(self, receipts: Receipts) -> Self {
         // The digest stands for the body, without which nobody could verify the code.
         let digest = self.mac.as_ref().map(|_| URL_SAFE_NO_PAD.encode(Sha256::digest(self.body())));
         Self { body: None, done: true, receipts, digest, foreign: Members::new(), ..self }

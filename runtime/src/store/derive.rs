@@ -224,7 +224,7 @@ pub(crate) enum ClaimState {
 
 /// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any
 /// row in the claim's partition, such as the primary that claims a key; its RowKey is not used.
-pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
+pub(crate) async fn read_claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
     let row_key = claim_row_key(id);
     let at = named.with_row_key(&row_key);
     let (claim, is_table_missing) = match store.row(at).await {

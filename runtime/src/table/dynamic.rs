@@ -120,7 +120,7 @@ impl From<Filter> for Selection {
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
         let Access { keys, fault, open, window, .. } = path.access();
-        let fault = fault.or_else(|| window.and_then(TimeWindow::fault_without_type));
+        let fault = fault.or_else(|| window.and_then(TimeWindow::fault_in_untyped_query));
         let schema = open.is_some().then_some(P::Entity::SCHEMA);
         let access = Access { family: None, keys, parts: Vec::new(), fault, open, window: None };
         Self { access, filter: None, schema }
@@ -577,7 +577,7 @@ fn untyped(operation: Operation) -> Placed {
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {
-    let row = written.with_new_etag(row);
+    let row = written.row_with_written_etag(row);
     Stored::new(entity, row, written.status)
 }
 

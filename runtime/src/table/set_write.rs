@@ -45,7 +45,7 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
 ///
 /// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as a
 /// member.
-pub fn other_replacement<S: EntitySet>(
+pub fn plan_replace_of_unknown_type<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
 ) -> Result<BulkChange> {
@@ -58,7 +58,7 @@ pub fn other_replacement<S: EntitySet>(
 /// # Errors
 ///
 /// Keys that cannot be; `is_invalid` for a row that was read as a member.
-pub fn other_removal<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
+pub fn plan_delete_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     is_no_member(stored)?;
     plan::delete_row(stored).map(BulkChange)
 }

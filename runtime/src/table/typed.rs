@@ -484,7 +484,7 @@ impl<E: TableEntity> Table<E> {
             None => request,
         };
         let request = request.prepare().await?;
-        list_query::read_list_keys::<E>(&request).await.map_err(|error| error.in_table(&self.name))
+        list_query::read_entity_keys_of_lists::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// Returns a query for each path, some of which run concurrently.

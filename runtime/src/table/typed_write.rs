@@ -10,7 +10,7 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Committed, Outcome, commit, resolve_change},
+    outbox::commit::{Committed, Outcome, commit, fill_change_tokens},
     plan::{self, Unresolved},
     store::backoff::{self, Attempt},
 };
@@ -238,10 +238,10 @@ impl<E: TableEntity> Table<E> {
         let access = table.with_key_tokens(point.as_access()).await?;
         let keys = access.point().map_err(|error| error.in_table(&table.name));
         let (partition_key, row_key) = keys?;
-        table.update_keys(partition_key, row_key, &mut change).await
+        table.update_entity_at_keys(partition_key, row_key, &mut change).await
     }
 
-    pub(crate) async fn update_keys(
+    pub(crate) async fn update_entity_at_keys(
         &self,
         partition_key: &str,
         row_key: &str,
@@ -329,7 +329,7 @@ impl<E: TableEntity> Table<E> {
     ) -> Result<(Outcome, BackgroundWork)> {
         let written = async {
             let verb = verb.map_err(|error| error.in_table(&self.name))?;
-            let change = resolve_change(self.client.outbox(), &self.name, verb).await?;
+            let change = fill_change_tokens(self.client.outbox(), &self.name, verb).await?;
             let landed = commit(self.client.outbox(), &self.name, &[change]).await;
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
@@ -347,7 +347,7 @@ impl<E: TableEntity> Table<E> {
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
         })?;
-        let row = written.with_new_etag(row);
+        let row = written.row_with_written_etag(row);
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 

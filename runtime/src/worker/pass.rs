@@ -24,7 +24,7 @@ use crate::{
         is_derived_from_version, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, claim_state, find_copy_owner, read_primary},
+    store::derive::{ClaimState, read_claim_state, find_copy_owner, read_primary},
 };
 
 /// How a pass over a dirty row ended.
@@ -344,7 +344,7 @@ impl Worker {
             // too, unless it was taken over: then it may have to go back to its previous owner.
             let is_reserved = is_own
                 && leaves_claimed
-                && match claim_state(self.store(), primary, id).await? {
+                && match read_claim_state(self.store(), primary, id).await? {
                     ClaimState::Alive | ClaimState::TableMissing => true,
                     ClaimState::Dead => previous.is_some(),
                     ClaimState::Gone => false,

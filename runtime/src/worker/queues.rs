@@ -303,7 +303,7 @@ impl Worker {
             port.delete(message).await?;
         } else {
             // Marked, so that whoever receives it next only removes the receipts.
-            let done = envelope.into_handled(receipts).text()?;
+            let done = envelope.mark_handled_and_drop_body(receipts).text()?;
             let flight = self.outbox().options.flight;
             port.extend(message, flight.min(LONGEST), Some(&done)).await?;
         }

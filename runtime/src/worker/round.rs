@@ -11,7 +11,7 @@ use super::{
     pass::PassOutcome,
     state::{DueWork, RoundResult, Worker, row_texts},
     stats::WorkerStats,
-    visit::{PartitionTexts, PartitionVisit, VisitState},
+    visit::{TableAndPartitionKey, PartitionVisit, VisitState},
 };
 use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
 
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Chooses the partitions without due rows that this round visits.
-    fn choose_looks(&self, due: DueWork) -> BTreeSet<PartitionTexts> {
+    fn choose_looks(&self, due: DueWork) -> BTreeSet<TableAndPartitionKey> {
         if due == DueWork::All {
             // Every partition is visited.
             return BTreeSet::new();
@@ -61,7 +61,7 @@ impl Worker {
     async fn work_on_page(
         &self,
         mut markers: MarkersByPartition,
-        looks: &BTreeSet<PartitionTexts>,
+        looks: &BTreeSet<TableAndPartitionKey>,
         due: DueWork,
     ) -> RoundResult {
         let mut round = RoundResult::default();
@@ -105,7 +105,7 @@ impl Worker {
         }
     }
 
-    fn is_visit_due(&self, partition: &PartitionTexts) -> bool {
+    fn is_visit_due(&self, partition: &TableAndPartitionKey) -> bool {
         let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
         let memory = self.lock_memory();
         let visit = memory.visits.get(partition);

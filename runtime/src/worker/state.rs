@@ -14,7 +14,7 @@ use super::{
     handler::{Context, Handlers},
     stats::{LastFailure, WorkerStats},
     stopping::StopSignal,
-    visit::{LookBudget, PartitionTexts, PartitionVisit},
+    visit::{LookBudget, TableAndPartitionKey, PartitionVisit},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -100,7 +100,7 @@ pub(super) struct WorkerMemory {
     /// done for.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
-    pub(super) visits: BTreeMap<PartitionTexts, PartitionVisit>,
+    pub(super) visits: BTreeMap<TableAndPartitionKey, PartitionVisit>,
     pub(super) looks: LookBudget,
     /// The ids of queue messages of unknown types, each with the time when it was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,

@@ -21,7 +21,7 @@ const VISITS_BEFORE_DOUBLING: u32 = 5;
 const MAX_DOUBLINGS: u32 = 4;
 
 /// Table and PartitionKey.
-pub(super) type PartitionTexts = (String, String);
+pub(super) type TableAndPartitionKey = (String, String);
 
 /// The state of a partition at a worker's last visit, and the time of the next visit.
 #[derive(Debug, Clone, Default)]
@@ -128,9 +128,9 @@ impl LookBudget {
     /// many as the time since the last look allows, and at most those of one `interval`.
     pub(super) fn choose_partitions<'v>(
         &mut self,
-        visits: impl Iterator<Item = (&'v PartitionTexts, &'v PartitionVisit)>,
+        visits: impl Iterator<Item = (&'v TableAndPartitionKey, &'v PartitionVisit)>,
         interval: Duration,
-    ) -> BTreeSet<PartitionTexts> {
+    ) -> BTreeSet<TableAndPartitionKey> {
         let now = Instant::now();
         let planned = visits.filter_map(|(partition, visit)| {
             let look = visit.look.filter(|look| *look <= now && !visit.is_due(now))?;

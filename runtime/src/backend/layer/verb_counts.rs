@@ -59,7 +59,7 @@ pub(super) fn count_retry(table: &str) {
 }
 
 /// Notes what was decided about a write whose answer was lost.
-pub(super) fn note_decision(table: &str, decision: &'static str) {
+pub(super) fn note_lost_answer_decision(table: &str, decision: &'static str) {
     tracing::debug!(
         name: "entable.lost_answer",
         { db.collection.name = table, entable.decision = decision },

@@ -216,7 +216,7 @@ impl PartitionFold {
     }
 
     /// Takes out the rows that belong to no member, for the `#[table(other)]` field.
-    pub fn take_others(&mut self) -> Vec<Stored<DynamicEntity>> {
+    pub fn take_rows_without_member(&mut self) -> Vec<Stored<DynamicEntity>> {
         std::mem::take(&mut self.others)
     }
 

@@ -30,7 +30,7 @@ impl TypeMarker {
 }
 
 const fn has_marker(schema: &Schema, family: &Family) -> bool {
-    matches!(schema.discriminator, Discriminator::Property(_)) && family.holds_entity()
+    matches!(schema.discriminator, Discriminator::Property(_)) && family.has_one_entity_per_row()
 }
 
 /// Returns the number of slots of the hash table. More than half of them stay free.
@@ -141,7 +141,7 @@ pub(super) fn find_marker(
     loop {
         let marker = markers.get(slot)?;
         if marker.key == key
-            && short_bytes_equal(marker.text.as_bytes(), text)
+            && bytes_equal_inline(marker.text.as_bytes(), text)
             && marker.family.is_some()
         {
             return Some(marker);
@@ -153,7 +153,7 @@ pub(super) fn find_marker(
 
 /// Compares two short texts without a function call.
 #[inline]
-pub(super) fn short_bytes_equal(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn bytes_equal_inline(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
         (Some(first), Some(other)) if a.len() <= 16 => {
             a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()

@@ -133,7 +133,7 @@ impl Members {
         // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
         if let Some((name, EdmType::String, text)) = properties.next_raw()?
-            && markers::short_bytes_equal(name, self.first_asked.as_bytes())
+            && markers::bytes_equal_inline(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find_marker(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family

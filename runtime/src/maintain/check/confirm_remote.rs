@@ -28,7 +28,7 @@ use crate::{
     },
     row::{ETag, Row},
     store::{
-        derive::{ClaimState, claim_state, find_copy_owner},
+        derive::{ClaimState, read_claim_state, find_copy_owner},
         lists::find_list,
     },
     table::Table,
@@ -344,5 +344,5 @@ async fn is_claimed<E: TableEntity>(
     let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
     let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
     // A claim that cannot be looked up, since its table is missing, may exist.
-    Ok(claim_state(table.client.store(), owner.at(), claim).await? != ClaimState::Gone)
+    Ok(read_claim_state(table.client.store(), owner.at(), claim).await? != ClaimState::Gone)
 }

@@ -12,7 +12,7 @@ use crate::{
 pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let markers = schema.versions().flat_map(|version| {
-        let kept = version.families.iter().filter(|family| family.holds_entity());
+        let kept = version.families.iter().filter(|family| family.has_one_entity_per_row());
         let later = version.parts.iter().skip(1).copied();
         kept.map(|family| family.marker).chain(later).map(|marker| Filter::eq(name, marker))
     });

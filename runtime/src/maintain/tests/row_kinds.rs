@@ -344,7 +344,7 @@ fn a_row_is_recognised_through_each_path_by_one_rule() {
     for (name, row) in rows() {
         for schema in [Worker::SCHEMA, Department::SCHEMA, Room::SCHEMA] {
             let families: &'static [crate::key::Family] = schema.families;
-            for family in families.iter().filter(|one| one.holds_entity()) {
+            for family in families.iter().filter(|one| one.has_one_entity_per_row()) {
                 let found = schema.recognize(&row, family);
                 let found = found.inspect_err(|error| assert!(error.is_decode(), "{name}")).ok();
                 let index = family.name;

@@ -185,7 +185,7 @@ pub(crate) fn reserve_existing(found: &Row, id: &str) -> Result<Operation> {
 }
 
 /// Returns the row with the ETag that a write gave it; unchanged if the store returned none.
-pub(crate) fn with_new_etag(row: &Row, etag: Option<ETag>) -> Row {
+pub(crate) fn row_with_written_etag(row: &Row, etag: Option<ETag>) -> Row {
     match etag {
         Some(etag) => row.clone().with_etag(etag),
         None => row.clone(),

@@ -20,7 +20,7 @@ pub(crate) use self::{
     claim_row::{
         ClaimedKey, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim, is_claim_alive,
         kill_claim, owner_of_copy, previous_owner, reservation_row, reserve_existing,
-        reserving_claim, with_new_etag,
+        reserving_claim, row_with_written_etag,
     },
     converge::{CopyStep, plan_step},
     copy_address::{CopyAddress, ListAddress},

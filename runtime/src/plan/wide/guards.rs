@@ -33,7 +33,7 @@ impl PartGuard {
 /// Splits the ETag of a joined row into what it says of each part. An entity of an older version may
 /// have another number of them.
 // The service's ETags hold no spaces.
-pub(super) fn guards_of(schema: &'static Schema, etag: &ETag) -> Result<Vec<PartGuard>> {
+pub(super) fn split_etag_by_part(schema: &'static Schema, etag: &ETag) -> Result<Vec<PartGuard>> {
     let text = etag.to_string();
     let guards = text.split(' ').map(|etag| match etag {
         MISSING => PartGuard::Missing,

@@ -121,7 +121,7 @@ pub(crate) fn parts_read(
 }
 
 /// Returns the type markers of the parts that a query reads, in each version.
-pub(crate) fn markers_of(schema: &'static Schema, read: PartsRead) -> Vec<&'static str> {
+pub(crate) fn type_markers_of_parts(schema: &'static Schema, read: PartsRead) -> Vec<&'static str> {
     let of_version = |version: &'static Schema| match read {
         PartsRead::All => version.parts,
         PartsRead::One(part) => version.parts.get(part - 1..part).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    guards::{PartGuard, guards_of, other_count},
+    guards::{PartGuard, split_etag_by_part, other_count},
     layout::{PARTS, PartFinder, discriminator_of, part_key, text_of, version_of},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn split(
     let located = |error: Error| error.at_keys(partition_key, row_key);
     let schema = version_of(schema, 1, row.get(discriminator_of(schema))?).unwrap_or(schema);
     let guards = match operation.condition() {
-        Some(Condition::Match(etag)) => Some(guards_of(schema, etag).map_err(located)?),
+        Some(Condition::Match(etag)) => Some(split_etag_by_part(schema, etag).map_err(located)?),
         _ => None,
     };
     if operation.verb() == Verb::Delete {

@@ -153,7 +153,7 @@ impl TableQueue {
             let is_counted = !self.guards.has(Mutation::ReceiptNotCounted);
             let dequeue_count = row.message.dequeue_count.saturating_add(is_counted.into());
             let message = StoredMessage { dequeue_count, ..row.message.clone() };
-            let due = due_with_new_row_key(&message, latest_due, &row.row_key);
+            let due = due_time_that_changes_row_key(&message, latest_due, &row.row_key);
             let visibility = Visibility { due, hidden_ticks, holder: &holder };
             let delete = row.delete_operation()?;
             let insert = Operation::insert(message.queued_row(visibility)?);
@@ -235,7 +235,7 @@ impl TableQueue {
 
 /// Returns `due`, or the next tick if the message would keep the RowKey `row_key`: one transaction
 /// cannot delete and insert one row.
-pub(crate) fn due_with_new_row_key(message: &StoredMessage, due: Ticks, row_key: &str) -> Ticks {
+pub(crate) fn due_time_that_changes_row_key(message: &StoredMessage, due: Ticks, row_key: &str) -> Ticks {
     let keeps_row_key = message.row_key(due) == row_key;
     if keeps_row_key { time_after(due, Duration::from_nanos(100)) } else { due }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     guard::QueueGuard,
     message_row::{PopReceipt, Visibility, check_body},
-    receive::due_with_new_row_key,
+    receive::due_time_that_changes_row_key,
     table_queue::{MAX_ATTEMPTS, TABLE, TableQueue},
 };
 use crate::{
@@ -49,7 +49,7 @@ impl TableQueue {
         let message = receipt.message(received.id(), &body, received.dequeue_count());
         let (until, holder) = (Instant::now() + visibility, self.random.id());
         let due = time_after(self.clock.now(), visibility);
-        let due = due_with_new_row_key(&message, due, &receipt.row_key);
+        let due = due_time_that_changes_row_key(&message, due, &receipt.row_key);
         let hidden_ticks = duration_ticks(visibility);
         let row = message.queued_row(Visibility { due, hidden_ticks, holder: &holder })?;
         let row_key = message.row_key(due);

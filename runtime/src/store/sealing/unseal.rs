@@ -201,7 +201,7 @@ impl PageOpener<'_> {
         family: Option<&'static Family>,
         row: &Row,
     ) -> Result<()> {
-        let Some(family) = family.filter(|family| family.holds_entity()) else {
+        let Some(family) = family.filter(|family| family.has_one_entity_per_row()) else {
             return Ok(());
         };
         if self.sealer.encrypt_if.is_none() {

@@ -25,7 +25,7 @@ use crate::{
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
-        commit::{commit, resolve_change},
+        commit::{commit, fill_change_tokens},
         registration::register_all,
     },
     plan::Unresolved,
@@ -92,7 +92,7 @@ impl Pipeline {
         let item = InputItem { index: self.next_index, done_when_missing };
         self.next_index += 1;
         let change = match verb {
-            Ok(verb) => resolve_change(self.client.outbox(), &table, verb).await,
+            Ok(verb) => fill_change_tokens(self.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
         match change.and_then(|change| self.open.add(table.clone(), change, item)) {

@@ -6,7 +6,7 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{commit, resolve_change},
+    outbox::commit::{commit, fill_change_tokens},
     plan::Unresolved,
     store::{
         backoff::{self, Attempt},
@@ -73,7 +73,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                 return Err(locate(Error::service(ServiceCode::ResourceNotFound, message)));
             };
             let verb = lock().0.replacement(stored).map_err(locate)?;
-            let change = resolve_change(client.outbox(), table, verb).await?;
+            let change = fill_change_tokens(client.outbox(), table, verb).await?;
             *lock().1 += 1;
             match commit(client.outbox(), table, &[change]).await {
                 Ok(_) => Ok(Attempt::Done(())),

@@ -14,7 +14,7 @@ use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
         TableRequest,
-        layer::verb_counts::{count_retry, note_decision},
+        layer::verb_counts::{count_retry, note_lost_answer_decision},
     },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result, Seen, ServiceCode},
@@ -120,7 +120,7 @@ impl Retry {
             };
             match self.judge_by_rows(&batch, id).await {
                 Ok(WriteVerdict::Done(written)) => {
-                    note_decision(batch.table(), "carried_out");
+                    note_lost_answer_decision(batch.table(), "carried_out");
                     return Ok(written);
                 }
                 Ok(WriteVerdict::Repeatable { .. }) if more => {}
@@ -133,11 +133,11 @@ impl Retry {
                     };
                     let is_known = error.kind() != ErrorKind::Ambiguous;
                     let decision = if is_known { "not_carried_out" } else { "ambiguous" };
-                    note_decision(batch.table(), decision);
+                    note_lost_answer_decision(batch.table(), decision);
                     return Err(error);
                 }
             }
-            note_decision(batch.table(), "sent_again");
+            note_lost_answer_decision(batch.table(), "sent_again");
             count_retry(batch.table());
         }
     }
