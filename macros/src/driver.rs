@@ -22,15 +22,15 @@ pub(crate) fn table_entity(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let entity = model::Entity::new(input, &mut errors);
     check::entity(&entity, &mut errors);
-    finish(errors, || emit::entity(&entity), || emit::fallback::entity(input, &entity))
+    finish_expansion(errors, || emit::entity(&entity), || emit::fallback::entity(input, &entity))
 }
 
 /// Expands `#[derive(Properties)]`.
-pub(crate) fn properties(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_properties(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let properties = model::Properties::new(input, &mut errors);
     check::properties(&properties, &mut errors);
-    finish(
+    finish_expansion(
         errors,
         || emit::properties(&properties),
         || emit::fallback::properties(input, &properties),
@@ -49,21 +49,29 @@ pub(crate) fn key_part(input: &DeriveInput) -> TokenStream {
     }
     let mut errors = Errors::default();
     let newtype = model::Newtype::new(input, &mut errors);
-    finish(errors, || emit::newtype(&newtype), || emit::fallback::newtype(input, &newtype))
+    finish_expansion(
+        errors,
+        || emit::newtype(&newtype),
+        || emit::fallback::newtype(input, &newtype),
+    )
 }
 
 fn text_enum(input: &DeriveInput, derive: &str) -> TokenStream {
     let mut errors = Errors::default();
     let edm_enum = model::EdmEnum::new(input, derive, &mut errors);
     check::edm_enum(&edm_enum, &mut errors);
-    finish(errors, || emit::edm_enum(&edm_enum), || emit::fallback::edm_enum(input, &edm_enum))
+    finish_expansion(
+        errors,
+        || emit::edm_enum(&edm_enum),
+        || emit::fallback::edm_enum(input, &edm_enum),
+    )
 }
 
 /// Expands `#[derive(Projection)]`.
-pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_projection(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let projection = model::Projection::new(input, &mut errors);
-    finish(
+    finish_expansion(
         errors,
         || emit::projection(&projection),
         || emit::fallback::projection(input, &projection),
@@ -71,11 +79,11 @@ pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
 }
 
 /// Expands `#[derive(Message)]`.
-pub(crate) fn message(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_message(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let message = model::Message::new(input, &mut errors);
     check::message(&message, &mut errors);
-    finish(errors, || emit::message(&message), || emit::message(&message))
+    finish_expansion(errors, || emit::message(&message), || emit::message(&message))
 }
 
 /// Expands `#[derive(EntitySet)]`.
@@ -83,15 +91,15 @@ pub(crate) fn entity_set(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let set = model::Set::new(input, &mut errors);
     check::set(&set, &mut errors);
-    finish(errors, || emit::set(&set), || emit::fallback::set(input, &set))
+    finish_expansion(errors, || emit::set(&set), || emit::fallback::set(input, &set))
 }
 
-fn finish(
+fn finish_expansion(
     errors: Errors,
     emit: impl FnOnce() -> TokenStream,
     fallback: impl FnOnce() -> TokenStream,
 ) -> TokenStream {
-    match errors.finish() {
+    match errors.into_result() {
         Ok(()) => emit(),
         Err(error) => {
             let mut tokens = error.into_compile_error();

@@ -20,12 +20,12 @@ impl Errors {
     }
 
     /// Adds a compile error with its span and message.
-    pub(crate) fn at(&mut self, span: Span, message: impl Display) {
+    pub(crate) fn add_at(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
     }
 
     /// Adds a mistake that keeps the rest of an attribute, or the fields of the type, from being read.
-    pub(crate) fn unreadable(&mut self, error: syn::Error) {
+    pub(crate) fn add_unreadable(&mut self, error: syn::Error) {
         self.is_incomplete = true;
         self.push(error);
     }
@@ -36,14 +36,14 @@ impl Errors {
     }
 
     /// Adds a mistake about something that is missing, unless it may stand in what could not be read.
-    pub(crate) fn missing(&mut self, span: Span, message: impl Display) {
+    pub(crate) fn add_missing(&mut self, span: Span, message: impl Display) {
         if !self.is_incomplete {
-            self.at(span, message);
+            self.add_at(span, message);
         }
     }
 
     /// Returns the value of `Ok`. Keeps the mistake of `Err` and returns `None`.
-    pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+    pub(crate) fn take_ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
@@ -54,7 +54,7 @@ impl Errors {
     }
 
     /// Returns all mistakes as one error; `Ok` if there are none.
-    pub(crate) fn finish(self) -> syn::Result<()> {
+    pub(crate) fn into_result(self) -> syn::Result<()> {
         let combined = self.found.into_iter().reduce(|mut all, next| {
             all.combine(next);
             all

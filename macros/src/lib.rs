@@ -26,7 +26,7 @@ pub fn table_entity(input: TokenStream) -> TokenStream {
 #[doc = include_str!("../docs/properties.md")]
 #[proc_macro_derive(Properties, attributes(table))]
 pub fn properties(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::properties)
+    driver::derive(input, driver::expand_properties)
 }
 
 #[doc = include_str!("../docs/edm_enum.md")]
@@ -44,7 +44,7 @@ pub fn key_part(input: TokenStream) -> TokenStream {
 #[doc = include_str!("../docs/projection.md")]
 #[proc_macro_derive(Projection, attributes(table))]
 pub fn projection(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::projection)
+    driver::derive(input, driver::expand_projection)
 }
 
 #[doc = include_str!("../docs/entity_set.md")]
@@ -56,5 +56,5 @@ pub fn entity_set(input: TokenStream) -> TokenStream {
 #[doc = include_str!("../docs/message.md")]
 #[proc_macro_derive(Message, attributes(table))]
 pub fn message(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::message)
+    driver::derive(input, driver::expand_message)
 }

@@ -10,8 +10,8 @@ pub(crate) fn ident_text(ident: &Ident) -> String {
 }
 
 /// Returns the name of a field's column constant: `FIRST_NAME` for `first_name`, `_1ST` for `_1st`.
-pub(crate) fn constant(field: &Ident) -> Ident {
-    let name = Case::Screaming.apply(&ident_text(field));
+pub(crate) fn column_constant_name(field: &Ident) -> Ident {
+    let name = Case::Screaming.convert_name(&ident_text(field));
     let begins = name.starts_with(|c: char| c == '_' || c.is_alphabetic());
     let underscore = if begins { "" } else { "_" };
     // A field named `__` has no words.
@@ -22,7 +22,7 @@ pub(crate) fn constant(field: &Ident) -> Ident {
 /// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for
 /// `Match`. `None` if no method can be named so, as for `Self`.
 pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
-    let name = Case::Snake.apply(&ident_text(index));
+    let name = Case::Snake.convert_name(&ident_text(index));
     let begins = name.starts_with(|c: char| c.is_alphabetic());
     if !begins || ["self", "super", "crate"].contains(&name.as_str()) {
         return None;
@@ -100,8 +100,8 @@ impl Case {
     }
 
     /// Converts a name to this case.
-    pub(crate) fn apply(self, name: &str) -> String {
-        let words = words(name);
+    pub(crate) fn convert_name(self, name: &str) -> String {
+        let words = split_words(name);
         let join = |separator: &str| words.join(separator);
         match self {
             Self::Verbatim => name.to_owned(),
@@ -120,7 +120,7 @@ impl Case {
 }
 
 /// Splits a name into words: at `_`, and where an upper-case letter follows a lower-case one.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
     for c in name.chars() {
@@ -149,7 +149,7 @@ pub(crate) fn nearest_name<'k>(
     let allowed = (found.chars().count() / 3).max(1);
     known
         .into_iter()
-        .map(|name| (distance(found, name), name))
+        .map(|name| (edit_distance(found, name), name))
         .filter(|(distance, name)| {
             *distance <= allowed || (found.len() > 3 && name.starts_with(found))
         })
@@ -158,7 +158,7 @@ pub(crate) fn nearest_name<'k>(
 }
 
 /// Returns the edit distance of two names (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, from) in a.chars().enumerate() {
         let mut diagonal = i;
@@ -197,7 +197,7 @@ pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> S
 
 /// Replaces `Self` in a type by the struct's name: generated impls of other types repeat the type.
 pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
-    fn replace(tokens: TokenStream, this: &Ident) -> TokenStream {
+    fn replace_self(tokens: TokenStream, this: &Ident) -> TokenStream {
         tokens
             .into_iter()
             .map(|token| match token {
@@ -205,7 +205,7 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
                     TokenTree::Ident(Ident::new(&this.to_string(), ident.span()))
                 }
                 TokenTree::Group(group) => {
-                    let inner = replace(group.stream(), this);
+                    let inner = replace_self(group.stream(), this);
                     let mut replaced = Group::new(group.delimiter(), inner);
                     replaced.set_span(group.span());
                     TokenTree::Group(replaced)
@@ -214,7 +214,7 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
             })
             .collect()
     }
-    syn::parse2(replace(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
+    syn::parse2(replace_self(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 
 /// Returns an identifier for a local variable of generated code.

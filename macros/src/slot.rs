@@ -20,7 +20,7 @@ impl<T> Default for Slot<T> {
 
 impl<T> Slot<T> {
     /// Stores the value. Fails if the value is an error, or if the setting was given before.
-    pub(crate) fn set(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
+    pub(crate) fn set_once(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
         if self.key.is_some() {
             let message = format!("`{key}` is given twice, expected it once");
             return Err(syn::Error::new(key.span(), message));

@@ -84,7 +84,7 @@ pub struct Keys {
 }
 
 /// Returns what is wrong with the text of a key that was not escaped.
-fn fault_of(name: &'static str, text: &str) -> Option<(&'static str, InvalidValue)> {
+fn key_text_fault(name: &'static str, text: &str) -> Option<(&'static str, InvalidValue)> {
     let forbidden = text.chars().find(|c| is_forbidden_in_key(*c))?;
     let message = format!(
         "`{}` holds {forbidden:?}, which the service forbids in keys, so that no row has it; typed paths escape it",
@@ -108,7 +108,7 @@ impl Keys {
     /// ```
     pub fn partition(partition_key: impl Into<String>) -> Self {
         let partition_key = partition_key.into();
-        let fault = fault_of("PartitionKey", &partition_key);
+        let fault = key_text_fault("PartitionKey", &partition_key);
         Self { partition: Some(partition_key), fault, ..Self::whole_table() }
     }
 
@@ -143,7 +143,7 @@ impl Keys {
     #[must_use]
     pub fn row(self, row_key: impl Into<String>) -> Self {
         let row_key = row_key.into();
-        let fault = self.fault.or_else(|| fault_of("RowKey", &row_key));
+        let fault = self.fault.or_else(|| key_text_fault("RowKey", &row_key));
         let (lower, upper) = (Bound::Included(row_key.clone()), Bound::Included(row_key));
         Self { lower, upper, fault, ..self }
     }
@@ -170,7 +170,7 @@ impl Keys {
             _ => Bound::Included(prefix.to_owned()),
         };
         let upper = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        let fault = self.fault.or_else(|| fault_of("RowKey", prefix));
+        let fault = self.fault.or_else(|| key_text_fault("RowKey", prefix));
         Self { lower, upper, fault, ..self }
     }
 
@@ -222,7 +222,7 @@ impl Keys {
         }
     }
 
-    /// Returns whether the selection contains a row with these keys.
+    /// Returns whether the selection contains the row with keys `partition_key` and `row_key`.
     pub(crate) fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         let is_above = match &self.lower {
             Bound::Included(lower) => compare_utf16(lower, row_key).is_le(),

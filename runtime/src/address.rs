@@ -3,7 +3,7 @@
 /// The address of a row, as owned texts.
 ///
 /// It has no `==`: whether case counts in a table's name is the store's rule. Use
-/// [`RowAt::is_same_row`] for that rule and [`RowAt::texts`] for exact texts.
+/// [`RowAt::is_same_row`] for that rule and [`RowAt::table_and_keys`] for exact texts.
 #[derive(Debug, Clone)]
 pub(crate) struct RowAddress {
     pub(crate) table: String,
@@ -21,24 +21,24 @@ pub(crate) struct RowAt<'a> {
 
 impl RowAddress {
     /// Borrows the texts of the address.
-    pub(crate) fn at(&self) -> RowAt<'_> {
+    pub(crate) fn as_row_at(&self) -> RowAt<'_> {
         RowAt::new(&self.table, &self.partition_key, &self.row_key)
     }
 }
 
 impl<'a> RowAt<'a> {
-    /// Creates the address of the row with these keys.
+    /// Creates the address of a row from its table, PartitionKey and RowKey.
     pub(crate) const fn new(table: &'a str, partition_key: &'a str, row_key: &'a str) -> Self {
         Self { table, partition_key, row_key }
     }
 
     /// Copies the texts of the address.
     pub(crate) fn to_owned(self) -> RowAddress {
-        let [table, partition_key, row_key] = self.texts().map(str::to_owned);
+        let [table, partition_key, row_key] = self.table_and_keys().map(str::to_owned);
         RowAddress { table, partition_key, row_key }
     }
 
-    /// Returns the address of another row of the partition.
+    /// Returns the address of the row with RowKey `row_key` in the same table and partition.
     pub(crate) const fn with_row_key(self, row_key: &'a str) -> Self {
         Self { row_key, ..self }
     }
@@ -51,7 +51,7 @@ impl<'a> RowAt<'a> {
     }
 
     /// Returns table, PartitionKey and RowKey.
-    pub(crate) const fn texts(self) -> [&'a str; 3] {
+    pub(crate) const fn table_and_keys(self) -> [&'a str; 3] {
         [self.table, self.partition_key, self.row_key]
     }
 }
@@ -119,7 +119,7 @@ mod tests {
             assert!(!at.is_same_row(at.with_row_key("Empid_000223"), case));
             assert!(!at.is_same_row(RowAt::new("Staff2", "Sales", "empid_000223"), case));
         }
-        assert_eq!(at.to_owned().at().texts(), ["Staff", "Sales", "empid_000223"]);
+        assert_eq!(at.to_owned().as_row_at().table_and_keys(), ["Staff", "Sales", "empid_000223"]);
     }
 
     #[test]

@@ -226,51 +226,51 @@ pub(crate) struct Guards {
 impl Guards {
     /// Returns guards of which all hold except `guard`.
     #[cfg(feature = "conformance")]
-    pub(crate) const fn without(guard: Guard) -> Self {
+    pub(crate) const fn all_except(guard: Guard) -> Self {
         Self { disabled: Some(guard), mutation: None }
     }
 
     /// Returns guards which all hold, in code with a mistake.
     #[cfg(feature = "conformance")]
-    pub(crate) const fn mutated(mutation: Mutation) -> Self {
+    pub(crate) const fn with_mutation(mutation: Mutation) -> Self {
         Self { disabled: None, mutation: Some(mutation) }
     }
 
     /// Returns whether the code makes this mistake: never, in a build without simulations.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation mutates the code of one client")]
-    pub(crate) const fn has(self, _: Mutation) -> bool {
+    pub(crate) const fn has_mutation(self, _: Mutation) -> bool {
         false
     }
 
     /// Returns whether the code makes this mistake: `true` if the simulation makes it.
     #[cfg(feature = "conformance")]
-    pub(crate) fn has(self, mutation: Mutation) -> bool {
+    pub(crate) fn has_mutation(self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }
 
     /// Returns whether a guard holds: always, in a build without simulations.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
-    pub(crate) const fn holds(self, _: Guard) -> bool {
+    pub(crate) const fn guard_holds(self, _: Guard) -> bool {
         true
     }
 
     /// Returns whether a guard holds: `false` if the simulation disables it.
     #[cfg(feature = "conformance")]
-    pub(crate) fn holds(self, guard: Guard) -> bool {
+    pub(crate) fn guard_holds(self, guard: Guard) -> bool {
         self.disabled != Some(guard)
     }
 
     /// Returns `value`, or `None` where the simulation disables the guard.
-    pub(crate) fn keep<T>(self, guard: Guard, value: T) -> Option<T> {
-        self.holds(guard).then_some(value)
+    pub(crate) fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
+        self.guard_holds(guard).then_some(value)
     }
 
     /// Returns the condition that a row still has `etag`, or no condition where the simulation disables
     /// the guard.
-    pub(crate) fn condition(self, guard: Guard, etag: Option<ETag>) -> Condition {
-        match self.holds(guard) {
+    pub(crate) fn condition_if_guarded(self, guard: Guard, etag: Option<ETag>) -> Condition {
+        match self.guard_holds(guard) {
             true => Condition::for_etag(etag),
             false => Condition::Any,
         }
@@ -279,7 +279,7 @@ impl Guards {
     /// Returns the write of a remote row as it is, or without its condition where the simulation
     /// disables [`Guard::DestinationVersion`].
     pub(crate) fn remote_write(self, operation: Operation) -> Result<Operation> {
-        if self.holds(Guard::DestinationVersion) {
+        if self.guard_holds(Guard::DestinationVersion) {
             return Ok(operation);
         }
         let row = operation.row();
@@ -291,7 +291,7 @@ impl Guards {
 
     /// Returns a row as it is, or without its ETag where the simulation disables the guard.
     pub(crate) fn keep_etag(self, guard: Guard, row: Row) -> Row {
-        if self.holds(guard) { row } else { row.without_version() }
+        if self.guard_holds(guard) { row } else { row.without_version() }
     }
 
     /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.
@@ -301,7 +301,7 @@ impl Guards {
         first: impl Future<Output = Result<A>>,
         then: impl Future<Output = Result<B>>,
     ) -> Result<(A, B)> {
-        if self.holds(guard) {
+        if self.guard_holds(guard) {
             let first = first.await?;
             return Ok((first, then.await?));
         }

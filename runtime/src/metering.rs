@@ -26,7 +26,7 @@ pub(crate) struct RequestFigures<'a> {
     pub(crate) table: &'a str,
     /// The rows that were returned or written.
     pub(crate) rows: usize,
-    /// The bytes of those rows.
+    /// The bytes of the rows that were returned or written.
     pub(crate) bytes: usize,
     pub(crate) is_failed: bool,
     pub(crate) is_throttled: bool,
@@ -35,8 +35,8 @@ pub(crate) struct RequestFigures<'a> {
 impl Metering {
     /// Reports figures from now on, and tells the recorder what they mean.
     #[cfg(feature = "metrics")]
-    pub(crate) fn on() -> Self {
-        describe();
+    pub(crate) fn enabled() -> Self {
+        describe_figures();
         Self { is_on: true, namespace: "" }
     }
 
@@ -62,7 +62,7 @@ impl Metering {
     }
 
     /// Looks at the clock if the client reports figures.
-    pub(crate) fn start(self) -> Option<Instant> {
+    pub(crate) fn start_timer(self) -> Option<Instant> {
         self.is_on().then(Instant::now)
     }
 
@@ -200,7 +200,7 @@ pub(crate) fn count_lookup(cache: &'static str, is_hit: bool) {
 
 /// Tells the recorder the unit and the meaning of each figure.
 #[cfg(feature = "metrics")]
-fn describe() {
+fn describe_figures() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
     describe_histogram!("db.client.operation.duration", Unit::Seconds, "Duration of verbs");
     describe_counter!("entable.requests", Unit::Count, "Requests to the store");
@@ -236,6 +236,6 @@ mod tests {
 
     #[test]
     fn a_client_without_figures_never_looks_at_the_clock() {
-        assert!(Metering::default().start().is_none());
+        assert!(Metering::default().start_timer().is_none());
     }
 }

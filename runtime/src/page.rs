@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Cursor {
 
 /// Returns a stable hash of a query's text (FNV-1a, 64 bits). A cursor holds it, to recognise its
 /// query.
-pub(crate) fn fingerprint(text: &str) -> u64 {
+pub(crate) fn text_fingerprint(text: &str) -> u64 {
     fnv1a(text.as_bytes())
 }
 

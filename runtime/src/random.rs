@@ -15,7 +15,7 @@ impl RandomSource {
     }
 
     /// Returns 64 random bits.
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn random_number(&self) -> u64 {
         let Some(state) = &self.0 else {
             let (high, low) = (Uuid::new_v4().as_u128(), Uuid::new_v4().as_u128());
             // A version 4 UUID has fixed bits, but none among its last 48.
@@ -31,13 +31,13 @@ impl RandomSource {
     }
 
     /// Creates an independent source; its seed comes from this source if this one has a seed.
-    pub(crate) fn fork(&self) -> Self {
-        if self.0.is_some() { Self::seeded(self.number()) } else { Self::default() }
+    pub(crate) fn independent_source(&self) -> Self {
+        if self.0.is_some() { Self::seeded(self.random_number()) } else { Self::default() }
     }
 
     /// Returns an id of 96 random bits as 24 hex digits.
-    pub(crate) fn id(&self) -> String {
-        let (high, low) = (self.number(), self.number());
+    pub(crate) fn random_id(&self) -> String {
+        let (high, low) = (self.random_number(), self.random_number());
         format!("{high:016x}{:08x}", low >> 32)
     }
 }
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn ids_differ_and_a_seed_gives_the_same_ones() {
         let system = RandomSource::default();
-        let ids: HashSet<String> = (0..1000).map(|_| system.id()).collect();
+        let ids: HashSet<String> = (0..1000).map(|_| system.random_id()).collect();
         assert_eq!(ids.len(), 1000);
         assert!(ids.iter().all(|id| id.len() == 24));
-        assert_eq!(RandomSource::seeded(7).id(), RandomSource::seeded(7).id());
-        assert_ne!(RandomSource::seeded(7).id(), RandomSource::seeded(8).id());
+        assert_eq!(RandomSource::seeded(7).random_id(), RandomSource::seeded(7).random_id());
+        assert_ne!(RandomSource::seeded(7).random_id(), RandomSource::seeded(8).random_id());
     }
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
         let system = RandomSource::default();
         let (mut any, mut all) = (0, u64::MAX);
         for _ in 0..200 {
-            let number = system.number();
+            let number = system.random_number();
             any |= number;
             all &= number;
         }

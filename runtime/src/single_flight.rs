@@ -39,7 +39,7 @@ impl<K: fmt::Debug, S: fmt::Debug> fmt::Debug for SingleFlight<K, S> {
 impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
     /// Locks the map of slots, to look a slot up without adding it, or to remove slots. A task that
     /// holds a removed slot finishes its work; later tasks get a new slot.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<Slot<S>>>> {
+    pub(crate) fn lock_slots(&self) -> MutexGuard<'_, HashMap<K, Arc<Slot<S>>>> {
         // No task leaves the map half changed: a poisoned lock is as good as a sound one.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,27 +49,27 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
     /// Before a slot is added to a map of `prune_from` slots or more, each slot goes that no task
     /// holds and for which `keep` returns `false`. `keep` gets the slot's state and the number of
     /// slots in the map.
-    pub(crate) fn slot(
+    pub(crate) fn slot_of_key(
         &self,
         key: K,
         prune_from: usize,
         keep: impl Fn(&S, usize) -> bool,
     ) -> Arc<Slot<S>> {
-        let mut slots = self.lock();
+        let mut slots = self.lock_slots();
         if let Some(slot) = slots.get(&key) {
             return slot.clone();
         }
         let count = slots.len();
         if count >= prune_from {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1 || keep(&slot.lock(), count));
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1 || keep(&slot.lock_state(), count));
         }
         slots.entry(key).or_default().clone()
     }
 }
 
 impl<S> Slot<S> {
-    /// Locks the state of the slot. The lock must not be held across an `await`.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
+    /// Locks the value that the slot keeps for its key. The lock must not be held across an `await`.
+    pub(crate) fn lock_state(&self) -> MutexGuard<'_, S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,12 +83,12 @@ impl<S> Slot<S> {
         mut find: impl FnMut(&S) -> Option<T>,
         work: impl AsyncFnOnce() -> T,
     ) -> T {
-        if let Some(answer) = find(&self.lock()) {
+        if let Some(answer) = find(&self.lock_state()) {
             return answer;
         }
         let _turn = self.turn.lock().await;
         // The task that had the turn before may have left the answer.
-        if let Some(answer) = find(&self.lock()) {
+        if let Some(answer) = find(&self.lock_state()) {
             return answer;
         }
         work().await
@@ -106,13 +106,13 @@ mod tests {
         let flights = SingleFlight::<&str, Option<usize>>::default();
         let runs = AtomicUsize::new(0);
         let get = |key| {
-            let slot = flights.slot(key, 0, |_, _| true);
+            let slot = flights.slot_of_key(key, 0, |_, _| true);
             let runs = &runs;
             async move {
                 let work = async || {
                     tokio::task::yield_now().await;
                     let run = runs.fetch_add(1, Ordering::SeqCst);
-                    *slot.lock().get_or_insert(run)
+                    *slot.lock_state().get_or_insert(run)
                 };
                 slot.find_or_run(|state| *state, work).await
             }
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn unwanted_slots_go_when_one_is_added_and_held_ones_stay() {
         let flights = SingleFlight::<u8, Option<u8>>::default();
-        let held = flights.slot(1, 0, |_, _| true);
-        drop(flights.slot(2, 0, |_, _| true));
-        drop(flights.slot(3, 3, |_, _| false));
-        assert_eq!(flights.lock().len(), 3, "there is room for three");
-        drop(flights.slot(4, 3, |_, count| count < 3));
-        let mut keys: Vec<u8> = flights.lock().keys().copied().collect();
+        let held = flights.slot_of_key(1, 0, |_, _| true);
+        drop(flights.slot_of_key(2, 0, |_, _| true));
+        drop(flights.slot_of_key(3, 3, |_, _| false));
+        assert_eq!(flights.lock_slots().len(), 3, "there is room for three");
+        drop(flights.slot_of_key(4, 3, |_, count| count < 3));
+        let mut keys: Vec<u8> = flights.lock_slots().keys().copied().collect();
         keys.sort_unstable();
         assert_eq!(keys, [1, 4]);
         drop(held);

@@ -64,7 +64,7 @@ impl EntityAttr {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
             let taken = read.entry(&entry, errors);
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -72,20 +72,20 @@ impl EntityAttr {
     fn entry(&mut self, entry: &Entry, errors: &mut Errors) -> syn::Result<()> {
         let key = &entry.key;
         match entry.name().as_str() {
-            "name" => self.name.set(key, entry.string()),
-            "partition_key" => self.partition_key.set(key, entry.string()),
-            "row_key" => self.row_key.set(key, entry.string()),
-            "entity_type" => self.entity_type.set(key, entry.string()),
-            "discriminator" => self.discriminator.set(key, discriminator(entry)),
-            "rename_all" => self.rename_all.set(key, entry.case()),
-            "validate" => self.validate.set(key, entry.path()),
-            "crate" => self.runtime.set(key, entry.quoted_path()),
+            "name" => self.name.set_once(key, entry.string()),
+            "partition_key" => self.partition_key.set_once(key, entry.string()),
+            "row_key" => self.row_key.set_once(key, entry.string()),
+            "entity_type" => self.entity_type.set_once(key, entry.string()),
+            "discriminator" => self.discriminator.set_once(key, discriminator(entry)),
+            "rename_all" => self.rename_all.set_once(key, entry.case()),
+            "validate" => self.validate.set_once(key, entry.path()),
+            "crate" => self.runtime.set_once(key, entry.quoted_path()),
             "allow" => {
                 // A mistake in the list is reported here. Whether a permission is missing is not known then.
                 let list = entry.readable_list(errors).inspect_err(|_| self.mark_meant("allow"));
                 for entry in list? {
                     let taken = self.allow(&entry);
-                    errors.take(taken);
+                    errors.take_ok(taken);
                 }
                 Ok(())
             }
@@ -93,12 +93,12 @@ impl EntityAttr {
                 self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
                 Ok(())
             }
-            "version" => self.version.set(key, version(entry)),
-            "upgrade_from" => self.upgrade_from.set(key, entry.path_in_parentheses()),
-            "seal" => self.seal.set(key, entry.flag()),
-            "drop_unknown" => self.drop_unknown.set(key, entry.flag()),
-            "wide" => self.wide.set(key, entry.flag()),
-            "expires" => self.expires.set(key, field(entry)),
+            "version" => self.version.set_once(key, version(entry)),
+            "upgrade_from" => self.upgrade_from.set_once(key, entry.path_in_parentheses()),
+            "seal" => self.seal.set_once(key, entry.flag()),
+            "drop_unknown" => self.drop_unknown.set_once(key, entry.flag()),
+            "wide" => self.wide.set_once(key, entry.flag()),
+            "expires" => self.expires.set_once(key, field(entry)),
             _ => {
                 match entry.meant(&ENTITY_KEYS) {
                     // Its path and its mistakes are those of the declaration that it means.
@@ -138,7 +138,7 @@ impl EntityAttr {
 
     fn allow(&mut self, entry: &Entry) -> syn::Result<()> {
         match entry.name().as_str() {
-            "hot_partition" => self.hot_partition.set(&entry.key, entry.flag()),
+            "hot_partition" => self.hot_partition.set_once(&entry.key, entry.flag()),
             _ => {
                 self.hot_partition.mark_meant();
                 entry.unknown("`allow`", &["hot_partition"])
@@ -212,8 +212,8 @@ impl PropertiesAttr {
         for entry in entries(attrs, errors) {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
-                "rename_all" => read.rename_all.set(key, entry.case()),
-                "crate" => read.runtime.set(key, entry.quoted_path()),
+                "rename_all" => read.rename_all.set_once(key, entry.case()),
+                "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     match entry.meant(&["rename_all", "crate"]) {
                         Some("rename_all") => read.rename_all.mark_meant(),
@@ -223,7 +223,7 @@ impl PropertiesAttr {
                     entry.unknown("container", &["rename_all", "crate"])
                 }
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -248,12 +248,12 @@ impl MessageAttr {
         for entry in entries(attrs, errors) {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
-                "name" => read.name.set(key, entry.string()),
-                "version" => read.version.set(key, version(&entry)),
-                "authenticated" => read.authenticated.set(key, entry.flag()),
-                "unauthenticated" => read.unauthenticated.set(key, entry.flag()),
-                "expires" => read.expires.set(key, duration(&entry)),
-                "crate" => read.runtime.set(key, entry.quoted_path()),
+                "name" => read.name.set_once(key, entry.string()),
+                "version" => read.version.set_once(key, version(&entry)),
+                "authenticated" => read.authenticated.set_once(key, entry.flag()),
+                "unauthenticated" => read.unauthenticated.set_once(key, entry.flag()),
+                "expires" => read.expires.set_once(key, duration(&entry)),
+                "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     if entry.meant(&MESSAGE_KEYS) == Some("crate") {
                         read.runtime.mark_meant();
@@ -261,7 +261,7 @@ impl MessageAttr {
                     entry.unknown("container", &MESSAGE_KEYS)
                 }
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -300,7 +300,7 @@ impl SetAttr {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
             let taken = match entry.name().as_str() {
-                "crate" => read.runtime.set(&entry.key, entry.quoted_path()),
+                "crate" => read.runtime.set_once(&entry.key, entry.quoted_path()),
                 _ => {
                     if entry.meant(&["crate"]).is_some() {
                         read.runtime.mark_meant();
@@ -308,7 +308,7 @@ impl SetAttr {
                     entry.unknown("container", &["crate"])
                 }
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -328,8 +328,8 @@ impl ProjectionAttr {
         for entry in entries(attrs, errors) {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
-                "of" => read.of.set(key, entry.path()),
-                "crate" => read.runtime.set(key, entry.quoted_path()),
+                "of" => read.of.set_once(key, entry.path()),
+                "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     match entry.meant(&["of", "crate"]) {
                         Some("of") => read.of.mark_meant(),
@@ -339,10 +339,10 @@ impl ProjectionAttr {
                     entry.unknown("container", &["of", "crate"])
                 }
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         if !read.of.is_set() {
-            errors.missing(
+            errors.add_missing(
                 ident.span(),
                 "a projection names its entity, write `#[table(of = Entity)]`",
             );

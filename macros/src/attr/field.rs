@@ -61,14 +61,14 @@ const PROPERTIES_KEYS: [&str; 7] =
 
 impl FieldAttr {
     /// Reads the attributes of an entity's field.
-    pub(crate) fn of_entity(attrs: &[Attribute], errors: &mut Errors) -> Self {
+    pub(crate) fn read_entity_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
-            "store" => read.store.set(&entry.key, entry.flag()),
-            "extra" => read.extra.set(&entry.key, entry.flag()),
-            "series" => read.series.set(&entry.key, series(entry)),
-            "split" => read.split.set(&entry.key, split(entry)),
-            "part" => read.part.set(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
-            "blob" => read.blob.set(&entry.key, entry.flag()),
+            "store" => read.store.set_once(&entry.key, entry.flag()),
+            "extra" => read.extra.set_once(&entry.key, entry.flag()),
+            "series" => read.series.set_once(&entry.key, series(entry)),
+            "split" => read.split.set_once(&entry.key, split(entry)),
+            "part" => read.part.set_once(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
+            "blob" => read.blob.set_once(&entry.key, entry.flag()),
             _ => {
                 read.mark_meant(entry.meant(&ENTITY_KEYS));
                 entry.unknown("field", &ENTITY_KEYS)
@@ -77,7 +77,7 @@ impl FieldAttr {
     }
 
     /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
-    pub(crate) fn of_properties(attrs: &[Attribute], errors: &mut Errors) -> Self {
+    pub(crate) fn read_properties_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
             "store" | "extra" => Err(syn::Error::new(
                 entry.key.span(),
@@ -111,9 +111,9 @@ impl FieldAttr {
     }
 
     /// Refuses attributes on a projection's field: the entity says how the field is stored.
-    pub(crate) fn of_projection(attrs: &[Attribute], errors: &mut Errors) {
+    pub(crate) fn read_projection_field(attrs: &[Attribute], errors: &mut Errors) {
         for entry in entries(attrs, errors) {
-            errors.at(
+            errors.add_at(
                 entry.key.span(),
                 format!(
                     "`{}` on a projection's field, expected none: the entity says how it is stored",
@@ -132,16 +132,16 @@ impl FieldAttr {
         for entry in entries(attrs, errors) {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
-                "rename" => read.rename.set(key, entry.string()),
-                "json" => read.json.set(key, entry.flag()),
-                "flatten" => read.flatten.set(key, flatten(&entry)),
-                "default" => read.default.set(key, default(&entry)),
-                "skip" => read.skip.set(key, entry.flag()),
-                "encrypt" => read.encrypt.set(key, encrypt(&entry)),
-                "blind" => read.blind.set(key, blind(&entry)),
+                "rename" => read.rename.set_once(key, entry.string()),
+                "json" => read.json.set_once(key, entry.flag()),
+                "flatten" => read.flatten.set_once(key, flatten(&entry)),
+                "default" => read.default.set_once(key, default(&entry)),
+                "skip" => read.skip.set_once(key, entry.flag()),
+                "encrypt" => read.encrypt.set_once(key, encrypt(&entry)),
+                "blind" => read.blind.set_once(key, blind(&entry)),
                 _ => other(&mut read, &entry),
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -155,7 +155,7 @@ fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
     let mut prefix = Slot::default();
     for inner in entry.list()? {
         match inner.name().as_str() {
-            "prefix" => prefix.set(&inner.key, inner.string())?,
+            "prefix" => prefix.set_once(&inner.key, inner.string())?,
             _ => inner.unknown("`flatten`", &["prefix"])?,
         }
     }
@@ -213,8 +213,8 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
     for inner in entry.list()? {
         match inner.name().as_str() {
-            "pad" => pad.set(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
-            "hide_none" => hide_none.set(&inner.key, inner.flag())?,
+            "pad" => pad.set_once(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
+            "hide_none" => hide_none.set_once(&inner.key, inner.flag())?,
             _ => inner.unknown("`encrypt`", &["pad", "hide_none"])?,
         }
     }
@@ -234,9 +234,8 @@ fn blind(entry: &Entry) -> syn::Result<u32> {
     let mut chars = Slot::default();
     for inner in entry.list()? {
         match inner.name().as_str() {
-            "chars" => {
-                chars.set(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?
-            }
+            "chars" => chars
+                .set_once(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?,
             _ => inner.unknown("`blind`", &["chars"])?,
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct IndexAttr {
     pub(crate) in_blob: Slot<()>,
     pub(crate) unique: Slot<()>,
     pub(crate) when: Slot<Path>,
-    /// Fields named by `only(..)`: the copy holds these and no others.
+    /// The fields that `only(..)` names. The copy stores no other fields.
     pub(crate) only: Slot<Vec<Ident>>,
     /// Fields named by `except(..)`: the copy holds all others.
     pub(crate) except: Slot<Vec<Ident>>,
@@ -32,12 +32,12 @@ impl IndexAttr {
     /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
     pub(super) fn read(entry: &Entry, is_list: bool, errors: &mut Errors) -> Option<Self> {
         let list = entry.readable_list(errors);
-        let entries = errors.take(list)?;
+        let entries = errors.take_ok(list)?;
         let mut entries = entries.iter();
         let Some(name) = entries.next().and_then(Entry::as_name) else {
             let what = if is_list { "list" } else { "index" };
             let example = if is_list { "ByLastName" } else { "ByEmail" };
-            errors.missing(
+            errors.add_missing(
                 entry.span(),
                 format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
             );
@@ -57,7 +57,7 @@ impl IndexAttr {
         };
         for entry in entries {
             let taken = read.entry(entry);
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         Some(read)
     }
@@ -65,15 +65,15 @@ impl IndexAttr {
     fn entry(&mut self, entry: &Entry) -> syn::Result<()> {
         let key = &entry.key;
         match (entry.name().as_str(), self.is_list) {
-            ("row_key", _) => self.row_key.set(key, entry.string()),
-            ("partition_key", _) => self.partition_key.set(key, entry.string()),
-            ("table", _) => self.table.set(key, entry.string()),
-            ("in_blob", true) => self.in_blob.set(key, entry.flag()),
+            ("row_key", _) => self.row_key.set_once(key, entry.string()),
+            ("partition_key", _) => self.partition_key.set_once(key, entry.string()),
+            ("table", _) => self.table.set_once(key, entry.string()),
+            ("in_blob", true) => self.in_blob.set_once(key, entry.flag()),
             ("in_blob", false) => entry.only_for_lists(),
-            ("unique", false) => self.unique.set(key, entry.flag()),
-            ("when", false) => self.when.set(key, entry.path()),
-            ("only", false) => self.only.set(key, entry.names()),
-            ("except", false) => self.except.set(key, entry.names()),
+            ("unique", false) => self.unique.set_once(key, entry.flag()),
+            ("when", false) => self.when.set_once(key, entry.path()),
+            ("only", false) => self.only.set_once(key, entry.names()),
+            ("except", false) => self.except.set_once(key, entry.names()),
             (_, is_list) => {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };

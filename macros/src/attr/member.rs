@@ -18,10 +18,10 @@ impl MemberAttr {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
             let taken = match entry.name().as_str() {
-                "other" => read.other.set(&entry.key, entry.flag()),
+                "other" => read.other.set_once(&entry.key, entry.flag()),
                 _ => entry.unknown("variant", &["other"]),
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }
@@ -44,23 +44,23 @@ impl AggregateAttr {
         for entry in entries {
             let key = &entry.key;
             let taken = match entry.name().as_str() {
-                "one" => read.one.set(key, entry.flag()),
-                "many" => read.many.set(key, entry.flag()),
-                "other" => read.other.set(key, entry.flag()),
+                "one" => read.one.set_once(key, entry.flag()),
+                "many" => read.many.set_once(key, entry.flag()),
+                "other" => read.other.set_once(key, entry.flag()),
                 _ => entry.unknown("field", &["one", "many", "other"]),
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         let slots = [&read.one, &read.many, &read.other];
         let given: Vec<Span> = slots.into_iter().filter_map(Slot::span).collect();
         match (given.first(), given.get(1)) {
             (Some(_), None) => {}
             (Some(_), Some(second)) => {
-                errors.at(*second, "`one`, `many` and `other` on one field, expected one of them");
+                errors.add_at(*second, "`one`, `many` and `other` on one field, expected one of them");
             }
             // An unknown key stands where one of the three belongs.
             (None, _) if has_any => {}
-            (None, _) => errors.missing(
+            (None, _) => errors.add_missing(
                 span,
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",
             ),

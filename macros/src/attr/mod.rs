@@ -32,7 +32,7 @@ use crate::{
     names::{self, Case},
 };
 
-/// One setting of an attribute: its name and what follows, such as `version = 2`.
+/// One setting of an attribute, with its name and value, such as `version = 2`.
 #[derive(Debug)]
 pub(crate) struct Entry {
     key: Ident,
@@ -77,7 +77,7 @@ fn entries(attrs: &[Attribute], errors: &mut Errors) -> Vec<Entry> {
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("table")) {
         match attr.parse_args_with(|input: ParseStream<'_>| Ok(readable_entries(input, errors))) {
             Ok(list) => all.extend(list),
-            Err(error) => errors.unreadable(error),
+            Err(error) => errors.add_unreadable(error),
         }
     }
     all
@@ -91,13 +91,13 @@ fn readable_entries(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Entry> {
         match input.parse::<Entry>() {
             Ok(entry) if input.is_empty() || input.peek(Token![,]) => read.push(entry),
             Ok(Entry { value: EntryValue::Nothing, .. }) => {
-                errors.unreadable(input.error("expected `=`"));
+                errors.add_unreadable(input.error("expected `=`"));
             }
             Ok(entry) => {
-                errors.unreadable(input.error("expected `,`"));
+                errors.add_unreadable(input.error("expected `,`"));
                 read.push(entry);
             }
-            Err(error) => errors.unreadable(error),
+            Err(error) => errors.add_unreadable(error),
         }
         let is_comma = |input: ParseStream<'_>| matches!(input.parse(), Ok(Some::<Token![,]>(_)));
         while !input.is_empty() && !is_comma(input) {

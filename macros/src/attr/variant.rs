@@ -17,7 +17,7 @@ impl VariantAttr {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
             let taken = match entry.name().as_str() {
-                "rename" => read.rename.set(&entry.key, entry.string()),
+                "rename" => read.rename.set_once(&entry.key, entry.string()),
                 _ => {
                     if entry.meant(&["rename"]).is_some() {
                         read.rename.mark_meant();
@@ -25,7 +25,7 @@ impl VariantAttr {
                     entry.unknown("variant", &["rename"])
                 }
             };
-            errors.take(taken);
+            errors.take_ok(taken);
         }
         read
     }

@@ -18,7 +18,7 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
     families(entity, dated, errors);
     let blobs = entity.fields.iter().filter(|field| matches!(field.storage, Storage::Blob(_)));
     for field in blobs {
-        errors.at(
+        errors.add_at(
             field.ident.span(),
             "the blobs of an entity with dated tables would stay when its table is dropped: keep them with an entity of one table",
         );
@@ -31,7 +31,7 @@ fn own_table(entity: &Entity, dated: &Dated, table: &LitStr, errors: &mut Errors
     let date = own.find('{').and_then(|start| own.get(start..)).unwrap_or_default();
     match name.strip_suffix(date) {
         Some(before) => prefix(before, dated, table.span(), errors),
-        None => errors.at(
+        None => errors.add_at(
             table.span(),
             format!(
                 "copies and lists of an entity with dated tables go with its table: end the name with the entity's date, such as `Copies{date}`, or leave out `table`"
@@ -43,18 +43,18 @@ fn own_table(entity: &Entity, dated: &Dated, table: &LitStr, errors: &mut Errors
 fn prefix(prefix: &str, dated: &Dated, span: Span, errors: &mut Errors) {
     let letters = prefix.starts_with(|c: char| c.is_ascii_alphabetic())
         && prefix.chars().all(|c| c.is_ascii_alphanumeric());
-    let length = prefix.len() + dated.digits();
+    let length = prefix.len() + dated.digit_count();
     if !letters || length > 63 {
         let message = format!(
             "`{prefix}` and {} digits are not a table's name, expected 3 to 63 letters and digits, a letter first",
-            dated.digits()
+            dated.digit_count()
         );
-        errors.at(span, message);
+        errors.add_at(span, message);
     } else if prefix.ends_with(|c: char| c.is_ascii_digit()) {
         let message = format!(
             "`{prefix}` ends with a digit, so that nobody could tell where the date begins: end it with a letter"
         );
-        errors.at(span, message);
+        errors.add_at(span, message);
     }
 }
 
@@ -66,13 +66,13 @@ fn field(entity: &Entity, dated: &Dated, errors: &mut Errors) {
             "field `{}` names the table, so that it is stored as one property or in a key, in the clear",
             field.name
         );
-        errors.at(span, message);
+        errors.add_at(span, message);
     } else if field.is_date() && dated.finest > Fineness::Day {
         let message = format!(
             "field `{}` is a date, which has no hour: name the tables by `%Y%m%d` or less",
             field.name
         );
-        errors.at(entity.table.span(), message);
+        errors.add_at(entity.table.span(), message);
     }
 }
 
@@ -80,7 +80,7 @@ fn families(entity: &Entity, dated: &Dated, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| !family.is_primary()) {
         let span = family.name.span();
         if family.in_blob {
-            errors.at(
+            errors.add_at(
                 span,
                 "a list in blobs would stay when a dated table is dropped: leave out `in_blob`",
             );
@@ -88,7 +88,7 @@ fn families(entity: &Entity, dated: &Dated, errors: &mut Errors) {
             own_table(entity, dated, table, errors);
         }
         if family.is_copy() && family.is_remote && family.unique {
-            errors.at(span, "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
+            errors.add_at(span, "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
         }
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn distinct_texts(edm_enum: &EdmEnum, errors: &mut Errors) {
         if let Some(first) = seen.insert(variant.text.as_str(), &variant.ident) {
             let (ident, text) = (&variant.ident, &variant.text);
             let message = format!("`{first}` and `{ident}` are both stored as `{text}`");
-            errors.at(variant.span, message);
+            errors.add_at(variant.span, message);
         }
     }
 }

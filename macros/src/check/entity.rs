@@ -26,15 +26,15 @@ pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
 fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
-        errors.at(
+        errors.add_at(
             span,
             "the tables of copies and lists are dated where those of the entity are: write the date form in `name` too",
         );
         return;
     }
     let mut report = |message: String| match hint {
-        "" => errors.at(span, message),
-        _ => errors.missing(span, message),
+        "" => errors.add_at(span, message),
+        _ => errors.add_missing(span, message),
     };
     let letters = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());
@@ -53,12 +53,14 @@ pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
     let span = entity.entity_type.span();
     let version = name.rsplit_once(".v").map(|(_, digits)| digits);
     if name.is_empty() {
-        errors.at(span, "`entity_type` is empty, expected a name");
+        errors.add_at(span, "`entity_type` is empty, expected a name");
     } else if name.contains('#') || name.starts_with('~') {
-        errors.at(span, "`#` and a first `~` are reserved in `entity_type`: they mark copies and framework rows");
+        errors.add_at(span, "`#` and a first `~` are reserved in `entity_type`: they mark copies and framework rows");
     } else if version.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
-        errors
-            .at(span, "an `entity_type` that ends like `.v2` is reserved: versions are stored so");
+        errors.add_at(
+            span,
+            "an `entity_type` that ends like `.v2` is reserved: versions are stored so",
+        );
     }
 }
 
@@ -67,7 +69,7 @@ pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
     let Discriminator::Property(literal) = &entity.discriminator else { return };
     let name = literal.value();
     if super::names::RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
-        errors.at(literal.span(), format!("`{name}` is not the name of a property"));
+        errors.add_at(literal.span(), format!("`{name}` is not the name of a property"));
     }
 }
 
@@ -75,13 +77,14 @@ pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
 pub(super) fn version(entity: &Entity, errors: &mut Errors) {
     let span = entity.version_span;
     if entity.version > 1 && matches!(entity.discriminator, Discriminator::RowKey) {
-        errors.at(
+        errors.add_at(
             span,
             "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
         );
     }
     let is_known = !entity.attr.version.is_lost();
     if let (true, 1, Some(path)) = (is_known, entity.version, &entity.upgrade_from) {
-        errors.at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
+        errors
+            .add_at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
     }
 }

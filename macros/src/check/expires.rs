@@ -11,7 +11,7 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
             "`expires = {0}`, but `{0}` is not one property in the clear, by which reads and workers tell that a row is over",
             field.name
         );
-        errors.at(expires.span, message);
+        errors.add_at(expires.span, message);
     }
     let inner = field.is_option().then(|| names::only_argument(&field.ty)).flatten();
     if names::is_named(inner.unwrap_or(&field.ty), &["Date", "NaiveDate"]) {
@@ -19,7 +19,7 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
             "`expires = {0}`, but `{0}` is a date, which does not say when on that day: make it a time",
             field.name
         );
-        errors.at(expires.span, message);
+        errors.add_at(expires.span, message);
     }
     if entity.wide.is_some() && field.part_of(0) != 1 {
         let message = format!(
@@ -27,7 +27,7 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
             field.name,
             field.part_of(0)
         );
-        errors.at(expires.span, message);
+        errors.add_at(expires.span, message);
     }
     for family in entity.families.iter().filter(|family| family.is_copy()) {
         if !family.holds.get(expires.field).copied().unwrap_or_default() {
@@ -35,7 +35,7 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
                 "copies of `{}` leave out `{}`, by which reads tell that a copy is over: let them hold it",
                 family.name, field.name
             );
-            errors.at(family.name.span(), message);
+            errors.add_at(family.name.span(), message);
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
         ];
         for ((a, a_span), (b, b_span)) in pairs {
             if let (Some(_), Some(span)) = (a_span, b_span) {
-                errors.at(span, conflict_message(a, b));
+                errors.add_at(span, conflict_message(a, b));
             }
         }
     }
@@ -115,7 +115,7 @@ fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mu
         keys.filter(|key| key.parts().any(|part| part.field == at && part.form != Form::Hmac));
     if let Some(key) = plain.next() {
         let name = &field.name;
-        errors.at(
+        errors.add_at(
             span,
             format!(
                 "`encrypt` on `{name}`, which stands in plain text in the key \"{}\": write `{{{name}:hmac}}` there, which finds rows by equality only",
@@ -136,17 +136,17 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
             continue;
         };
         if field.attr.split.is_set() {
-            errors.at(
+            errors.add_at(
                 span,
                 format!("`hide_none` on `{name}`, whose pieces show by their sizes whether there is a text: write `encrypt`"),
             );
         } else if field.attr.json.is_set() {
-            errors.at(
+            errors.add_at(
                 span,
                 format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
             );
         } else if attr.blind.is_set() {
-            errors.at(
+            errors.add_at(
                 span,
                 format!("`hide_none` on `{name}`, whose `blind` token is absent where the value is: leave one of them out"),
             );
@@ -162,7 +162,7 @@ pub(super) fn references(fields: &[Field], errors: &mut Errors) {
                 "`{}` refers to another entity by two properties: write `#[table(flatten)]` on it",
                 field.name
             );
-            errors.at(field.ty.span(), message);
+            errors.add_at(field.ty.span(), message);
         }
     }
 }
@@ -173,7 +173,7 @@ pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
             continue;
         };
-        errors.at(
+        errors.add_at(
             span,
             format!(
                 "`blind` on `{}`, which is stored in plain text beside its token: write `#[table(encrypt, blind)]`",
@@ -197,7 +197,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
                 "`{}` is a series, expected an array whose length is a number, such as `[u32; 24]`",
                 field.name
             );
-            errors.at(field.ty.span(), message);
+            errors.add_at(field.ty.span(), message);
             continue;
         };
         if slots > MAX_PROPERTIES && !entity.attr.wide.is_set() {
@@ -205,16 +205,16 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
                 "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",
                 field.name
             );
-            errors.at(field.ty.span(), message);
+            errors.add_at(field.ty.span(), message);
         }
         let Some(literal) = pattern else { continue };
         let digits = series::last_slot_digits(slots);
         match series::split_pattern(&literal.value()) {
-            None => errors.at(
+            None => errors.add_at(
                 literal.span(),
                 format!("a series is named by a text with the slot's number in it, write `{{:0{digits}}}` once"),
             ),
-            Some((_, width, _)) if width < digits => errors.at(
+            Some((_, width, _)) if width < digits => errors.add_at(
                 literal.span(),
                 format!(
                     "`{{:0{width}}}` has no room for slot {}: write `{{:0{digits}}}`",
@@ -230,7 +230,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
 pub(super) fn second_extra(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
-        errors.at(span, "a second `extra` field, expected one");
+        errors.add_at(span, "a second `extra` field, expected one");
     }
 }
 
@@ -241,7 +241,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
         let attr = &field.attr;
         if !entity.is_in_any_key(at) {
             if let (Some(span), true) = (attr.store.span(), entity.has_keys()) {
-                errors.at(
+                errors.add_at(
                     span,
                     format!("`store` on `{name}`, which is in no key and so a property already"),
                 );
@@ -259,7 +259,8 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
         ];
         for (key, span, why) in refused {
             if let Some(span) = span {
-                errors.at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
+                errors
+                    .add_at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
             }
         }
         encrypted_in_plain_key(entity, at, field, errors);
@@ -267,7 +268,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
             entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {
             let why = "the key always gives it back";
-            errors.at(span, format!("`default` on `{name}`, which is a part of a key: {why}"));
+            errors.add_at(span, format!("`default` on `{name}`, which is a part of a key: {why}"));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
         let message = format!(
             "the entity has {rows} rows with its {copies}, a transaction has at most {MAX_OPERATIONS} operations"
         );
-        errors.at(family.name.span(), message);
+        errors.add_at(family.name.span(), message);
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn remote_copies(entity: &Entity, errors: &mut Errors) {
                 "copies in other partitions keep their owner in the property `{}`, write `rename = \"..\"`",
                 field.property
             );
-            errors.at(field.property_span, message);
+            errors.add_at(field.property_span, message);
         }
     }
 }
@@ -76,5 +76,5 @@ fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
         missing.join(", ")
     );
     let end = family.row.text.chars().count();
-    errors.at(family.row.literal.span(), family.row.fault(&(end..end), message));
+    errors.add_at(family.row.literal.span(), family.row.template_error_text(&(end..end), message));
 }

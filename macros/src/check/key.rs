@@ -19,10 +19,12 @@ pub(super) fn separated_parts(key: &Key, entity: &Entity, errors: &mut Errors) {
             continue;
         }
         match second {
-            Segment::Part(second) => errors.at(key.literal.span(), key.unseparated(second)),
+            Segment::Part(second) => {
+                errors.add_at(key.literal.span(), key.unseparated_message(second))
+            }
             Segment::Literal(text, place) if !can_end_part(text) => {
                 let place = place.start..place.start + 1;
-                errors.at(key.literal.span(), key.fault(&place, TERMINATOR));
+                errors.add_at(key.literal.span(), key.template_error_text(&place, TERMINATOR));
             }
             Segment::Literal(..) => {}
         }
@@ -52,7 +54,7 @@ pub(super) fn optional_parts(entity: &Entity, errors: &mut Errors) {
                     "`{0}` is an `Option`, and every row has all parts of its keys: make it a type that is always there, such as a text that may be empty",
                     field.name
                 );
-                errors.at(key.literal.span(), key.fault(&part.place, message));
+                errors.add_at(key.literal.span(), key.template_error_text(&part.place, message));
             }
         }
     }
@@ -76,7 +78,7 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
     let Some(first) = parts.next() else { return };
     if !entity.allows_hot_partition && is_time(first) && parts.all(is_time) {
         let message = "a partition by time alone takes all writes of that time: begin the key with another field or `{id:bucket(16)}`, or write `allow(hot_partition)`";
-        errors.at(key.literal.span(), key.fault(&first.place, message));
+        errors.add_at(key.literal.span(), key.template_error_text(&first.place, message));
     }
 }
 
@@ -101,13 +103,15 @@ pub(super) fn hashed_parts(entity: &Entity, errors: &mut Errors) {
                         "`{name}` stands in plain text in the key \"{}\", so that its token hides nothing",
                         other.text
                     );
-                    errors.at(key.literal.span(), key.fault(&part.place, message));
+                    errors
+                        .add_at(key.literal.span(), key.template_error_text(&part.place, message));
                 }
                 if !is_held {
                     let message = format!(
                         "`except` leaves out `{name}`, and the token in the key could not be checked against it: keep the field"
                     );
-                    errors.at(key.literal.span(), key.fault(&part.place, message));
+                    errors
+                        .add_at(key.literal.span(), key.template_error_text(&part.place, message));
                 }
             }
         }

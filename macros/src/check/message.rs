@@ -6,6 +6,6 @@ use crate::{errors::Errors, model::Message};
 pub(super) fn name(message: &Message, errors: &mut Errors) {
     let name = message.name.value();
     if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
-        errors.at(message.name.span(), "a message's name has 1 to 255 characters, no controls");
+        errors.add_at(message.name.span(), "a message's name has 1 to 255 characters, no controls");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     field::series(entity, errors);
     wide::wide(entity, errors);
     field::key_fields(entity, errors);
-    names::property_names(&entity.fields, entity.marker(), errors);
+    names::property_names(&entity.fields, entity.type_property(), errors);
     names::seal_property(entity, errors);
     names::column_names(&entity.fields, errors);
     names::patch_methods(entity, errors);

@@ -26,11 +26,11 @@ pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &
             && !is_identifier(prefix)
         {
             let span = field.prefix_span();
-            errors.at(span, format!("`{prefix}` cannot begin a property's name"));
+            errors.add_at(span, format!("`{prefix}` cannot begin a property's name"));
         }
         for name in field.property_names() {
             if let Some(message) = name_fault(field, name, marker.as_deref(), &mut seen) {
-                errors.at(field.property_span, message);
+                errors.add_at(field.property_span, message);
                 break;
             }
         }
@@ -72,7 +72,7 @@ pub(super) fn seal_property(entity: &Entity, errors: &mut Errors) {
         let message = format!(
             "the property `{SEAL_PROPERTY}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
         );
-        errors.at(field.property_span, message);
+        errors.add_at(field.property_span, message);
     }
 }
 
@@ -91,7 +91,7 @@ fn token_properties(
             None => continue,
         };
         let span = field.attr.blind.span().unwrap_or(field.property_span);
-        errors.at(span, format!("{taken} property `{name}`, which holds the token of `{}`: write `rename = \"..\"` on one of them", field.name));
+        errors.add_at(span, format!("{taken} property `{name}`, which holds the token of `{}`: write `rename = \"..\"` on one of them", field.name));
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
             && !(first.is_name_lost || field.is_name_lost)
             && first.property == field.property;
         if !share_property {
-            errors.at(
+            errors.add_at(
                 field.ident.span(),
                 format!(
                     "the columns of fields `{}` and `{}` are both `{name}`",
@@ -130,7 +130,7 @@ pub(super) fn patch_methods(entity: &Entity, errors: &mut Errors) {
                 "`{}` is the patch's method that removes field `{}`; name the field otherwise and keep its property with `rename = \"{}\"`",
                 field.name, removed.name, field.property
             );
-            errors.at(field.ident.span(), message);
+            errors.add_at(field.ident.span(), message);
         }
     }
 }

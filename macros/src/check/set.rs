@@ -14,7 +14,7 @@ pub(super) fn distinct_types(set: &Set, errors: &mut Errors) {
         if let Some(first) = seen.insert(ty.clone(), &member.ident) {
             let message =
                 format!("`{first}` and `{}` both hold `{ty}`, expected one of them", member.ident);
-            errors.at(member.ident.span(), message);
+            errors.add_at(member.ident.span(), message);
         }
     }
 }

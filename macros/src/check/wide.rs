@@ -23,7 +23,7 @@ pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
                     "`part` on `{}`, whose entity is one row: write `wide` on the struct",
                     field.name
                 );
-                errors.at(span, message);
+                errors.add_at(span, message);
             }
         }
         return;
@@ -35,17 +35,17 @@ pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
                 "a full copy `{0}` of a `wide` entity: a copy is one row, and this entity has several. Name the fields that the copy holds, write `index({0}, row_key = \"..\", only(..))`",
                 family.name
             );
-            errors.at(family.name.span(), message);
+            errors.add_at(family.name.span(), message);
         }
     }
     if entity.is_sealed {
-        errors.at(
+        errors.add_at(
             span,
             "`wide` and `seal` on one entity: a seal covers one row, and nobody would notice a part of an older write: leave one of them out, or write `encrypt` on the fields",
         );
     }
     if matches!(entity.discriminator, Discriminator::RowKey) {
-        errors.at(
+        errors.add_at(
             span,
             "`wide` and `discriminator = row_key` on one entity: its rows say by a property which part they are, write `discriminator = \"EntityType\"`",
         );
@@ -63,7 +63,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             let message = format!(
                 "`extra` on `{name}` of a `wide` entity: nothing says in which part such a property is. Leave it out: `replace`, `update` and `patch` keep the properties that the struct does not declare"
             );
-            errors.at(span, message);
+            errors.add_at(span, message);
         }
         if let (Some(span), Some(true)) =
             (field.attr.encrypt.span(), field.sealed().map(|sealed| sealed.hide_none))
@@ -71,19 +71,19 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             let message = format!(
                 "`hide_none` on `{name}` of a `wide` entity: an absent value would be stored in every part, write `encrypt`"
             );
-            errors.at(span, message);
+            errors.add_at(span, message);
         }
         if let Some(span) = field.attr.blob.span() {
             let message = format!(
                 "`blob` on `{name}` of a `wide` entity: the outbox knows one row as the owner of a blob. Keep it in an entity of one row with these keys, and write both in one transaction"
             );
-            errors.at(span, message);
+            errors.add_at(span, message);
         }
         if field.property_names().contains(&PARTS_PROPERTY) && !field.is_name_lost {
             let message = format!(
                 "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"
             );
-            errors.at(field.property_span, message);
+            errors.add_at(field.property_span, message);
         }
         let Some(span) = field.attr.part.span() else { continue };
         let is_stored =
@@ -92,7 +92,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             let message = format!(
                 "`part` on `{name}`, which no part stores: a skipped field is nowhere, and a field of the keys is in the keys of every part"
             );
-            errors.at(span, message);
+            errors.add_at(span, message);
         }
     }
 }
@@ -102,7 +102,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     for key in [&primary.partition, &primary.row] {
         if key.parts().any(|part| part.form == Form::Hmac) {
-            errors.at(
+            errors.add_at(
                 key.literal.span(),
                 "a `wide` entity has no `{..:hmac}` in its keys: write the plain field, or make the entity one row",
             );
@@ -117,7 +117,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     if count > MAX_PARTS {
         let message =
             format!("the entity has {count} parts, a wide entity has at most {MAX_PARTS}");
-        errors.at(span, message);
+        errors.add_at(span, message);
         return;
     }
     // A part that could not be read is reported already.
@@ -135,12 +135,12 @@ fn parts(entity: &Entity, errors: &mut Errors) {
             "part {part} of the entity has no field: number the parts from 1 without a gap, a field without `part` is in part 1"
         );
         let mut later = entity.fields.iter().filter_map(|field| field.attr.part.span());
-        errors.at(later.next_back().unwrap_or(span), message);
+        errors.add_at(later.next_back().unwrap_or(span), message);
     } else if count < 2 {
         let name = entity.fields.last().map_or_else(|| "field".to_owned(), |f| f.name.clone());
         let message = format!(
             "a `wide` entity of one part: write `#[table(part = 2)]` on `{name}`, or leave `wide` out"
         );
-        errors.at(span, message);
+        errors.add_at(span, message);
     }
 }

@@ -11,21 +11,22 @@ use crate::{
 };
 
 /// Returns the columns of an entity.
-pub(super) fn of_entity(entity: &Entity) -> TokenStream {
+pub(super) fn columns_of_entity(entity: &Entity) -> TokenStream {
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let parts = key_parts(entity, at, field);
         let in_keys = (!parts.is_empty()).then(|| quote! { .in_keys(&[#(#parts),*]) });
-        constant(field, field::column(field)?, in_keys)
+        column_constant(field, field::column_type_and_value(field)?, in_keys)
     });
-    in_impl(&entity.ident, columns)
+    wrap_in_impl(&entity.ident, columns)
 }
 
 /// Returns the columns of a struct with `#[derive(Properties)]`, which entities flatten.
-pub(super) fn of_properties(properties: &Properties) -> TokenStream {
+pub(super) fn columns_of_properties(properties: &Properties) -> TokenStream {
     let columns = properties.fields.iter();
-    in_impl(
+    wrap_in_impl(
         &properties.ident,
-        columns.filter_map(|field| constant(field, field::column(field)?, None)),
+        columns
+            .filter_map(|field| column_constant(field, field::column_type_and_value(field)?, None)),
     )
 }
 
@@ -37,19 +38,19 @@ pub(super) fn unreadable_columns(ident: &Ident, fields: &[Field]) -> TokenStream
         let name = field.constant.to_string();
         let is_new = !seen.contains(&name);
         seen.push(name);
-        constant(field, field::unreadable_column(field)?, None).filter(|_| is_new)
+        column_constant(field, field::unreadable_column(field)?, None).filter(|_| is_new)
     });
-    in_impl(ident, columns)
+    wrap_in_impl(ident, columns)
 }
 
-fn in_impl(ident: &Ident, columns: impl Iterator<Item = TokenStream>) -> TokenStream {
+fn wrap_in_impl(ident: &Ident, columns: impl Iterator<Item = TokenStream>) -> TokenStream {
     quote! {
         impl #ident { #(#columns)* }
     }
 }
 
 /// Returns the column constant of a field.
-fn constant(
+fn column_constant(
     field: &Field,
     (ty, value): (TokenStream, TokenStream),
     in_keys: Option<TokenStream>,

@@ -17,12 +17,11 @@ const OWNER_PROPERTIES: usize = 4;
 
 /// Returns the assertions of an entity.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    let separated = entity.families.iter().map(|family| separated(entity, family));
-    let covers = entity
-        .families
-        .iter()
-        .flat_map(|family| family.parts().filter_map(move |part| covers(entity, family, part)));
-    let marker = usize::from(entity.marker().is_some()) + usize::from(entity.is_sealed);
+    let separated = entity.families.iter().map(|family| assert_parts_separated(entity, family));
+    let covers = entity.families.iter().flat_map(|family| {
+        family.parts().filter_map(move |part| assert_form_covers_type(entity, family, part))
+    });
+    let marker = usize::from(entity.type_property().is_some()) + usize::from(entity.is_sealed);
     let has_many =
         |field: &Field| field.storage.has_known_names() && field.property_names().len() > 1;
     let hint = match entity.fields.iter().any(has_many) {
@@ -34,7 +33,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         crate::names::ident_text(&entity.ident)
     );
     let is_checked = entity.wide.is_none() && !is_surely_narrow(&entity.fields);
-    let parts = parts(entity);
+    let parts = assert_part_sizes(entity);
     let properties = is_checked.then(|| {
         quote_spanned! { entity.ident.span() =>
             const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
@@ -45,23 +44,23 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let owner = if family.is_remote { OWNER_PROPERTIES } else { 0 };
         copy_properties(entity, family, marker + owner)
     });
-    let apart = apart(entity);
+    let apart = assert_keys_apart(entity);
     let blobs = entity.families.iter().filter(|family| family.in_blob).map(|family| {
         quote_spanned! { family.name.span() => const _: () = _rt::assert_blob_feature(); }
     });
     let in_blobs = entity.fields.iter().filter_map(|field| field.attr.blob.span()).map(|span| {
         quote_spanned! { span => const _: () = _rt::assert_blob_feature(); }
     });
-    let older = older(entity);
-    let expires = expires(entity);
+    let older = assert_older_version(entity);
+    let expires = assert_expires_is_time(entity);
     let hidden = assert_hidden_are_optional(&entity.fields);
-    let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
+    let flattened = entity.fields.iter().filter_map(|field| assert_flattened_names(entity, field));
     quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #(#flattened)* }
 }
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
 /// the library's own.
-fn parts(entity: &Entity) -> Option<TokenStream> {
+fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     let span = entity.wide?;
     let asserts = (1..=entity.part_count()).map(|part| {
         let message = format!(
@@ -102,7 +101,7 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
 }
 
 /// Returns assertions that `upgrade_from` names an older version of the entity.
-fn older(entity: &Entity) -> Option<TokenStream> {
+fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
     let path = quote! { #older }.to_string().replace(' ', "");
@@ -130,7 +129,7 @@ fn older(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the assertion that the field of `expires = field` is a time.
-fn expires(entity: &Entity) -> Option<TokenStream> {
+fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
     let expires = entity.expires.as_ref()?;
     let field = entity.fields.get(expires.field)?;
     let ty = &field.ty;
@@ -145,10 +144,10 @@ fn expires(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the assertion that no property of a flattened struct has the name of another property.
-fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
+fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream> {
     let prefix = field.storage.prefix()?;
     let ty = &field.ty;
-    let marker = entity.marker().unwrap_or_default();
+    let marker = entity.type_property().unwrap_or_default();
     let message = format!(
         "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
         field.name
@@ -182,7 +181,7 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
 }
 
 /// Returns assertions that rows of two row families never have the same key.
-fn apart(entity: &Entity) -> TokenStream {
+fn assert_keys_apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
@@ -229,7 +228,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 
 /// Returns assertions that a part is followed by a literal, where the type decides whether its width
 /// varies.
-fn separated(entity: &Entity, family: &Family) -> TokenStream {
+fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
     let check = |key: &Key, template: TokenStream| {
         let assert = place_to_assert(entity, key)?;
@@ -249,7 +248,7 @@ fn separated(entity: &Entity, family: &Family) -> TokenStream {
 fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
     key.after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {
-            (Segment::Part(next), None) => Some(key.unseparated(next)),
+            (Segment::Part(next), None) => Some(key.unseparated_message(next)),
             _ => None,
         }
     })
@@ -257,7 +256,7 @@ fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
 
 /// Returns the assertion that a date form is as fine as the field's type, where the type's name says
 /// so: an alias may have that name.
-fn covers(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
+fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };
     if !part.is_exact(field) {
@@ -266,7 +265,8 @@ fn covers(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> 
     let in_partition = family.partition.parts().any(|other| std::ptr::eq(other, part));
     let key = if in_partition { &family.partition } else { &family.row };
     let ty = &field.ty;
-    let message = key.fault(&part.place, "the date form is coarser than the field's type");
+    let message =
+        key.template_error_text(&part.place, "the date form is coarser than the field's type");
     let date = runtime_item("DatePart", key.literal.span());
     Some(quote_spanned! { key.literal.span() =>
         const _: () = _rt::assert_covers(#form, <#ty as #date>::RESOLUTION, #message);

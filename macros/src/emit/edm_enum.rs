@@ -9,7 +9,7 @@ use crate::{model::EdmEnum, names};
 /// Returns the impls of `EdmValue` and `KeyPart`.
 pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
-    let text = text(edm_enum);
+    let text = text_functions(edm_enum);
     quote! {
         #text
 
@@ -49,7 +49,7 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
 }
 
 /// Returns the functions that convert variants to texts and back.
-fn text(edm_enum: &EdmEnum) -> TokenStream {
+fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let variants: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.ident).collect();
     let texts: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.text).collect();

@@ -5,7 +5,7 @@ use crate::model::{Entity, Family, FamilyKind};
 
 /// Returns the documentation of the method that begins a path through a row family.
 pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
-    let mut doc = opening(family);
+    let mut doc = opening_sentence(family);
     let fields = |parts: usize| {
         let mut names: Vec<&str> = Vec::new();
         let partition = family.partition.parts();
@@ -44,7 +44,7 @@ pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
             (false, _) => "1 for each 1,000 rows",
         };
         let names = fields(given);
-        let names = if names.is_empty() { "nothing".to_owned() } else { quoted(&names) };
+        let names = if names.is_empty() { "nothing".to_owned() } else { quoted_names(&names) };
         doc.push_str(&format!(
             "\n| {names} | {class} | `PartitionKey eq '{partition}'` and {keys} | {requests} |"
         ));
@@ -52,7 +52,7 @@ pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
     doc
 }
 
-fn opening(family: &Family) -> String {
+fn opening_sentence(family: &Family) -> String {
     let name = &family.name;
     let table = family.table.as_ref().map(|table| format!(" of table `{}`", table.value()));
     let place = match (family.in_blob, family.is_remote, table) {
@@ -81,7 +81,7 @@ fn prefix_of(template: &str, given: usize) -> &str {
     template.get(..end).unwrap_or(template)
 }
 
-fn quoted(names: &[&str]) -> String {
+fn quoted_names(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }

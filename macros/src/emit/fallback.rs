@@ -5,7 +5,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{columns, index, patch, path_builder, scoped};
+use super::{columns, index, patch, path_builder, scoped_block};
 use crate::model;
 
 /// Returns whether impls for the type compile whatever its fields are: a type with parameters has
@@ -22,7 +22,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     let ident = &entity.ident;
     let from_row = from_row(input);
     let columns = columns::unreadable_columns(ident, &entity.fields);
-    let (patch_name, patch) = (patch::name(entity), patch::without_effect(entity));
+    let (patch_name, patch) = (patch::patch_type_name(entity), patch::without_effect(entity));
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let start = path_builder::start_type(entity, primary);
     let path = path_builder::without_effect(entity);
@@ -56,7 +56,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
 
         #columns
     };
-    scoped(&entity.runtime, &body)
+    scoped_block(&entity.runtime, &body)
 }
 
 /// Returns impls that do nothing for `#[derive(Properties)]`.
@@ -81,7 +81,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
         #columns
     };
-    scoped(&properties.runtime, &body)
+    scoped_block(&properties.runtime, &body)
 }
 
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.
@@ -89,7 +89,7 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
     if !is_plain(input) {
         return TokenStream::new();
     }
-    scoped(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
+    scoped_block(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
 }
 
 /// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
@@ -97,7 +97,7 @@ pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStr
     if !is_plain(input) {
         return TokenStream::new();
     }
-    scoped(&newtype.runtime, &text_or_part(&newtype.ident))
+    scoped_block(&newtype.runtime, &text_or_part(&newtype.ident))
 }
 
 /// Returns impls that do nothing for a type that is a property and a part of keys.
@@ -141,7 +141,7 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             }
         }
     });
-    scoped(&projection.runtime, &quote! { #from_row #projected })
+    scoped_block(&projection.runtime, &quote! { #from_row #projected })
 }
 
 /// Returns impls that do nothing for `#[derive(EntitySet)]`.
@@ -182,7 +182,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
 
         #body
     };
-    scoped(&set.runtime, &body)
+    scoped_block(&set.runtime, &body)
 }
 
 fn from_row(input: &DeriveInput) -> TokenStream {

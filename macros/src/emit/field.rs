@@ -31,7 +31,7 @@ pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
 
 /// Returns the statement that writes the field of `self` with the property writer `out`, whose type
 /// is `PropertyWriter` or a reference to it.
-pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
+pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
     let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
     match &field.storage {
         Storage::Skipped => TokenStream::new(),
@@ -65,7 +65,7 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
             }
         }
         Storage::Split(names) => {
-            let pad = pad(field);
+            let pad = padding_of(field);
             let stored = if field.attr.json.is_set() {
                 quote! {
                     _rt::store_split_json(&mut *#out, &[#(#names),*], &self.#ident, #pad)
@@ -103,7 +103,7 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
 }
 
 /// Returns the padding of an encrypted field, or `None` if it is not encrypted.
-fn pad(field: &Field) -> TokenStream {
+fn padding_of(field: &Field) -> TokenStream {
     match field.sealed() {
         Some(encrypt) => {
             let pad = encrypt.pad;
@@ -113,7 +113,8 @@ fn pad(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the locals that keep what was found of a field's properties, with the names of these.
+/// Returns the local variables that keep the values found of a field's properties, each with the name of its
+/// property.
 pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
         Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
@@ -124,7 +125,7 @@ pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     }
 }
 
-/// Returns the expression of what was found of a field, for [`finish`].
+/// Returns the expression of what was found of a field, for [`finish_expression`].
 pub(super) fn found_value(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
@@ -138,7 +139,8 @@ pub(super) fn found_value(at: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the local or field that keeps what was found of a field until the whole row is read.
+/// Returns the name of the local variable, or slot field, that keeps the value found of a field until the whole
+/// row is read.
 pub(super) fn slot_local(at: usize) -> Ident {
     format_ident!("__f{at}")
 }
@@ -243,7 +245,7 @@ pub(super) fn read_infallible(field: &Field, slot: &TokenStream) -> Option<Token
 
 /// Returns an expression for the `Result` of reading a field from its slot. In a flattened struct,
 /// `prefix` stands before the names of properties.
-pub(super) fn finish(
+pub(super) fn finish_expression(
     field: &Field,
     slot: &TokenStream,
     prefix: Option<&TokenStream>,
@@ -306,7 +308,7 @@ pub(super) fn finish(
 }
 
 /// Returns the type and the value of the field's column constant.
-pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -553,7 +555,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             }
         }
         Storage::Split(names) if field.attr.json.is_set() => {
-            let pad = pad(field);
+            let pad = padding_of(field);
             setter_of_whole_value(
                 field,
                 &quote! {
@@ -564,7 +566,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             )
         }
         Storage::Split(names) => {
-            let (pad, whole) = (pad(field), trait_item_path(ty, "SplitValue", "Whole"));
+            let (pad, whole) = (padding_of(field), trait_item_path(ty, "SplitValue", "Whole"));
             quote! {
                 #[doc = #doc]
                 // The compiler asks for the bound where the method is called: the field has the error of a

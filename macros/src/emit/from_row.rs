@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Returns the local with the text of the key part that a field is read from.
-fn text(at: usize) -> Ident {
+fn text_local(at: usize) -> Ident {
     format_ident!("__k{at}")
 }
 
@@ -34,12 +34,12 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let primary = family_constant(primary);
     let ident = &entity.ident;
-    let keys = keys(entity);
-    let properties = properties(entity);
+    let keys = split_keys(entity);
+    let properties = walk_properties(entity);
     let key_check = copy_key_check::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
-        let value = value(entity, at, field);
+        let value = field_value(entity, at, field);
         quote! { #name: #value }
     });
     quote! {
@@ -74,7 +74,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// Returns the statement that takes the row family's keys apart, as far as fields are read from
 /// them.
-fn keys(entity: &Entity) -> TokenStream {
+fn split_keys(entity: &Entity) -> TokenStream {
     let fields: Vec<usize> = entity
         .fields
         .iter()
@@ -85,7 +85,7 @@ fn keys(entity: &Entity) -> TokenStream {
     if fields.is_empty() {
         return TokenStream::new();
     }
-    let texts = fields.iter().map(|at| text(*at));
+    let texts = fields.iter().map(|at| text_local(*at));
     let count = fields.len();
     let tables = entity.families.iter().map(|family| {
         let slots = |in_row: bool, parts: usize| {
@@ -128,7 +128,7 @@ fn read_from(
 }
 
 /// Returns the statements that walk over the row and put each property into the slot of its field.
-fn properties(entity: &Entity) -> TokenStream {
+fn walk_properties(entity: &Entity) -> TokenStream {
     let fields = || entity.fields.iter().enumerate();
     let named = || {
         fields().filter(|(at, field)| {
@@ -161,7 +161,7 @@ fn properties(entity: &Entity) -> TokenStream {
             let [#(#slots),*] = __found;
         };
     }
-    let (count, others) = (names.len(), others(entity));
+    let (count, others) = (names.len(), other_properties(entity));
     let next = or_return(&quote! { __properties.next() });
     quote! {
         #(#opened)*
@@ -181,7 +181,7 @@ fn properties(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the properties that are no field's: the discriminator, and the owner of a remote copy.
-fn others(entity: &Entity) -> Vec<String> {
+fn other_properties(entity: &Entity) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
     if entity.readable_families().any(|family| family.is_remote) {
         others.extend(["Src", "SrcP", "SrcR", "SrcT"].map(str::to_owned));
@@ -193,7 +193,7 @@ fn others(entity: &Entity) -> Vec<String> {
 }
 
 /// Returns the value of a field, from its key part or else from its slot.
-fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
+fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     let (slot, name) = (slot_local(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
         return match read_key(entity, at, field, &quote! { _rt::field_not_in_keys_error(#name) }) {
@@ -204,7 +204,7 @@ fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     if let Some(whole) = field::read_infallible(field, &quote! { #slot }) {
         return whole;
     }
-    let found = field::finish(field, &field::found_value(at, field), None);
+    let found = field::finish_expression(field, &field::found_value(at, field), None);
     match read_key(entity, at, field, &found) {
         Some(read) => or_return(&read),
         None => or_return(&found),
@@ -229,8 +229,8 @@ fn read_key(
             None => parts.push((vec![family.index], part)),
         }
     }
-    let text = text(at);
-    let read = |part: &Part| key_part::read(part, field, &quote! { __text });
+    let text = text_local(at);
+    let read = |part: &Part| key_part::read_part(part, field, &quote! { __text });
     let (_, last) = parts.pop()?;
     let last = read(last);
     let read = if parts.is_empty() {

@@ -37,7 +37,7 @@ fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> T
         })
     });
     let partial = indexes().filter(|family| family.is_copy() && !family.is_full());
-    let markers = partial.map(|family| holds(entity, family));
+    let markers = partial.map(|family| held_fields_type(entity, family));
     quote! {
         impl #ident { #(#methods)* }
         #(#markers)*
@@ -45,7 +45,7 @@ fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> T
 }
 
 /// Returns the type that says which fields the copies of a partial index hold.
-fn holds(entity: &Entity, family: &Family) -> TokenStream {
+fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let (marker, vis) = (partial_copy_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
         family.holds.get(*at).copied().unwrap_or_default()
@@ -95,7 +95,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
             quote! { let #local = #read; }
         },
     );
-    let writers = key::both_writers(entity, primary, place);
+    let writers = key::both_key_writers(entity, primary, place);
     quote! {
         #[inline]
         fn owner_of(

@@ -35,11 +35,11 @@ fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
         }
     }
     if let [(_, key)] = templates.as_slice() {
-        return parts(entity, key, of_self);
+        return write_parts(entity, key, of_self);
     }
     let arms = templates.iter().filter(|(_, key)| key.parts().next().is_some());
     let arms = arms.map(|(indexes, key)| {
-        let parts = parts(entity, key, of_self);
+        let parts = write_parts(entity, key, of_self);
         quote! { #(#indexes)|* => { #parts } }
     });
     quote! { match __family.index { #(#arms)* _ => {} } }
@@ -47,24 +47,24 @@ fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
 
 /// Returns statements that write the parts of a key with the key writer `__key`. `place` returns
 /// the expression for a field.
-fn parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> TokenStream {
+fn write_parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> TokenStream {
     let parts = key.parts().filter_map(|part| {
         let field = entity.fields.get(part.field)?;
-        Some(key_part::write(part, &field.ty, &place(field)))
+        Some(key_part::write_part(part, &field.ty, &place(field)))
     });
     quote! { #(#parts)* }
 }
 
 /// Returns two expressions, the key writers of a row family with all parts written. `place`
 /// returns the expression for a field.
-pub(super) fn both_writers(
+pub(super) fn both_key_writers(
     entity: &Entity,
     family: &Family,
     place: impl Fn(&Field) -> TokenStream,
 ) -> TokenStream {
     let constant = super::schema::family_constant(family);
-    let partition = parts(entity, &family.partition, &place);
-    let row = parts(entity, &family.row, &place);
+    let partition = write_parts(entity, &family.partition, &place);
+    let row = write_parts(entity, &family.row, &place);
     quote! {
         {
             let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");

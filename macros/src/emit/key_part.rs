@@ -23,7 +23,7 @@ pub(super) fn trait_item_path(ty: &Type, of: &str, name: &str) -> TokenStream {
 }
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.
-pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
+pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let encode = trait_item_path(ty, "KeyPart", "encode");
@@ -117,7 +117,7 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
 }
 
 /// Returns an expression that reads the field from `text`, the text of a part that gives it back.
-pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
+pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
@@ -164,7 +164,7 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
 }
 
 /// Returns the part as a constant of its template.
-pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
+pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
     let encoder = |name: &str| {

@@ -47,8 +47,8 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
     let paths = path_builder::emit(entity);
     let indexes = index::emit(entity);
     let patch = patch::emit(entity);
-    let columns = columns::of_entity(entity);
-    scoped(
+    let columns = columns::columns_of_entity(entity);
+    scoped_block(
         &entity.runtime,
         &quote! {
             #json #schema #asserts #from_row #to_row #table_entity #paths #indexes #patch #columns
@@ -61,29 +61,29 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let json = field::json_codecs(&properties.fields);
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
-    let columns = columns::of_properties(properties);
+    let columns = columns::columns_of_properties(properties);
     let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
-    scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
+    scoped_block(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 
 /// Returns the code of `#[derive(Message)]`.
 pub(crate) fn message(message: &model::Message) -> TokenStream {
-    scoped(&message.runtime, &message::emit(message))
+    scoped_block(&message.runtime, &message::emit(message))
 }
 
 /// Returns the code of `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
-    scoped(&edm_enum.runtime, &edm_enum::emit(edm_enum))
+    scoped_block(&edm_enum.runtime, &edm_enum::emit(edm_enum))
 }
 
 /// Returns the code of `#[derive(KeyPart)]` on a struct.
 pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
-    scoped(&newtype.runtime, &newtype::emit(newtype))
+    scoped_block(&newtype.runtime, &newtype::emit(newtype))
 }
 
 /// Returns the code of `#[derive(Projection)]`.
 pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
-    scoped(&projection.runtime, &projection::emit(projection))
+    scoped_block(&projection.runtime, &projection::emit(projection))
 }
 
 /// Returns the code of `#[derive(EntitySet)]`.
@@ -93,7 +93,7 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
         model::Shape::Enum => set::emit(set),
         model::Shape::Struct => aggregate::emit(set),
     };
-    scoped(&set.runtime, &quote! { #members #body })
+    scoped_block(&set.runtime, &quote! { #members #body })
 }
 
 /// Returns an expression for the value of a `Result`, which leaves the function with its error.
@@ -112,7 +112,7 @@ fn or_return(result: &TokenStream) -> TokenStream {
 /// Has no `allow`: where the user's crate forbids a lint, an `allow` of it is an error. Lints are
 /// silent about tokens that a macro wrote. A name that the derive makes up, or a path of the runtime,
 /// therefore never has a span of the user's: see `names::generated_ident` and `names::runtime_item`.
-fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
+fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]
         const _: () = {

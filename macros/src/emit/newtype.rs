@@ -13,7 +13,7 @@ use crate::model::Newtype;
 pub(super) fn emit(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;
-    let forms = forms(ident, member, ty);
+    let forms = form_impls(ident, member, ty);
     quote! {
         #[automatically_derived]
         impl _rt::EdmValue for #ident
@@ -49,7 +49,7 @@ pub(super) fn emit(newtype: &Newtype) -> TokenStream {
 }
 
 /// Returns the impls for the forms of key parts: ranges, prefixes, widths, `desc` and dates.
-fn forms(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
+fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl<const __LAST: _rt::bool> _rt::Ordered<__LAST> for #ident

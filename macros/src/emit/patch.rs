@@ -10,32 +10,32 @@ use crate::{
 };
 
 /// Returns the name of the patch's type.
-pub(super) fn name(entity: &Entity) -> Ident {
+pub(super) fn patch_type_name(entity: &Entity) -> Ident {
     format_ident!("__{}Patch", names::ident_text(&entity.ident))
 }
 
 /// Returns the patch's type and its methods.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    with_methods(entity, field::patch_setter)
+    patch_with_methods(entity, field::patch_setter)
 }
 
 /// Returns the patch's type with methods that never return, for an entity that is refused.
 pub(super) fn without_effect(entity: &Entity) -> TokenStream {
-    with_methods(entity, field::setter_without_effect)
+    patch_with_methods(entity, field::setter_without_effect)
 }
 
-fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
-    let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
+fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
+    let (ident, name, vis) = (&entity.ident, patch_type_name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
     let methods = entity.fields.iter().enumerate().map(|(at, field)| {
         if !entity.is_settable_by_patch(at) {
             let removed = field.name.strip_prefix("remove_");
             let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
-            return if is_taken { TokenStream::new() } else { refuse(field) };
+            return if is_taken { TokenStream::new() } else { refusing_method(field) };
         }
         let method = names::generated_ident(&format!("remove_{}", field.name), field.ident.span());
         let is_free = entity.setter_named(&method.to_string()).is_none();
-        let remove = is_free.then(|| remove(field, &method));
+        let remove = is_free.then(|| remove_method(field, &method));
         let set = setter(field);
         quote! { #set #remove }
     });
@@ -64,7 +64,7 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
 
 /// Returns a method for a field of the key that no argument fits: the compiler then says why a key is
 /// not patched.
-fn refuse(field: &Field) -> TokenStream {
+fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
@@ -74,7 +74,7 @@ fn refuse(field: &Field) -> TokenStream {
 
 /// Returns the method that removes a property. Whether the field is an `Option` is asked of its type
 /// where the method is called, since an `Option` may have another name.
-fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
+fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     match &field.storage {
         Storage::Plain => {}
         Storage::Series(names) => return remove_slot(field, method, names),

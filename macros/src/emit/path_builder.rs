@@ -30,7 +30,8 @@ struct Builder<'m> {
     parts: Vec<&'m Part>,
     /// The incomplete states, in the order in which they were found.
     states: Vec<Given>,
-    /// Number of the first state: those of earlier row families come before.
+    /// The number of this row family's first builder state. Smaller numbers stand for states of earlier row
+    /// families.
     first: usize,
     /// Whether the entity is refused: its steps compile whatever they are given, and do nothing.
     is_refused: bool,
@@ -39,17 +40,18 @@ struct Builder<'m> {
 /// Returns the type of the path builder with nothing given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
-    builder.type_of(&builder.nothing())
+    builder.state_type(&builder.nothing_given())
 }
 
 /// Returns an expression for the path builder before any part of the keys is set.
 pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant(family);
-    builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
+    builder.state_value(&builder.nothing_given(), &quote! { _rt::PathDraft::new(#constant) })
 }
 
-/// Returns the path to a family's row of `self`, all of its key parts given.
+/// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
+/// from the fields of `self`.
 pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
@@ -76,16 +78,16 @@ fn in_table(field: &Field, value: &TokenStream) -> TokenStream {
 /// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
 /// key parts given so far, has the methods for the parts that may follow.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    of_families(entity, false)
+    builders_of_families(entity, false)
 }
 
 /// Emits path builders that take any value and do nothing, for an entity that is refused. In a
 /// template with a part that names no field, any field may come next.
 pub(super) fn without_effect(entity: &Entity) -> TokenStream {
-    of_families(entity, true)
+    builders_of_families(entity, true)
 }
 
-fn of_families(entity: &Entity, is_refused: bool) -> TokenStream {
+fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let new = |family| Builder::new(entity, family, is_refused);
     let builders: Vec<Builder<'_>> = entity.families.iter().map(new).collect();
     if builders.iter().all(|builder| builder.states.is_empty()) {
@@ -93,14 +95,14 @@ fn of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     }
     let states = builders
         .iter()
-        .flat_map(|builder| builder.states.iter().map(move |state| builder.state(state)));
+        .flat_map(|builder| builder.states.iter().map(move |state| builder.state_impl(state)));
     let mut markers: Vec<Ident> = builders
         .iter()
-        .flat_map(|builder| builder.states.iter().map(|state| builder.marker(state)))
+        .flat_map(|builder| builder.states.iter().map(|state| builder.give_marker(state)))
         .collect();
     markers.sort();
     markers.dedup();
-    let (name, vis, ident) = (name(entity), &entity.vis, &entity.ident);
+    let (name, vis, ident) = (builder_type_name(entity), &entity.vis, &entity.ident);
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
         #(#[doc(hidden)] #vis enum #markers {})*
@@ -148,26 +150,27 @@ fn next_marker(field: &Field) -> Ident {
 }
 
 /// Returns the name of the type of the entity's path builders.
-fn name(entity: &Entity) -> Ident {
+fn builder_type_name(entity: &Entity) -> Ident {
     format_ident!("__{}Path", names::ident_text(&entity.ident))
 }
 
 impl<'m> Builder<'m> {
     fn new(entity: &'m Entity, family: &'m Family, is_refused: bool) -> Self {
         let earlier = entity.families.iter().take(family.index);
-        let first = earlier.map(|family| Self::of_family(entity, family).states.len()).sum();
-        Self { first, is_refused, ..Self::of_family(entity, family) }
+        let first =
+            earlier.map(|family| Self::builder_of_family(entity, family).states.len()).sum();
+        Self { first, is_refused, ..Self::builder_of_family(entity, family) }
     }
 
-    fn of_family(entity: &'m Entity, family: &'m Family) -> Self {
+    fn builder_of_family(entity: &'m Entity, family: &'m Family) -> Self {
         let parts: Vec<&Part> = family.parts().collect();
         let mut builder =
             Self { entity, family, parts, states: Vec::new(), first: 0, is_refused: false };
         if builder.has_lost_part() {
-            builder.states.push(builder.nothing());
+            builder.states.push(builder.nothing_given());
             return builder;
         }
-        let mut open = vec![builder.nothing()];
+        let mut open = vec![builder.nothing_given()];
         while let Some(state) = open.pop() {
             if !builder.is_complete(&state) && !builder.states.contains(&state) {
                 open.extend(builder.next_states(&state));
@@ -177,7 +180,7 @@ impl<'m> Builder<'m> {
         builder
     }
 
-    fn nothing(&self) -> Given {
+    fn nothing_given(&self) -> Given {
         // Parts that nobody can name are never all given.
         vec![false; self.parts.len() + usize::from(self.has_lost_part()) + self.table_flags()]
     }
@@ -188,17 +191,17 @@ impl<'m> Builder<'m> {
         Some((at, self.entity.fields.get(at)?))
     }
 
-    /// Returns how many flags of a state say which tables the path reads.
+    /// Returns how many flags of a builder state say which tables the path reads.
     fn table_flags(&self) -> usize {
         if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
     }
 
-    /// Returns whether the state says which table the path reads.
+    /// Returns whether the builder state fixes the one table that the path reads.
     fn has_table(&self, given: &Given) -> bool {
         self.table_flags() == 0 || given.get(self.parts.len()).copied().unwrap_or_default()
     }
 
-    /// Returns whether the state says which tables the path reads by a window of times.
+    /// Returns whether the builder state gives a window of times, which says which tables the path reads.
     fn has_window(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
@@ -210,7 +213,8 @@ impl<'m> Builder<'m> {
             .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
     }
 
-    /// Returns whether the state has the methods that come before any part of the keys.
+    /// Returns whether the builder state has the methods that choose the tables, which come before those that
+    /// set parts of the keys.
     fn begins_with_table(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.iter().all(|given| !given)
     }
@@ -232,7 +236,7 @@ impl<'m> Builder<'m> {
             && (self.has_table(given) || self.has_window(given))
     }
 
-    /// Returns whether the PartitionKey is known, so that the state is a path.
+    /// Returns whether the builder state fixes the whole PartitionKey, so that it can be used as a path.
     fn is_path(&self, given: &Given) -> bool {
         self.is_refused
             || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
@@ -240,7 +244,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the part that comes next, with its number and its field.
-    fn next(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
+    fn next_part(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
         let part: &'m Part = self.parts.get(at)?;
         // After a window of times, one of them is not given too.
@@ -251,18 +255,18 @@ impl<'m> Builder<'m> {
         Some((at, part, self.entity.fields.get(part.field)?))
     }
 
-    /// Returns the state after a value of a field: its parts are given, and the table if the field
+    /// Returns the builder state after a value of a field is set: its parts are given, and the table if the field
     /// names it.
     fn after_value(&self, given: &Given, field: usize) -> Given {
-        let mut fixed = self.missing(given, field);
+        let mut fixed = self.missing_parts(given, field);
         if self.dated_field().is_some_and(|(dated, _)| dated == field) && self.table_flags() > 0 {
             fixed.push(self.parts.len());
         }
-        with(given, &fixed)
+        with_parts(given, &fixed)
     }
 
     /// Returns the numbers of a field's parts that are not given.
-    fn missing(&self, given: &Given, field: usize) -> Vec<usize> {
+    fn missing_parts(&self, given: &Given, field: usize) -> Vec<usize> {
         let parts = self.parts.iter().zip(given).enumerate();
         parts
             .filter(|(_, (part, given))| part.field == field && !**given)
@@ -274,17 +278,17 @@ impl<'m> Builder<'m> {
         let mut states = Vec::new();
         if self.begins_with_table(given) {
             if self.takes_window() {
-                states.push(with(given, &[self.parts.len() + 1]));
+                states.push(with_parts(given, &[self.parts.len() + 1]));
             }
             if let (false, Some((field, _))) = (self.keys_hold_time(), self.dated_field()) {
                 states.push(self.after_value(given, field));
                 return states;
             }
         }
-        let Some((at, part, _)) = self.next(given) else { return states };
+        let Some((at, part, _)) = self.next_part(given) else { return states };
         let whole = self.after_value(given, part.field);
         if self.is_period(at, part) || self.is_bucket(at, part) {
-            states.push(with(given, &[at]));
+            states.push(with_parts(given, &[at]));
         }
         states.push(whole);
         states
@@ -302,7 +306,7 @@ impl<'m> Builder<'m> {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
 
-    fn view(&self) -> TokenStream {
+    fn view_type(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
             FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
@@ -319,24 +323,25 @@ impl<'m> Builder<'m> {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt::FullRow },
             FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullRow },
-            FamilyKind::Copy | FamilyKind::List => self.view(),
+            FamilyKind::Copy | FamilyKind::List => self.view_type(),
         }
     }
 
     /// Returns the number that stands for a builder state in the generated path type, as 3 in
     /// `StaffPath<3, _>`. Returns `None` for a state in which no part of the keys is missing: it has
     /// no number, since the builder then returns a finished path.
-    fn number_of(&self, given: &Given) -> Option<usize> {
+    fn state_number(&self, given: &Given) -> Option<usize> {
         self.states.iter().position(|state| state == given).map(|at| self.first + at)
     }
 
-    /// Returns the type of a state: a point where nothing is missing.
-    fn type_of(&self, given: &Given) -> TokenStream {
-        let (entity, view, name) = (&self.entity.ident, self.view(), name(self.entity));
+    /// Returns the type of a builder state: a point path if no part of the keys is missing.
+    fn state_type(&self, given: &Given) -> TokenStream {
+        let (entity, view, name) =
+            (&self.entity.ident, self.view_type(), builder_type_name(self.entity));
         let many = self.view_of_many();
-        match self.number_of(given) {
+        match self.state_number(given) {
             Some(number) => {
-                let next = self.marker(given);
+                let next = self.give_marker(given);
                 quote! { #name<#number, #next> }
             }
             None if self.has_window(given) => quote! { _rt::Range<#entity, #many> },
@@ -345,28 +350,28 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the type that says in a compiler's message which field comes next: `__give_id`.
-    fn marker(&self, given: &Given) -> Ident {
+    fn give_marker(&self, given: &Given) -> Ident {
         let is_time_first = self.begins_with_table(given) && !self.keys_hold_time();
         let first = self.dated_field().map(|(_, field)| field).filter(|_| is_time_first);
-        match first.or_else(|| self.next(given).map(|(_, _, field)| field)) {
+        match first.or_else(|| self.next_part(given).map(|(_, _, field)| field)) {
             Some(field) => next_marker(field),
             None => format_ident!("__give_any"),
         }
     }
 
-    /// Returns an expression that builds a state from the draft of its path.
-    fn make(&self, given: &Given, draft: &TokenStream) -> TokenStream {
-        let name = name(self.entity);
-        match self.number_of(given) {
+    /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
+    fn state_value(&self, given: &Given, draft: &TokenStream) -> TokenStream {
+        let name = builder_type_name(self.entity);
+        match self.state_number(given) {
             Some(_) => quote! { #name(#draft, _rt::PhantomData) },
             None if self.has_window(given) => quote! { _rt::Range::from_path_draft(#draft) },
             None => quote! { _rt::Point::from_path_draft(#draft) },
         }
     }
 
-    /// Returns the methods of a state. With the whole PartitionKey given, it is a path too.
-    fn state(&self, given: &Given) -> TokenStream {
-        let (ty, methods) = (self.type_of(given), self.methods(given));
+    /// Returns the impls of a builder state: its methods, and those of a path if the whole PartitionKey is given.
+    fn state_impl(&self, given: &Given) -> TokenStream {
+        let (ty, methods) = (self.state_type(given), self.state_methods(given));
         let path = self.is_path(given).then(|| {
             let view = self.view_of_many();
             quote! {
@@ -381,24 +386,24 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn methods(&self, given: &Given) -> TokenStream {
+    fn state_methods(&self, given: &Given) -> TokenStream {
         if self.has_lost_part() {
             let fields = self.entity.fields.iter().filter(|field| field.storage.can_be_in_key());
             let methods = fields.map(|field| self.takes_anything(given, given, field, true));
             return quote! { #(#methods)* };
         }
         let begins_with_table = self.begins_with_table(given) && !self.is_refused;
-        let window = begins_with_table.then(|| self.window(given));
+        let window = begins_with_table.then(|| self.window_method(given));
         if let (true, false, Some((at, field))) =
             (begins_with_table, self.keys_hold_time(), self.dated_field())
         {
-            let fixed = self.missing(given, at);
+            let fixed = self.missing_parts(given, at);
             let method = names::generated_ident_of(&field.ident);
-            let exact = self.exact(given, &fixed, field, &method, "Fixes the table by");
+            let exact = self.exact_method(given, &fixed, field, &method, "Fixes the table by");
             return quote! { #window #exact };
         }
-        let Some((at, part, field)) = self.next(given) else { return quote! { #window } };
-        let missing = self.missing(given, part.field);
+        let Some((at, part, field)) = self.next_part(given) else { return quote! { #window } };
+        let missing = self.missing_parts(given, part.field);
         if self.is_refused {
             let is_open = self.is_path(given);
             return self.takes_anything(
@@ -408,33 +413,38 @@ impl<'m> Builder<'m> {
                 is_open,
             );
         }
-        let exact =
-            self.exact(given, &missing, field, &names::generated_ident_of(&field.ident), "Fixes");
+        let exact = self.exact_method(
+            given,
+            &missing,
+            field,
+            &names::generated_ident_of(&field.ident),
+            "Fixes",
+        );
         let period = self.is_period(at, part).then(|| {
             let method =
                 names::generated_ident(&format!("{}_period", field.name), field.ident.span());
-            self.exact(given, &[at], field, &method, "Fixes the period of")
+            self.exact_method(given, &[at], field, &method, "Fixes the period of")
         });
-        let buckets = self.is_bucket(at, part).then(|| self.buckets(given, at, part, field));
+        let buckets = self.is_bucket(at, part).then(|| self.buckets_method(given, at, part, field));
         let is_open = self.is_path(given) && missing.len() == 1;
         let bounds = is_open.then(|| {
-            let range = self.range(at, part, field);
-            let prefix = self.prefix(at, part, field);
+            let range = self.range_method(at, part, field);
+            let prefix = self.prefix_method(at, part, field);
             quote! { #range #prefix }
         });
         quote! { #window #exact #period #buckets #bounds }
     }
 
     /// Returns the method that gives a window of the field that names the table.
-    fn window(&self, given: &Given) -> TokenStream {
+    fn window_method(&self, given: &Given) -> TokenStream {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name) = (&field.ty, &field.name);
         let to_ticks = key_part::trait_item_path(ty, "DatePart", "to_ticks");
         let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
-        let after = with(given, &[self.parts.len() + 1]);
-        let next = self.type_of(&after);
-        let made = self.make(
+        let after = with_parts(given, &[self.parts.len() + 1]);
+        let next = self.state_type(&after);
+        let made = self.state_value(
             &after,
             &quote! { self.0.between_tables(#name, #to_ticks(&__from), #to_ticks(&__until)) },
         );
@@ -453,7 +463,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that fixes parts of one field by a value.
-    fn exact(
+    fn exact_method(
         &self,
         given: &Given,
         fixed: &[usize],
@@ -468,8 +478,8 @@ impl<'m> Builder<'m> {
             && *method == names::generated_ident_of(&field.ident)
             && self.dated_field().is_some_and(|(_, dated)| dated.name == field.name);
         let table_flag = names_table.then_some(self.parts.len());
-        let after = with(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
-        let next = self.type_of(&after);
+        let after = with_parts(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
+        let next = self.state_type(&after);
         // A value that is used once needs no local.
         let is_used_once = fixed.len() == 1 && !names_table;
         let input = quote! { _rt::Input::input(__value) };
@@ -483,7 +493,7 @@ impl<'m> Builder<'m> {
         let fixes = fixed
             .iter()
             .filter_map(|at| Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value)));
-        let made = self.make(&after, &quote! { self.0 #(#fixes)* #table });
+        let made = self.state_value(&after, &quote! { self.0 #(#fixes)* #table });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
@@ -508,7 +518,7 @@ impl<'m> Builder<'m> {
         let made =
             |suffix| names::generated_ident(&format!("{}{suffix}", field.name), exact.span());
         let (period, buckets) = (made("_period"), made("_buckets"));
-        let next = self.type_of(after);
+        let next = self.state_type(after);
         let bounds = [made("_range"), made("_prefix")];
         let bounds = is_open.then(|| {
             quote! {
@@ -518,7 +528,7 @@ impl<'m> Builder<'m> {
             }
         });
         // A bucket or a period of a part leaves the field itself to be given.
-        let rest = self.type_of(given);
+        let rest = self.state_type(given);
         quote! {
             pub fn #exact<__V>(self, _: __V) -> #next { loop {} }
             pub fn #period<__V>(self, _: __V) -> #rest { loop {} }
@@ -528,15 +538,15 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that makes one path for each bucket.
-    fn buckets(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
+    fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());
-        let after = with(given, &[at]);
-        let next = self.type_of(&after);
+        let after = with_parts(given, &[at]);
+        let next = self.state_type(&after);
         let draft = quote! {
             _rt::Clone::clone(&self.0).set_bucket_number_part(#at, __bucket, #count)
         };
-        let made = self.make(&after, &draft);
+        let made = self.state_value(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
         quote! {
             #[doc = #doc]
@@ -547,7 +557,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that bounds a part, if keys sort as the part's values do.
-    fn range(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
+    fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let last = self.family.row.ends_with(part);
@@ -565,7 +575,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that bounds a text part by a prefix.
-    fn prefix(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
+    fn prefix_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
             Form::Plain | Form::Width(_) => false,
@@ -590,7 +600,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-/// Returns the state in which further parts of the keys are set.
-fn with(given: &Given, fixed: &[usize]) -> Given {
+/// Returns the builder state in which the parts `fixed` are given too.
+fn with_parts(given: &Given, fixed: &[usize]) -> Given {
     given.iter().enumerate().map(|(at, given)| *given || fixed.contains(&at)).collect()
 }

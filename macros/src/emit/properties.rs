@@ -44,13 +44,14 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
 pub(super) fn emit(properties: &Properties) -> TokenStream {
     let (ident, slots) = (&properties.ident, slots_name(properties));
     let columns = properties.fields.iter().filter_map(|field| field::column_schema(field, true));
-    let writes = properties.fields.iter().map(|field| field::write(field, &quote! { __out }));
+    let writes =
+        properties.fields.iter().map(|field| field::write_statement(field, &quote! { __out }));
     let offer = offer(properties);
     let fields = properties.fields.iter().enumerate().map(|(at, field)| {
         let (name, slot) = (&field.ident, slot_local(at));
         let found = quote! { __slots.#slot };
         let value = field::read_infallible(field, &found).unwrap_or_else(|| {
-            or_return(&field::finish(field, &found, Some(&quote! { __prefix })))
+            or_return(&field::finish_expression(field, &found, Some(&quote! { __prefix })))
         });
         quote! { #name: #value }
     });

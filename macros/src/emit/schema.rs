@@ -18,7 +18,7 @@ const NUMBER_OF_FIRST_PART: &str = "01";
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
 pub(super) fn family_constant(family: &Family) -> Ident {
     let name = crate::names::ident_text(&family.name);
-    format_ident!("__FAMILY_{}", crate::names::Case::Screaming.apply(&name))
+    format_ident!("__FAMILY_{}", crate::names::Case::Screaming.convert_name(&name))
 }
 
 /// Returns the name of the type that says which fields copies of a partial index hold.
@@ -205,7 +205,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
             let text = text.strip_suffix(NUMBER_OF_FIRST_PART).unwrap_or(text);
             Some(quote! { _rt::Segment::Literal(#text) })
         }
-        Segment::Part(part) => Some(key_part::constant(part, entity.fields.get(part.field)?)),
+        Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     let number = quote! {
         _rt::part("", _rt::Form::Width(2), _rt::Some(2), _rt::encode_width::<_rt::u8>)
@@ -226,7 +226,7 @@ fn template(key: &Key, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => Some(quote! { _rt::Segment::Literal(#text) }),
-        Segment::Part(part) => Some(key_part::constant(part, entity.fields.get(part.field)?)),
+        Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     quote! { _rt::Template { text: #text, segments: &[#(#segments),*] } }
 }

@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let ident = &entity.ident;
-    let patch = patch::name(entity);
+    let patch = patch::patch_type_name(entity);
     let path = path_builder::start_type(entity, primary);
     let start = path_builder::new_builder_value(entity, primary);
     let doc = entry_doc(entity, primary);

@@ -66,7 +66,7 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
     if families.is_empty() {
         return None;
     }
-    let write = field::write(field, &quote! { __out });
+    let write = field::write_statement(field, &quote! { __out });
     if families.len() == entity.readable_families().count() {
         return Some(write);
     }

@@ -38,21 +38,22 @@ impl Dated {
         }
         match key.segments.as_slice() {
             [Segment::Literal(prefix, _), Segment::Part(part)] => {
-                let form = form(&key, part).map_err(|message| errors.at(name.span(), message));
+                let form =
+                    date_form(&key, part).map_err(|message| errors.add_at(name.span(), message));
                 let (form, finest) = form.ok()?;
                 Some(Self { prefix: prefix.clone(), form, finest, field: part.field })
             }
             _ => {
                 let message = "the name of dated tables is a text and then one date form, which ends it, such as `Logins{at:%Y%m%d}`";
                 let end = key.text.chars().count();
-                errors.at(name.span(), key.fault(&(0..end), message));
+                errors.add_at(name.span(), key.template_error_text(&(0..end), message));
                 None
             }
         }
     }
 
     /// Returns the number of digits that end each table's name.
-    pub(crate) fn digits(&self) -> usize {
+    pub(crate) fn digit_count(&self) -> usize {
         match self.finest {
             Fineness::Year => 4,
             Fineness::Month => 6,
@@ -63,13 +64,13 @@ impl Dated {
 }
 
 /// Returns the date form of the part, if tables can be named by it.
-fn form(key: &Key, part: &Part) -> Result<(String, Fineness), String> {
+fn date_form(key: &Key, part: &Part) -> Result<(String, Fineness), String> {
     const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
     match &part.form {
         Form::Date(form, finest) if FORMS.contains(&form.as_str()) => Ok((form.clone(), *finest)),
         _ => {
             let message = "tables are named by a beginning of `%Y%m%d%H` without text between, such as `{at:%Y%m%d}`";
-            Err(key.fault(&part.place, message))
+            Err(key.template_error_text(&part.place, message))
         }
     }
 }

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 use syn::{Data, DeriveInput, Fields, LitStr, Path, spanned::Spanned};
 
-use super::{refuse_generics, runtime};
+use super::{refuse_generics, runtime_path};
 use crate::{
     attr::{EnumAttr, VariantAttr},
     errors::Errors,
@@ -40,32 +40,32 @@ impl EdmEnum {
         let case = attr.rename_all.get().copied().unwrap_or(Case::Verbatim);
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime, input, errors),
-            variants: variants(input, case, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
+            variants: read_variants(input, case, errors),
             is_case_lost: attr.rename_all.is_lost(),
         }
     }
 }
 
-fn variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant> {
+fn read_variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant> {
     let data = match &input.data {
         Data::Enum(data) => data,
         Data::Struct(data) => {
-            errors.at(data.struct_token.span, "expected an enum, found a struct");
+            errors.add_at(data.struct_token.span, "expected an enum, found a struct");
             return Vec::new();
         }
         Data::Union(data) => {
-            errors.at(data.union_token.span, "expected an enum, found a union");
+            errors.add_at(data.union_token.span, "expected an enum, found a union");
             return Vec::new();
         }
     };
     if data.variants.is_empty() {
-        errors.at(input.ident.span(), "expected an enum with variants, found none");
+        errors.add_at(input.ident.span(), "expected an enum with variants, found none");
     }
     let mut variants = Vec::new();
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
-            errors.at(
+            errors.add_at(
                 variant.fields.span(),
                 "expected a variant without fields: only its name is stored",
             );
@@ -74,7 +74,7 @@ fn variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant
         variants.push(Variant {
             text: match attr.rename.get() {
                 Some(rename) => rename.value(),
-                None => case.apply(&names::ident_text(&variant.ident)),
+                None => case.convert_name(&names::ident_text(&variant.ident)),
             },
             span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
             is_text_lost: attr.rename.is_lost(),

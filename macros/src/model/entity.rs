@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
-use super::{Dated, Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime};
+use super::{Dated, Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime_path};
 use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
@@ -66,8 +66,8 @@ impl Entity {
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "TableEntity", errors);
         let attr = EntityAttr::read(&input.attrs, errors);
-        let mut fields = fields(input, &attr, errors);
-        let families = families(input, &attr, &fields, errors);
+        let mut fields = read_fields(input, &attr, errors);
+        let families = row_families(input, &attr, &fields, errors);
         for part in families.iter().flat_map(Family::parts) {
             if let (Form::Hmac, Some(field)) = (&part.form, fields.get_mut(part.field)) {
                 field.has_token = true;
@@ -82,7 +82,7 @@ impl Entity {
         Self {
             ident: input.ident.clone(),
             vis: names::generated_visibility(&input.vis),
-            runtime: runtime(&attr.runtime, input, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
             dated,
             has_table_name: attr.name.is_set(),
             table: attr.name.get().cloned().unwrap_or_else(named),
@@ -96,7 +96,7 @@ impl Entity {
             wide: attr.wide.span(),
             is_sealed: attr.seal.is_set(),
             drops_unknown: attr.drop_unknown.is_set(),
-            expires: attr.expires.get().and_then(|name| expires(name, &fields, errors)),
+            expires: attr.expires.get().and_then(|name| find_expires_field(name, &fields, errors)),
             families,
             fields,
             attr,
@@ -130,7 +130,7 @@ impl Entity {
     }
 
     /// Returns the property that stores a row's entity type, if a property does.
-    pub(crate) fn marker(&self) -> Option<String> {
+    pub(crate) fn type_property(&self) -> Option<String> {
         match &self.discriminator {
             Discriminator::Property(name) if !self.attr.discriminator.is_lost() => {
                 Some(name.value())
@@ -201,12 +201,12 @@ impl Entity {
     }
 }
 
-fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Field> {
+fn read_fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Field> {
     let case = attr.rename_all.get().copied().unwrap_or(Case::Pascal);
     let is_wide = attr.wide.is_set();
     let mut fields = Vec::new();
     for field in named_fields(input, errors) {
-        let attr = FieldAttr::of_entity(&field.attrs, errors);
+        let attr = FieldAttr::read_entity_field(&field.attrs, errors);
         let field = Field::new(&field, attr, case, &input.ident);
         fields.extend(field.map(|field| Field { is_wide, ..field }));
     }
@@ -217,24 +217,24 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
 }
 
 /// Finds the field that `expires = field` names. Reports a name of no field.
-fn expires(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
+fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
     let text = names::ident_text(name);
     let found = fields.iter().position(|field| field.name == text);
     if found.is_none() && !errors.lacks_fields(fields.len()) {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        errors.at(name.span(), names::unknown_name_message("field", &text, &known));
+        errors.add_at(name.span(), names::unknown_name_message("field", &text, &known));
     }
     found.map(|field| Expires { field, span: name.span() })
 }
 
 /// Returns the row families: first the primary, then indexes and lists in source order.
-fn families(
+fn row_families(
     input: &DeriveInput,
     attr: &EntityAttr,
     fields: &[Field],
     errors: &mut Errors,
 ) -> Vec<Family> {
-    let primary = primary(input, attr, fields, errors);
+    let primary = primary_family(input, attr, fields, errors);
     let table = attr.name.get().map_or_else(|| names::ident_text(&input.ident), LitStr::value);
     let mut families = Vec::new();
     let mut methods = HashMap::new();
@@ -263,7 +263,7 @@ fn has_free_method(
     errors: &mut Errors,
 ) -> bool {
     let name = names::ident_text(&index.name);
-    let method = Case::Snake.apply(&name);
+    let method = Case::Snake.convert_name(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
     } else if names::path_method(&index.name).is_none() {
@@ -275,12 +275,12 @@ fn has_free_method(
     } else {
         return true;
     };
-    errors.at(index.name.span(), message);
+    errors.add_at(index.name.span(), message);
     false
 }
 
 /// Returns the row family of the primary entity. Reports a key that is missing.
-fn primary(
+fn primary_family(
     input: &DeriveInput,
     attr: &EntityAttr,
     fields: &[Field],
@@ -290,7 +290,7 @@ fn primary(
         if !slot.is_set() {
             let message =
                 format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");
-            errors.missing(input.ident.span(), message);
+            errors.add_missing(input.ident.span(), message);
         }
         match slot.get() {
             Some(literal) => Key::new(literal, fields, errors),
@@ -341,7 +341,7 @@ fn index(
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
             format!("`{0}` needs a key, write `{kind}({0}, row_key = \"..\")`", attr.name);
-        errors.missing(attr.name.span(), message);
+        errors.add_missing(attr.name.span(), message);
     }
     let row = match attr.row_key.get() {
         Some(literal) => Key::new(literal, fields, errors),
@@ -353,7 +353,7 @@ fn index(
         attr.table.get().filter(|literal| !literal.value().eq_ignore_ascii_case(table));
     if let (true, Some(literal)) = (attr.in_blob.is_set(), attr.table.get()) {
         let message = "a list in blobs is in no table: leave `table` or `in_blob` out";
-        errors.at(literal.span(), message);
+        errors.add_at(literal.span(), message);
     }
     let lost_partition = || attr.partition_key.is_lost().then(|| Key::unknown(attr.name.span()));
     let own_partition =
@@ -396,7 +396,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
     let (named, wanted) = match (attr.only.get(), attr.except.get()) {
         (Some(_), Some(except)) => {
             let span = except.first().map_or(attr.name.span(), Ident::span);
-            errors.at(span, "a copy has `only` some fields or all `except` some, not both");
+            errors.add_at(span, "a copy has `only` some fields or all `except` some, not both");
             return vec![true; fields.len()];
         }
         (Some(only), None) => (only, true),
@@ -411,7 +411,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
             Some(slot) => *slot = wanted,
             None if errors.lacks_fields(fields.len()) => {}
             None => {
-                errors.at(
+                errors.add_at(
                     name.span(),
                     names::unknown_name_message("field", &names::ident_text(name), &known),
                 );

@@ -26,9 +26,9 @@ pub(crate) enum Storage {
     Plain,
     /// As one property with JSON text.
     Json,
-    /// As one property for each slot of an array, with these names.
+    /// One property for each slot of an array. The list holds the properties' names.
     Series(Vec<String>),
-    /// As several pieces of one text, in properties of these names.
+    /// Several properties, each with a piece of one text. The list holds the properties' names.
     Split(Vec<String>),
     /// As a blob: the row holds its name, length, hash and content type in properties of these names, and in
     /// a fifth one the key of an encrypted blob.
@@ -131,15 +131,15 @@ impl Field {
         let name = names::ident_text(&ident);
         let property = match attr.rename.get() {
             Some(rename) => rename.value(),
-            None => case.apply(&name),
+            None => case.convert_name(&name),
         };
         Some(Self {
             property_span: attr.rename.get().map_or_else(|| ident.span(), LitStr::span),
-            constant: names::constant(&ident),
+            constant: names::column_constant_name(&ident),
             vis: names::generated_visibility(&field.vis),
             ty: names::without_self(&field.ty, this),
-            storage: storage(&attr, &property, &field.ty),
-            absent: absent(&attr),
+            storage: storage_of(&attr, &property, &field.ty),
+            absent: absent_of(&attr),
             has_token: false,
             is_wide: false,
             is_name_lost: attr.rename.is_lost(),
@@ -262,7 +262,7 @@ impl Field {
     }
 }
 
-fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
+fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
     if attr.skip.is_set() {
         Storage::Skipped
     } else if attr.extra.is_set() {
@@ -287,7 +287,7 @@ fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
     }
 }
 
-fn absent(attr: &FieldAttr) -> Absent {
+fn absent_of(attr: &FieldAttr) -> Absent {
     match attr.default.get() {
         Some(Some(path)) => Absent::Call(path.clone()),
         Some(None) => Absent::Default,

@@ -110,7 +110,7 @@ impl Key {
         // Fields that could not be read are not unknown.
         if !errors.lacks_fields(fields.len()) {
             for fault in &faults {
-                errors.at(literal.span(), fault.render(&text));
+                errors.add_at(literal.span(), fault.render(&text));
             }
         }
         let is_sound = faults.is_empty();
@@ -138,7 +138,11 @@ impl Key {
     }
 
     /// Returns the text of an error, with the template and a caret under `place`.
-    pub(crate) fn fault(&self, place: &Range<usize>, message: impl Into<String>) -> String {
+    pub(crate) fn template_error_text(
+        &self,
+        place: &Range<usize>,
+        message: impl Into<String>,
+    ) -> String {
         Fault::new(place, message).render(&self.text)
     }
 
@@ -166,8 +170,8 @@ impl Key {
     }
 
     /// Returns the message for a part that directly follows a part of variable width.
-    pub(crate) fn unseparated(&self, second: &Part) -> String {
-        self.fault(&second.place, UNSEPARATED)
+    pub(crate) fn unseparated_message(&self, second: &Part) -> String {
+        self.template_error_text(&second.place, UNSEPARATED)
     }
 
     /// Returns whether the part is the last segment of the template.

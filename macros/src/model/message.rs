@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{DeriveInput, LitStr, Path};
 
-use super::{refuse_generics, runtime};
+use super::{refuse_generics, runtime_path};
 use crate::{attr::MessageAttr, errors::Errors, names};
 
 /// A struct that is sent as a message.
@@ -29,12 +29,12 @@ impl Message {
         let (yes, no) = (attr.authenticated.get().is_some(), attr.unauthenticated.get().is_some());
         if yes && no {
             let message = "a message is `authenticated` or `unauthenticated`, and this is both: leave one out";
-            errors.at(input.ident.span(), message);
+            errors.add_at(input.ident.span(), message);
         }
         let named = || LitStr::new(&names::ident_text(&input.ident), input.ident.span());
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime, input, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
             name: attr.name.get().cloned().unwrap_or_else(named),
             version: attr.version.get().map_or(1, |(version, _)| *version),
             authenticated: (yes || no).then_some(yes),

@@ -31,11 +31,11 @@ use crate::{errors::Errors, manifest, slot::Slot};
 
 /// Returns the path of the crate `entable`: `::entable` unless `crate = ".."` names another. Reports a
 /// package that calls the crate otherwise and does not say so.
-fn runtime(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Path {
+fn runtime_path(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Path {
     runtime_called(manifest::other_name_of_entable(), given, input, errors)
 }
 
-/// Returns the path of the crate `entable`, which the package calls `name` if that is another name.
+/// Returns the path of the crate `entable`, under the name `name` if the package renames the dependency.
 fn runtime_called(
     name: Option<&str>,
     given: &Slot<Path>,
@@ -51,7 +51,7 @@ fn runtime_called(
     };
     let message =
         format!("this package calls entable `{name}`: write `#[table(crate = \"{name}\")]`");
-    errors.missing(input.ident.span(), message);
+    errors.add_missing(input.ident.span(), message);
     syn::parse_quote!(::#name)
 }
 
@@ -72,7 +72,7 @@ fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
         Data::Union(data) => wrong("a union", data.union_token.span),
     };
     fields.unwrap_or_else(|error| {
-        errors.unreadable(error);
+        errors.add_unreadable(error);
         Vec::new()
     })
 }
@@ -80,7 +80,7 @@ fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
 /// Reports type parameters and lifetimes: a row holds owned values of known types.
 fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
     if !input.generics.params.is_empty() {
-        errors.at(
+        errors.add_at(
             input.generics.params.span(),
             format!(
                 "`{derive}` is for types without parameters: rows hold owned values of known types"
@@ -103,7 +103,7 @@ mod tests {
         let input: DeriveInput = parse_quote! { struct Employee { id: u32 } };
         let mut errors = Errors::default();
         let path = runtime_called(name, given, &input, &mut errors);
-        let messages = errors.finish().err().map(|error| error.to_string());
+        let messages = errors.into_result().err().map(|error| error.to_string());
         (path.to_token_stream().to_string().replace(' ', ""), messages.unwrap_or_default())
     }
 
@@ -121,7 +121,7 @@ mod tests {
     fn a_given_path_is_taken_and_a_lost_one_is_not_asked_for() {
         let key = Ident::new("crate_path", Span::call_site());
         let mut given = Slot::default();
-        given.set(&key, Ok(parse_quote!(tables::inner))).unwrap();
+        given.set_once(&key, Ok(parse_quote!(tables::inner))).unwrap();
         let own = ("tables::inner".to_owned(), String::new());
         assert_eq!(path_and_messages(Some("tables"), &given), own);
         let mut lost = Slot::default();

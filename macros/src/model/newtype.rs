@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{Data, DeriveInput, Fields, Member, Path, Type, spanned::Spanned};
 
-use super::{refuse_generics, runtime};
+use super::{refuse_generics, runtime_path};
 use crate::{attr::SetAttr, errors::Errors, names};
 
 /// A struct with one field, stored as that field is: an id with a type of its own.
@@ -22,14 +22,14 @@ impl Newtype {
         let attr = SetAttr::read(&input.attrs, errors);
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime, input, errors),
-            field: field(input, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
+            field: only_field(input, errors),
         }
     }
 }
 
 /// Returns the field of the struct. Reports any other number of fields, and unions.
-fn field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)> {
+fn only_field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)> {
     let (span, found) = match &input.data {
         Data::Struct(data) => match (data.fields.iter().next(), data.fields.len()) {
             (Some(field), 1) => {
@@ -47,6 +47,6 @@ fn field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)> {
     let message = format!(
         "a part of a key is one value: expected a struct with one field or an enum without fields, found {found}"
     );
-    errors.at(span, message);
+    errors.add_at(span, message);
     None
 }

@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{DeriveInput, Path, Type};
 
-use super::{named_fields, refuse_generics, runtime};
+use super::{named_fields, refuse_generics, runtime_path};
 use crate::{
     attr::{FieldAttr, ProjectionAttr},
     errors::Errors,
@@ -37,16 +37,16 @@ impl Projection {
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();
         for field in named {
-            FieldAttr::of_projection(&field.attrs, errors);
+            FieldAttr::read_projection_field(&field.attrs, errors);
             fields.extend(field.ident.map(|ident| Projected {
-                constant: names::constant(&ident),
+                constant: names::column_constant_name(&ident),
                 ty: names::without_self(&field.ty, &input.ident),
                 ident,
             }));
         }
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime, input, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
             of: attr.of.get().cloned(),
             fields,
         }

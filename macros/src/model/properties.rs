@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{DeriveInput, Path};
 
-use super::{Field, named_fields, refuse_generics, runtime};
+use super::{Field, named_fields, refuse_generics, runtime_path};
 use crate::{
     attr::{FieldAttr, PropertiesAttr},
     errors::Errors,
@@ -26,12 +26,16 @@ impl Properties {
         let case = attr.rename_all.get().copied().unwrap_or(Case::Pascal);
         let mut fields = Vec::new();
         for field in named_fields(input, errors) {
-            let attr = FieldAttr::of_properties(&field.attrs, errors);
+            let attr = FieldAttr::read_properties_field(&field.attrs, errors);
             fields.extend(Field::new(&field, attr, case, &input.ident));
         }
         if attr.rename_all.is_lost() {
             fields.iter_mut().for_each(Field::lose_case);
         }
-        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime, input, errors), fields }
+        Self {
+            ident: input.ident.clone(),
+            runtime: runtime_path(&attr.runtime, input, errors),
+            fields,
+        }
     }
 }

@@ -4,7 +4,7 @@
 use proc_macro2::{Ident, Span};
 use syn::{Data, DataEnum, DeriveInput, Fields, Path, Type, spanned::Spanned};
 
-use super::{named_fields, refuse_generics, runtime};
+use super::{named_fields, refuse_generics, runtime_path};
 use crate::{
     attr::{AggregateAttr, MemberAttr, SetAttr},
     errors::Errors,
@@ -54,8 +54,8 @@ impl Set {
         refuse_generics(input, "EntitySet", errors);
         let attr = SetAttr::read(&input.attrs, errors);
         let (shape, all) = match &input.data {
-            Data::Enum(data) => (Shape::Enum, variants(data, &input.ident, errors)),
-            _ => (Shape::Struct, fields(input, errors)),
+            Data::Enum(data) => (Shape::Enum, read_variants(data, &input.ident, errors)),
+            _ => (Shape::Struct, read_fields(input, errors)),
         };
         let mut members = Vec::new();
         let mut other = None;
@@ -65,15 +65,15 @@ impl Set {
             } else if other.is_none() {
                 other = Some(member);
             } else {
-                errors.at(member.ident.span(), "a second `other`, expected one");
+                errors.add_at(member.ident.span(), "a second `other`, expected one");
             }
         }
         if members.is_empty() {
-            errors.missing(input.ident.span(), "expected a set with members, found none");
+            errors.add_missing(input.ident.span(), "expected a set with members, found none");
         }
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime, input, errors),
+            runtime: runtime_path(&attr.runtime, input, errors),
             shape,
             members,
             other,
@@ -82,7 +82,7 @@ impl Set {
 }
 
 /// Returns the variants of the enum, each with `true` if it is marked `other`.
-fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, bool)> {
+fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, bool)> {
     let mut members = Vec::new();
     for variant in &data.variants {
         let attr = MemberAttr::read(&variant.attrs, errors);
@@ -90,7 +90,7 @@ fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, 
         let mut wrong = |span: Span| {
             let name = &variant.ident;
             let message = format!("expected a variant with one entity, write `{name}({name})`");
-            errors.unreadable(syn::Error::new(span, message));
+            errors.add_unreadable(syn::Error::new(span, message));
         };
         let field = match &variant.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
@@ -112,7 +112,7 @@ fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, 
 }
 
 /// Returns the fields of the struct, each with `true` if it is marked `other`.
-fn fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> {
+fn read_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> {
     let mut members = Vec::new();
     for field in named_fields(input, errors) {
         let Some(ident) = field.ident else { continue };

@@ -20,7 +20,7 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
-    if ColumnSchema::count(columns) + markers > PROPERTIES {
+    if ColumnSchema::property_count(columns) + markers > PROPERTIES {
         panic!("{}", message);
     }
 }

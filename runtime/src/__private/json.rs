@@ -61,7 +61,7 @@ impl<T> JsonCodec<T> {
         Self {
             put: |out, name, value| {
                 out.put_json(name, value).map_err(|error| match error.is_invalid() {
-                    true => out.redacted(name),
+                    true => out.redacted_error(name),
                     false => error,
                 })
             },

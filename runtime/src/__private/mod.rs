@@ -86,7 +86,9 @@ pub use crate::{
     table::{
         BulkChange, BulkVerb, Rewritable, Writable,
         set::reread_set,
-        set_write::{plan_delete_of_unknown_type, plan_replace_of_unknown_type, removal_of, replacement_of},
+        set_write::{
+            plan_delete_of_unknown_type, plan_replace_of_unknown_type, removal_of, replacement_of,
+        },
         writable::bulk_change,
     },
 };

@@ -40,7 +40,7 @@ pub(crate) enum WorkFault {
 }
 
 impl WorkCodes {
-    /// Returns codes that are made and verified with these keys, by that rule.
+    /// Returns the codes with the keys that make and verify them, and with the rule for work without a code.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with_keys(
         self,
@@ -111,7 +111,7 @@ impl WorkCodes {
     /// `is_key_unavailable` without a key for work that must be signed, or if the key store does not
     /// answer.
     #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
-    pub(crate) async fn sign(
+    pub(crate) async fn sign_work(
         &self,
         partition_key: Option<&str>,
         work: &Work<'_>,
@@ -120,7 +120,7 @@ impl WorkCodes {
         #[cfg(feature = "encrypt")]
         if let Some(keys) = &self.keys {
             return match keys.primary(&scope_of_partition(&**keys, partition_key)).await {
-                Ok(key) => key.sign_work(&work.input(self.case)).map(Some),
+                Ok(key) => key.sign_work(&work.signed_input(self.case)).map(Some),
                 // A scope that was destroyed cannot sign; work that needs no code goes on without
                 // one.
                 Err(error) if !must && is_key_gone(&error) => Ok(None),
@@ -134,7 +134,7 @@ impl WorkCodes {
     /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
     /// default scope. A client without keys verifies nothing.
     #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
-    pub(crate) async fn verify(
+    pub(crate) async fn verify_work(
         &self,
         partition_key: Option<&str>,
         work: &Work<'_>,
@@ -148,8 +148,8 @@ impl WorkCodes {
             let key = keys
                 .get(&scope_of_partition(&**keys, partition_key), id)
                 .await
-                .map_err(WorkFault::of)?;
-            let verified = key.verify_work(&work.input(self.case), code);
+                .map_err(WorkFault::from_key_error)?;
+            let verified = key.verify_work(&work.signed_input(self.case), code);
             // Why a code fails is not told: the answer would help a forger.
             return verified.map_err(|_| WorkFault::NotAuthentic);
         }
@@ -164,7 +164,7 @@ impl WorkCodes {
 impl WorkFault {
     /// Tells from the error of a key whether the key may come back by itself.
     #[cfg(feature = "encrypt")]
-    fn of(error: Error) -> Self {
+    fn from_key_error(error: Error) -> Self {
         match error.seal_fault() {
             // Not known here: a program that is rolled out later may have the key.
             Some(SealFault::KeyNotFound(_)) => Self::Counts(error),

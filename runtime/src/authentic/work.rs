@@ -32,7 +32,7 @@ pub(crate) enum Work<'w> {
         /// When the message was sent; `None` if its type does not expire.
         sent: Option<Ticks>,
     },
-    /// A move of an entity with these secret values, signed by the source's scope.
+    /// A move of an entity whose secret values are `held`. The keys of the source's scope sign it.
     Move { place: MovePlace<'w>, held: &'w HeldValues },
     /// The consent of the target's scope to a move with this code.
     Consent { place: MovePlace<'w>, code: &'w [u8] },
@@ -63,49 +63,49 @@ impl Work<'_> {
     /// Returns the bytes that the code over the work covers. If the store ignores the case of
     /// tables' names, so does the code: a worker finds the name in a directory marker, which
     /// anybody may have written.
-    pub(crate) fn input(&self, case: TableCase) -> WorkInput {
+    pub(crate) fn signed_input(&self, case: TableCase) -> WorkInput {
         match self {
             Self::Message { table, partition_key, id, name, version, body, sent } => {
                 let mut input = message_input(1, *sent);
-                input.text(&case.key_of(table));
-                input.text(partition_key);
+                input.push_text(&case.key_of(table));
+                input.push_text(partition_key);
                 finish_message(input, [id, name], *version, body, *sent)
             }
             Self::Queued { queue, id, name, version, body, sent } => {
                 let mut input = message_input(2, *sent);
-                input.text(queue);
+                input.push_text(queue);
                 finish_message(input, [id, name], *version, body, *sent)
             }
             Self::Move { place, held } => {
-                let mut input = place.input(3, case);
+                let mut input = place.signed_input(3, case);
                 // The number of values is part of the code, so that none can be left out.
-                input.number(u32::try_from(held.len()).unwrap_or(u32::MAX));
+                input.push_number(u32::try_from(held.len()).unwrap_or(u32::MAX));
                 for (name, value) in *held {
-                    input.text(name);
-                    input.value(value.as_ref().map(Value::as_ref));
+                    input.push_text(name);
+                    input.push_value(value.as_ref().map(Value::as_ref));
                 }
                 input
             }
             Self::Consent { place, code } => {
-                let mut input = place.input(4, case);
-                input.bytes(code);
+                let mut input = place.signed_input(4, case);
+                input.push_bytes(code);
                 input
             }
-            Self::Arrival { place } => place.input(5, case),
+            Self::Arrival { place } => place.signed_input(5, case),
         }
     }
 }
 
 #[cfg(feature = "encrypt")]
 impl MovePlace<'_> {
-    fn input(&self, kind: u8, case: TableCase) -> WorkInput {
+    fn signed_input(&self, kind: u8, case: TableCase) -> WorkInput {
         let mut input = WorkInput::new(kind);
-        input.text(self.id);
-        input.text(self.entity_type);
+        input.push_text(self.id);
+        input.push_text(self.entity_type);
         for row in [self.from, self.to] {
-            input.text(&case.key_of(row.table));
-            input.text(row.partition_key);
-            input.text(row.row_key);
+            input.push_text(&case.key_of(row.table));
+            input.push_text(row.partition_key);
+            input.push_text(row.row_key);
         }
         input
     }
@@ -125,13 +125,13 @@ fn finish_message(
     body: &str,
     sent: Option<Ticks>,
 ) -> WorkInput {
-    input.text(id);
-    input.text(name);
-    input.number(version);
+    input.push_text(id);
+    input.push_text(name);
+    input.push_number(version);
     // A hash in place of the body: a queue keeps the hash after it has dropped the body.
     input.hash_of(body);
     if let Some(sent) = sent {
-        input.time(sent.get() - Ticks::UNIX_EPOCH.get());
+        input.push_time(sent.get() - Ticks::UNIX_EPOCH.get());
     }
     input
 }

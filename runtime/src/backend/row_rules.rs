@@ -62,7 +62,7 @@ pub(crate) fn resulting_row(
             let message = "the entity exists already";
             Err(Error::service(ServiceCode::EntityAlreadyExists, message))
         }
-        (Verb::Merge | Verb::InsertOrMerge, Some(old)) => merged(old, row, now).map(Some),
+        (Verb::Merge | Verb::InsertOrMerge, Some(old)) => merged_row(old, row, now).map(Some),
         _ => Ok(Some(row.with_timestamp(now))),
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn table_missing_error(table: &str) -> Error {
 }
 
 /// Sets the properties of `new` on `old`; the other properties of `old` stay.
-fn merged(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
+fn merged_row(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
     let mut set = HashSet::new();
     let mut properties = new.properties();
     while let Some((name, _)) = properties.next()? {

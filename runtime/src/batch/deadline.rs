@@ -38,7 +38,7 @@ impl Deadline {
         Self { until: Instant::now() + time, wall_until, clock }
     }
 
-    /// Returns the earlier of two deadlines; `None` if there is none.
+    /// Returns the earlier of two deadlines; `None` if both are `None`.
     pub(crate) fn earlier<'d>(one: Option<&'d Self>, other: Option<&'d Self>) -> Option<&'d Self> {
         match (one, other) {
             (Some(one), Some(other)) if other.until < one.until => Some(other),

@@ -83,7 +83,7 @@ impl Operation {
         Self { verb: Verb::Merge, row, condition }
     }
 
-    /// Creates an operation that deletes the row with these keys.
+    /// Creates an operation that deletes the row with keys `partition_key` and `row_key`.
     ///
     /// # Errors
     ///
@@ -94,12 +94,12 @@ impl Operation {
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
-    /// Returns the operation with no condition but that its row exists.
+    /// Returns the operation without its ETag condition: it then needs only that the row exists.
     pub(crate) fn without_condition(self) -> Self {
         Self { condition: Condition::Any, ..self }
     }
 
-    /// Copies the operation with another row.
+    /// Returns a copy of the operation that writes `row` in place of its own row.
     #[must_use]
     pub(crate) fn with_row(&self, row: Row) -> Self {
         Self { verb: self.verb, row, condition: self.condition.clone() }

@@ -117,19 +117,19 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
             Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
                 has_conditions = false;
             }
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(archive_error(path, error)),
         }
         let found = match store.get_opts(path, GetOptions::default()).await {
             Ok(found) => Some(found),
             Err(StoreError::NotFound { .. }) if has_conditions => continue,
             Err(StoreError::NotFound { .. }) => None,
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(archive_error(path, error)),
         };
         let version = match found {
             None => None,
             Some(found) => {
                 let seen = (found.meta.e_tag.clone(), found.meta.version.clone());
-                let held = found.bytes().await.map_err(|error| failed(path, error))?;
+                let held = found.bytes().await.map_err(|error| archive_error(path, error))?;
                 if held == text || is_later(path, &held, row)? {
                     return Ok(());
                 }
@@ -155,7 +155,7 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
                 | StoreError::Precondition { .. }
                 | StoreError::NotFound { .. },
             ) => {}
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(archive_error(path, error)),
         }
     }
     let message = format!("others replaced the blob `{path}` {ATTEMPTS} times in a row");
@@ -181,7 +181,7 @@ fn is_later(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
     Ok(held.zip(row.timestamp()).is_some_and(|(held, own)| held > own))
 }
 
-fn failed(path: &Path, error: StoreError) -> Error {
+fn archive_error(path: &Path, error: StoreError) -> Error {
     let kind = match error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
             ErrorKind::Denied

@@ -92,7 +92,7 @@ impl Blobs {
     ///
     /// `is_unsupported` if the store cannot compare versions while other processes may write.
     pub(crate) async fn check_version_comparison(&self) -> Result<()> {
-        self.check_safe(self.comparison().await)
+        self.check_safe(self.version_comparison().await)
     }
 
     fn check_safe(&self, comparison: Comparison) -> Result<()> {
@@ -108,7 +108,7 @@ impl Blobs {
 
     /// Returns who compares versions. Asks a store of unknown type with a replacement whose version
     /// no blob has: the store refuses the version, or says that it does not compare versions.
-    async fn comparison(&self) -> Comparison {
+    async fn version_comparison(&self) -> Comparison {
         let ask = async || {
             let never = UpdateVersion { e_tag: Some("\"0x0\"".to_owned()), version: None };
             let options = PutOptions { mode: PutMode::Update(never), ..PutOptions::default() };
@@ -125,7 +125,7 @@ impl Blobs {
     }
 
     /// Reads a blob; returns `None` if it does not exist.
-    pub(crate) async fn read(&self, path: &Path) -> Result<Option<Blob>> {
+    pub(crate) async fn read_blob_version(&self, path: &Path) -> Result<Option<Blob>> {
         let needs_digest = self.comparison.get() != Some(&Comparison::ByStore);
         read_blob(&*self.store, path, needs_digest).await
     }
@@ -136,14 +136,14 @@ impl Blobs {
     ///
     /// `is_precondition_failed` or `is_conflict` if another writer was first; `is_unsupported` if
     /// the store cannot compare versions while other processes may write.
-    pub(crate) async fn write(
+    pub(crate) async fn write_blob_if_unchanged(
         &self,
         path: &Path,
         text: String,
         seen: Option<BlobVersion>,
     ) -> Result<()> {
         self.check_version_comparison().await?;
-        if self.comparison().await == Comparison::InProcess {
+        if self.version_comparison().await == Comparison::InProcess {
             return replace_under_lock(self.store.clone(), path.clone(), text, seen).await;
         }
         let mode = match seen {
@@ -156,7 +156,7 @@ impl Blobs {
     }
 }
 
-/// The name of the blob that is never written: see [`Blobs::comparison`]. No list has it, since
+/// The name of the blob that is never written: see [`Blobs::version_comparison`]. No list has it, since
 /// names of lists end with `.jsonl`.
 const PROBE: &str = "entable-compares-versions";
 

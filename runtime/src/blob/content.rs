@@ -52,7 +52,7 @@ pub(crate) struct ListedBlob {
 pub(crate) struct StoreTime(i64);
 
 impl StoreTime {
-    fn of(meta: &ObjectMeta) -> Self {
+    fn time_of_blob(meta: &ObjectMeta) -> Self {
         Self(meta.last_modified.timestamp_micros())
     }
 
@@ -72,17 +72,17 @@ impl Blobs {
     /// `is_unsupported` if the store cannot tell whether a blob exists when it writes one.
     pub(crate) async fn put_new(&self, name: &str, bytes: PutPayload) -> Result<bool> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.store.put_opts(&path(name)?, bytes, options).await {
+        match self.store.put_opts(&blob_path(name)?, bytes, options).await {
             Ok(_) => Ok(true),
             Err(StoreError::AlreadyExists { .. }) => Ok(false),
-            Err(error) => Err(self.refused(error)),
+            Err(error) => Err(self.refused_write_error(error)),
         }
     }
 
     /// Translates the error of a write that must not replace a blob. Names a store that has no such writes.
-    fn refused(&self, error: StoreError) -> Error {
+    fn refused_write_error(&self, error: StoreError) -> Error {
         let (StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) = error else {
-            return failed(error);
+            return blob_store_error(error);
         };
         let message = format!(
             "the store of blobs `{}` cannot write a blob on the condition that there is none, or cannot copy one: use a store that can",
@@ -130,7 +130,7 @@ impl Blobs {
             first.push(chunk);
             if held > PART_BYTES {
                 let mut open =
-                    WriteMultipart::new_with_chunk_size(self.begin(name).await?, PART_BYTES);
+                    WriteMultipart::new_with_chunk_size(self.begin_upload(name).await?, PART_BYTES);
                 for chunk in first.drain(..) {
                     put_chunk(&mut open, chunk).await?;
                 }
@@ -138,14 +138,14 @@ impl Blobs {
             }
         }
         let is_new = match parts {
-            Some(open) => open.finish().await.map(|_| true).map_err(failed)?,
+            Some(open) => open.finish().await.map(|_| true).map_err(blob_store_error)?,
             None => self.put_new(name, PutPayload::from_iter(first)).await?,
         };
         Ok(is_new.then(|| Uploaded { len, hash: hash.finalize().into() }))
     }
 
-    async fn begin(&self, name: &str) -> Result<Box<dyn MultipartUpload>> {
-        self.store.put_multipart(&path(name)?).await.map_err(failed)
+    async fn begin_upload(&self, name: &str) -> Result<Box<dyn MultipartUpload>> {
+        self.store.put_multipart(&blob_path(name)?).await.map_err(blob_store_error)
     }
 
     /// Copies a blob under a new name. Returns `false`, and writes nothing, if there is no blob `from`.
@@ -155,53 +155,61 @@ impl Blobs {
     /// `is_conflict` if there is a blob of the new name; `is_unsupported` if the store cannot copy a blob on
     /// the condition that there is none of the new name.
     pub(crate) async fn copy_new(&self, from: &str, to: &str) -> Result<bool> {
-        let (from_path, to_path) = (path(from)?, path(to)?);
-        let Some(source) = found(self.store.head(&from_path).await)? else { return Ok(false) };
+        let (from_path, to_path) = (blob_path(from)?, blob_path(to)?);
+        let Some(source) = found_or_none(self.store.head(&from_path).await)? else {
+            return Ok(false);
+        };
         let options = CopyOptions { mode: CopyMode::Create, ..CopyOptions::default() };
         match self.store.copy_opts(&from_path, &to_path, options).await {
             Ok(()) => {}
             Err(StoreError::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(self.refused(error)),
+            Err(error) => return Err(self.refused_write_error(error)),
         }
-        let copy = self.store.head(&to_path).await.map_err(failed)?;
+        let copy = self.store.head(&to_path).await.map_err(blob_store_error)?;
         // A local directory makes a hard link, which has the time of the source: a sweep would take
         // the copy for an old upload that no row points to. So write the bytes anew.
         if copy.last_modified > source.last_modified {
             return Ok(true);
         }
-        let Some(bytes) = self.stream(from).await? else { return Ok(false) };
-        self.store.delete(&to_path).await.map_err(failed)?;
+        let Some(bytes) = self.stream_blob(from).await? else { return Ok(false) };
+        self.store.delete(&to_path).await.map_err(blob_store_error)?;
         match self.put_stream(to, bytes).await? {
             Some(_) => Ok(true),
-            None => Err(taken()),
+            None => Err(name_taken_error()),
         }
     }
 
     /// Reads a whole blob; `None` if it does not exist.
-    pub(crate) async fn bytes(&self, name: &str) -> Result<Option<Bytes>> {
-        let Some(answer) = found(self.store.get(&path(name)?).await)? else { return Ok(None) };
-        found(answer.bytes().await)
+    pub(crate) async fn read_blob_bytes(&self, name: &str) -> Result<Option<Bytes>> {
+        let Some(answer) = found_or_none(self.store.get(&blob_path(name)?).await)? else {
+            return Ok(None);
+        };
+        found_or_none(answer.bytes().await)
     }
 
     /// Reads a range of a blob's bytes; `None` if the blob does not exist.
-    pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
-        found(self.store.get_range(&path(name)?, range).await)
+    pub(crate) async fn read_blob_range(
+        &self,
+        name: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>> {
+        found_or_none(self.store.get_range(&blob_path(name)?, range).await)
     }
 
     /// Returns a blob's number of bytes; `None` if it does not exist.
     pub(crate) async fn len(&self, name: &str) -> Result<Option<u64>> {
-        Ok(found(self.store.head(&path(name)?).await)?.map(|meta| meta.size))
+        Ok(found_or_none(self.store.head(&blob_path(name)?).await)?.map(|meta| meta.size))
     }
 
     /// Reads a blob piece by piece; `None` if it does not exist.
-    pub(crate) async fn stream(
+    pub(crate) async fn stream_blob(
         &self,
         name: &str,
     ) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
-        let answer = found(self.store.get(&path(name)?).await)?;
+        let answer = found_or_none(self.store.get(&blob_path(name)?).await)?;
         Ok(answer.map(|answer| match answer.payload {
             GetResultPayload::File(file, path) => file_stream(file, path, answer.range),
-            GetResultPayload::Stream(pieces) => pieces.map_err(failed).boxed(),
+            GetResultPayload::Stream(pieces) => pieces.map_err(blob_store_error).boxed(),
         }))
     }
 
@@ -214,32 +222,35 @@ impl Blobs {
         probe: &str,
     ) -> Result<bool> {
         let name = [folder, "/", probe].concat();
-        self.store.put(&path(&name)?, PutPayload::default()).await.map_err(failed)?;
+        self.store
+            .put(&blob_path(&name)?, PutPayload::default())
+            .await
+            .map_err(blob_store_error)?;
         let found = source.len(probe).await;
-        self.delete(&name).await?;
+        self.delete_blob(&name).await?;
         Ok(found?.is_some())
     }
 
     /// Deletes a blob. One that does not exist is no error.
-    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
-        found(self.store.delete(&path(name)?).await).map(drop)
+    pub(crate) async fn delete_blob(&self, name: &str) -> Result<()> {
+        found_or_none(self.store.delete(&blob_path(name)?).await).map(drop)
     }
 
     /// Lists the blobs whose names begin with a segment.
-    pub(crate) fn list(&self, segment: &str) -> BoxStream<'static, Result<ListedBlob>> {
+    pub(crate) fn list_blobs(&self, segment: &str) -> BoxStream<'static, Result<ListedBlob>> {
         let listed = |meta: ObjectMeta| ListedBlob {
             name: meta.location.to_string(),
-            modified: StoreTime::of(&meta),
+            modified: StoreTime::time_of_blob(&meta),
         };
-        self.store.list(Some(&Path::from(segment))).map_ok(listed).map_err(failed).boxed()
+        self.store.list(Some(&Path::from(segment))).map_ok(listed).map_err(blob_store_error).boxed()
     }
 
     /// Returns the store's own time, which it tells when a blob is written.
     pub(crate) async fn now(&self) -> Result<StoreTime> {
         let probe = Path::from(TIME_PROBE);
-        self.store.put(&probe, PutPayload::default()).await.map_err(failed)?;
-        let meta = self.store.head(&probe).await.map_err(failed)?;
-        Ok(StoreTime::of(&meta))
+        self.store.put(&probe, PutPayload::default()).await.map_err(blob_store_error)?;
+        let meta = self.store.head(&probe).await.map_err(blob_store_error)?;
+        Ok(StoreTime::time_of_blob(&meta))
     }
 }
 
@@ -280,35 +291,35 @@ fn file_stream(
 /// Adds bytes to an upload, and waits while too many of its requests are under way.
 async fn put_chunk(open: &mut WriteMultipart, mut chunk: Bytes) -> Result<()> {
     while !chunk.is_empty() {
-        open.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failed)?;
+        open.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(blob_store_error)?;
         let piece = chunk.split_to(chunk.len().min(PART_BYTES));
         open.put(piece);
     }
     Ok(())
 }
 
-fn path(name: &str) -> Result<Path> {
+fn blob_path(name: &str) -> Result<Path> {
     Path::parse(name).map_err(|error| {
         Error::new(ErrorKind::Invalid, "the row holds no valid name of a blob").with_source(error)
     })
 }
 
 /// Returns the answer, or `None` if the blob does not exist.
-fn found<T>(answer: object_store::Result<T>) -> Result<Option<T>> {
+fn found_or_none<T>(answer: object_store::Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(StoreError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(blob_store_error(error)),
     }
 }
 
-fn taken() -> Error {
+fn name_taken_error() -> Error {
     Error::service(ServiceCode::EntityAlreadyExists, "there is a blob of this new name already")
 }
 
-fn failed(error: StoreError) -> Error {
+fn blob_store_error(error: StoreError) -> Error {
     match error {
-        StoreError::AlreadyExists { .. } => taken(),
+        StoreError::AlreadyExists { .. } => name_taken_error(),
         StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
             let message =
                 "the store of blobs cannot do what the request needs: use a store that can";

@@ -101,7 +101,7 @@ impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
         let Some(first) = self.next.take() else { return Ok(None) };
         let (mut chunks, mut is_end) = (Vec::with_capacity(PIECE_CHUNKS), false);
         while chunks.len() < PIECE_CHUNKS && !is_end {
-            let chunk = self.source.take(byte_count(CHUNK_BYTES)).await?;
+            let chunk = self.source.take_bytes(byte_count(CHUNK_BYTES)).await?;
             is_end = self.source.is_over().await?;
             if let Some((_, hash, len)) = &mut self.sums {
                 hash.update(&chunk);
@@ -112,7 +112,7 @@ impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
         if let Some((expected, hash, len)) = self.sums.take_if(|_| is_end)
             && expected != (Uploaded { len, hash: hash.finalize().into() })
         {
-            return Err(corrupt("the blob that is to be encrypted is damaged".to_owned()));
+            return Err(corrupt_error("the blob that is to be encrypted is damaged".to_owned()));
         }
         let next = first.saturating_add(length_of(&chunks));
         self.next = (!is_end).then_some(next);
@@ -182,10 +182,10 @@ impl Opening {
         if index == count {
             return match self.source.is_over().await? {
                 true => Ok(None),
-                false => Err(corrupt("it has bytes after its last chunk".to_owned())),
+                false => Err(corrupt_error("it has bytes after its last chunk".to_owned())),
             };
         }
-        let sealed = self.source.take(chunk_len(self.len, index)).await?;
+        let sealed = self.source.take_bytes(chunk_len(self.len, index)).await?;
         let mut chunk = Vec::with_capacity(sealed.len());
         if !self.cipher.open_chunk(index, index + 1 == count, &sealed, &mut chunk) {
             return Err(not_sealed_here(index));
@@ -208,7 +208,7 @@ pub(crate) struct ChunkRange {
 
 impl ChunkRange {
     /// Finds the chunks of a range, which is not empty and ends within the content of `len` bytes.
-    pub(crate) fn of(range: &Range<u64>, len: u64) -> Self {
+    pub(crate) fn chunks_of_range(range: &Range<u64>, len: u64) -> Self {
         let first = range.start / CHUNK_BYTES;
         let end = range.end.div_ceil(CHUNK_BYTES);
         let start = first.saturating_mul(CHUNK_BYTES);
@@ -223,7 +223,7 @@ impl ChunkRange {
     /// # Errors
     ///
     /// `is_corrupt` if these are not the bytes that were stored.
-    pub(crate) fn open(&self, key: &BlobKey, sealed: &Bytes) -> Result<Bytes> {
+    pub(crate) fn open_chunks(&self, key: &BlobKey, sealed: &Bytes) -> Result<Bytes> {
         let expected = self.sealed.end - self.sealed.start;
         if length(sealed) != expected {
             return Err(wrong_length(expected, length(sealed)));
@@ -258,7 +258,7 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
     }
 
     /// Returns the next `count` bytes; fewer only at the end.
-    async fn take(&mut self, count: usize) -> Result<Bytes> {
+    async fn take_bytes(&mut self, count: usize) -> Result<Bytes> {
         if self.is_over().await? || self.pending.len() >= count {
             return Ok(self.pending.split_to(count.min(self.pending.len())));
         }
@@ -294,17 +294,17 @@ fn length_of(chunks: &[Bytes]) -> u64 {
     u64::try_from(chunks.len()).unwrap_or(u64::MAX)
 }
 
-fn corrupt(message: String) -> Error {
+fn corrupt_error(message: String) -> Error {
     Error::new(ErrorKind::Corrupt, message)
 }
 
 fn wrong_length(expected: u64, found: u64) -> Error {
-    corrupt(format!("expected {expected} encrypted bytes, found {found}"))
+    corrupt_error(format!("expected {expected} encrypted bytes, found {found}"))
 }
 
 /// Returns the error for a chunk that fails authentication. It does not tell why.
 fn not_sealed_here(index: u64) -> Error {
-    corrupt(format!(
+    corrupt_error(format!(
         "its chunk {index} was not encrypted with the row's key for this place, or was changed since"
     ))
 }
@@ -381,9 +381,9 @@ mod tests {
             if len > 0 {
                 let (a, b) = (start.index(content.len()), end.index(content.len()));
                 let range = a.min(b)..a.max(b) + 1;
-                let of = ChunkRange::of(&(range.start as u64..range.end as u64), len);
+                let of = ChunkRange::chunks_of_range(&(range.start as u64..range.end as u64), len);
                 let stored = whole.slice(of.sealed.start as usize..of.sealed.end as usize);
-                prop_assert_eq!(of.open(&key(), &stored).unwrap(), content.slice(range.clone()));
+                prop_assert_eq!(of.open_chunks(&key(), &stored).unwrap(), content.slice(range.clone()));
                 let most = range.len() as u64 + 2 * SEALED_BYTES + 16 * (range.len() as u64 / CHUNK_BYTES + 1);
                 prop_assert!(of.sealed.end - of.sealed.start <= most, "only the range's chunks");
             }
@@ -447,11 +447,14 @@ mod tests {
         let content = content(2 * 65_536);
         let whole = sealed(&content);
         // The row says one chunk, the blob has two.
-        let of = ChunkRange::of(&(65_000..65_536), CHUNK_BYTES);
+        let of = ChunkRange::chunks_of_range(&(65_000..65_536), CHUNK_BYTES);
         let stored = whole.slice(of.sealed.start as usize..of.sealed.end as usize);
-        assert!(of.open(&key(), &stored).unwrap_err().is_corrupt());
-        let of = ChunkRange::of(&(0..10), 2 * CHUNK_BYTES);
-        assert!(of.open(&key(), &whole.slice(..100)).unwrap_err().is_corrupt(), "a short answer");
+        assert!(of.open_chunks(&key(), &stored).unwrap_err().is_corrupt());
+        let of = ChunkRange::chunks_of_range(&(0..10), 2 * CHUNK_BYTES);
+        assert!(
+            of.open_chunks(&key(), &whole.slice(..100)).unwrap_err().is_corrupt(),
+            "a short answer"
+        );
     }
 
     #[test]

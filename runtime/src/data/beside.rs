@@ -21,7 +21,7 @@ pub(crate) enum Beside<T> {
 
 impl<T: Send + 'static> Beside<T> {
     /// Starts a task for `work`, in the caller's tracing span.
-    pub(crate) fn begin(work: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn begin_task(work: impl Future<Output = T> + Send + 'static) -> Self {
         let work = work.in_current_span();
         match Handle::try_current() {
             Ok(runtime) => Self::Task(runtime.spawn(work)),
@@ -67,17 +67,17 @@ mod tests {
     #[test]
     fn work_ends_with_and_without_a_runtime() {
         let mut context = Context::from_waker(Waker::noop());
-        let alone = Pin::new(&mut Beside::begin(async { 1 })).poll(&mut context);
+        let alone = Pin::new(&mut Beside::begin_task(async { 1 })).poll(&mut context);
         assert_eq!(alone, Poll::Ready(1));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        assert_eq!(runtime.block_on(async { Beside::begin(async { 2 }).await }), 2);
+        assert_eq!(runtime.block_on(async { Beside::begin_task(async { 2 }).await }), 2);
     }
 
     #[tokio::test]
     async fn work_goes_on_by_itself_and_ends_with_the_one_who_waits() {
         let held = Arc::new(Mutex::new(false));
         let seen = held.clone();
-        let work = Beside::begin(async move {
+        let work = Beside::begin_task(async move {
             *seen.lock().unwrap() = true;
             std::future::pending::<()>().await;
         });
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_reaches_the_one_who_waits() {
-        let work = Beside::begin(async { panic!("found") });
+        let work = Beside::begin_task(async { panic!("found") });
         let waiting = tokio::spawn(work);
         assert!(waiting.await.unwrap_err().is_panic());
     }

@@ -155,13 +155,13 @@ impl Client {
             is_verified: true,
             deletes_extra: false,
             leaves_open_work: false,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 }
 
 impl Copy {
-    /// Copies these tables; by default all, except those of the outbox.
+    /// Copies the tables `names`. The default is all tables except those of the outbox.
     pub fn tables<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
         Self { tables: names.into_iter().map(Into::into).collect(), ..self }
     }
@@ -204,7 +204,7 @@ impl Copy {
     }
 
     async fn run(self) -> Result<CopyReport> {
-        self.check().await?;
+        self.check_options().await?;
         let mut names = self.tables.clone();
         if names.is_empty() {
             names = self.from.tables().await?;
@@ -218,7 +218,7 @@ impl Copy {
                 self.write_differences(&mut copied).await?;
             }
             if self.is_verified || !self.is_writing {
-                self.compare(&mut copied).await?;
+                self.compare_table(&mut copied).await?;
             }
             report.tables.push(copied);
         }
@@ -226,7 +226,7 @@ impl Copy {
     }
 
     /// Refuses what cannot be copied, before anything is written.
-    async fn check(&self) -> Result<()> {
+    async fn check_options(&self) -> Result<()> {
         self.tables.iter().try_for_each(|table| refuse_framework_table(table))?;
         if self.deletes_extra && self.filter != Filter::Constant(true) {
             let message = "rows that do not match the filter any more would be deleted; copy whole tables, \
@@ -281,19 +281,19 @@ impl Copy {
                 take_refused(&mut writer, copied);
             }
             rows += 1;
-            self.report(copied, false, rows, writer.written.rows());
+            self.report_progress(copied, false, rows, writer.written.rows());
         }
-        writer.finish().await.map_err(failed)?;
+        writer.finish_groups().await.map_err(failed)?;
         take_refused(&mut writer, copied);
         copied.written = writer.written;
         copied.deleted = writer.deleted;
-        copied.outbox_rows = source.skipped();
-        copied.requests += source.requests() + target.requests() + writer.requests;
+        copied.outbox_rows = source.skipped_rows();
+        copied.requests += source.request_count() + target.request_count() + writer.requests;
         Ok(())
     }
 
     /// Reads the table on both sides and compares it partition by partition.
-    async fn compare(&self, copied: &mut TableCopy) -> Result<()> {
+    async fn compare_table(&self, copied: &mut TableCopy) -> Result<()> {
         let name = copied.table.clone();
         let mut source = RowPages::new(self.from.store(), &name, self.filter.clone());
         let mut target = RowPages::new(self.to.store(), &name, self.filter.clone());
@@ -325,18 +325,18 @@ impl Copy {
                 }
             }
             rows += 1;
-            self.report(copied, true, rows, copied.written.rows());
+            self.report_progress(copied, true, rows, copied.written.rows());
         }
         end_partition(partition, copied, &mut digests);
         (copied.source, copied.target) = (Some(digests.0), Some(digests.1));
-        copied.outbox_rows = source.skipped();
-        copied.requests += source.requests() + target.requests();
+        copied.outbox_rows = source.skipped_rows();
+        copied.requests += source.request_count() + target.request_count();
         Ok(())
     }
 
-    fn report(&self, copied: &TableCopy, is_verifying: bool, rows: u64, written: u64) {
+    fn report_progress(&self, copied: &TableCopy, is_verifying: bool, rows: u64, written: u64) {
         if rows.is_multiple_of(1_000) {
-            self.on_progress.notify(|| CopyProgress {
+            self.on_progress.notify_callback(|| CopyProgress {
                 table: copied.table.clone(),
                 is_verifying,
                 rows,
@@ -361,13 +361,13 @@ async fn next_pair(
     source: &mut RowPages<'_>,
     target: &mut RowPages<'_>,
 ) -> Result<Option<(Option<Row>, Option<Row>)>> {
-    source.fill().await?;
-    match target.fill().await {
+    source.read_until_row().await?;
+    match target.read_until_row().await {
         // A comparison with a table that is not there names all rows.
-        Err(error) if error.is_table_missing() => target.end(),
+        Err(error) if error.is_table_missing() => target.end_reading(),
         filled => drop(filled?),
     }
-    let order = match (source.peek(), target.peek()) {
+    let order = match (source.peek_row(), target.peek_row()) {
         (None, None) => return Ok(None),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
@@ -375,9 +375,9 @@ async fn next_pair(
         (Some(row), Some(found)) => row.sort_key().cmp(&found.sort_key()),
     };
     Ok(Some(match order {
-        Ordering::Less => (source.take(), None),
-        Ordering::Equal => (source.take(), target.take()),
-        Ordering::Greater => (None, target.take()),
+        Ordering::Less => (source.take_row(), None),
+        Ordering::Equal => (source.take_row(), target.take_row()),
+        Ordering::Greater => (None, target.take_row()),
     }))
 }
 

@@ -106,7 +106,7 @@ impl Client {
             from: self.clone(),
             to: other.clone(),
             is_writing: true,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 }
@@ -134,7 +134,7 @@ impl CopyBlobs {
             is_writing: self.is_writing,
         };
         let mut report = CopyBlobsReport::default();
-        let listed = copier.from.list(None).map_err(failed);
+        let listed = copier.from.list(None).map_err(blob_store_error);
         let copier = &copier;
         let mut copies = std::pin::pin!(
             listed
@@ -152,7 +152,7 @@ impl CopyBlobs {
                 Outcome::Gone => report.gone += 1,
                 Outcome::Passed => continue,
             }
-            self.on_progress.notify(|| report);
+            self.on_progress.notify_callback(|| report);
         }
         Ok(report)
     }
@@ -203,7 +203,7 @@ impl Copier {
         if !name.contains('/') && name.starts_with("entable-") {
             return Ok(Outcome::Passed);
         }
-        if self.is_equal(&listed).await? {
+        if self.target_has_blob(&listed).await? {
             return Ok(Outcome::Equal);
         }
         if !self.is_writing {
@@ -211,15 +211,18 @@ impl Copier {
         }
         let answer = match self.from.get(&listed.location).await {
             Err(StoreError::NotFound { .. }) => return Ok(Outcome::Gone),
-            answer => answer.map_err(failed)?,
+            answer => answer.map_err(blob_store_error)?,
         };
         let size = answer.meta.size;
         if size <= PART_BYTES {
-            let bytes = answer.bytes().await.map_err(failed)?;
-            self.to.put(&listed.location, PutPayload::from(bytes)).await.map_err(failed)?;
+            let bytes = answer.bytes().await.map_err(blob_store_error)?;
+            self.to
+                .put(&listed.location, PutPayload::from(bytes))
+                .await
+                .map_err(blob_store_error)?;
             return Ok(Outcome::Copied(size));
         }
-        let upload = self.to.put_multipart(&listed.location).await.map_err(failed)?;
+        let upload = self.to.put_multipart(&listed.location).await.map_err(blob_store_error)?;
         let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
         let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
         let mut bytes = answer.into_stream();
@@ -229,22 +232,22 @@ impl Copier {
                 Err(error) => {
                     // The error of the source is the one to tell; what is left is the store's to drop.
                     let _ = upload.abort().await;
-                    return Err(failed(error));
+                    return Err(blob_store_error(error));
                 }
             };
-            upload.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failed)?;
+            upload.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(blob_store_error)?;
             upload.put(chunk);
         }
-        upload.finish().await.map_err(failed)?;
+        upload.finish().await.map_err(blob_store_error)?;
         Ok(Outcome::Copied(size))
     }
 
     /// Returns whether the target has the blob. The bytes under a name that rows point to never change; the
     /// bytes of lists, logs and archived rows do.
-    async fn is_equal(&self, listed: &ObjectMeta) -> Result<bool> {
+    async fn target_has_blob(&self, listed: &ObjectMeta) -> Result<bool> {
         let found = match self.to.head(&listed.location).await {
             Err(StoreError::NotFound { .. }) => return Ok(false),
-            found => found.map_err(failed)?,
+            found => found.map_err(blob_store_error)?,
         };
         if found.size != listed.size {
             return Ok(false);
@@ -252,19 +255,21 @@ impl Copier {
         if owner_of_blob(listed.location.as_ref()).is_some() {
             return Ok(true);
         }
-        let bytes = read(&*self.from, &listed.location).await?;
-        Ok(bytes.is_some() && bytes == read(&*self.to, &listed.location).await?)
+        let bytes = read_blob(&*self.from, &listed.location).await?;
+        Ok(bytes.is_some() && bytes == read_blob(&*self.to, &listed.location).await?)
     }
 }
 
 /// Reads a blob; returns `None` if it does not exist any more.
-async fn read(store: &dyn ObjectStore, name: &Path) -> Result<Option<Bytes>> {
+async fn read_blob(store: &dyn ObjectStore, name: &Path) -> Result<Option<Bytes>> {
     match store.get(name).await {
         Err(StoreError::NotFound { .. }) => Ok(None),
-        answer => answer.map_err(failed)?.bytes().await.map(Some).map_err(failed),
+        answer => {
+            answer.map_err(blob_store_error)?.bytes().await.map(Some).map_err(blob_store_error)
+        }
     }
 }
 
-fn failed(error: StoreError) -> Error {
+fn blob_store_error(error: StoreError) -> Error {
     Error::new(ErrorKind::Backend, "a store of blobs failed").with_source(error)
 }

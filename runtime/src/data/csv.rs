@@ -38,7 +38,7 @@ impl<R: BufRead> RecordReader<R> {
 
     /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open.
     /// Returns `None` at the end of the input. A record longer than 16 MiB is cut.
-    pub(crate) fn next(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
+    pub(crate) fn next_record(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
         let mut record = Record { line: self.next_line, text: Vec::new() };
         let mut is_open = false;
         loop {
@@ -84,9 +84,9 @@ fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
 }
 
 /// Splits a record into its fields.
-pub(crate) fn split(record: &[u8]) -> Result<Vec<Field>> {
+pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
     let text = std::str::from_utf8(record)
-        .map_err(|error| invalid(error.valid_up_to(), "the text is not UTF-8"))?;
+        .map_err(|error| invalid_record_error(error.valid_up_to(), "the text is not UTF-8"))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     let mut fields = Vec::new();
@@ -94,13 +94,12 @@ pub(crate) fn split(record: &[u8]) -> Result<Vec<Field>> {
     loop {
         let at = text.len() - rest.len();
         let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                quoted_field(quoted).ok_or_else(|| invalid(at, "a quote is not closed"))?
-            }
+            Some(quoted) => quoted_field(quoted)
+                .ok_or_else(|| invalid_record_error(at, "a quote is not closed"))?,
             None => {
                 let (field, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
                 if let Some(quote) = field.find('"') {
-                    return Err(invalid(
+                    return Err(invalid_record_error(
                         at + quote,
                         "a quote stands inside a field without quotes",
                     ));
@@ -113,7 +112,10 @@ pub(crate) fn split(record: &[u8]) -> Result<Vec<Field>> {
             Some(after) => rest = after,
             None if after.is_empty() => return Ok(fields),
             None => {
-                return Err(invalid(text.len() - after.len(), "expected a comma after the quote"));
+                return Err(invalid_record_error(
+                    text.len() - after.len(),
+                    "expected a comma after the quote",
+                ));
             }
         }
     }
@@ -136,7 +138,7 @@ fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
     }
 }
 
-fn invalid(at: usize, what: &str) -> Error {
+fn invalid_record_error(at: usize, what: &str) -> Error {
     Error::new(ErrorKind::Invalid, format!("column {}: {what}", at + 1))
 }
 
@@ -187,8 +189,8 @@ mod tests {
     fn records(text: &str) -> Vec<(u64, Vec<String>)> {
         let mut reader = RecordReader::new(text.as_bytes());
         let mut found = Vec::new();
-        while let Some(record) = reader.next(true).unwrap() {
-            let fields = split(&record.text).unwrap();
+        while let Some(record) = reader.next_record(true).unwrap() {
+            let fields = split_record(&record.text).unwrap();
             found.push((record.line, fields.into_iter().map(|field| field.text).collect()));
         }
         found
@@ -215,10 +217,10 @@ mod tests {
             ("a,\"b\"c", "column 6: expected a comma after the quote"),
             ("a,b\"c", "column 4: a quote stands inside"),
         ] {
-            let error = split(text.as_bytes()).unwrap_err();
+            let error = split_record(text.as_bytes()).unwrap_err();
             assert!(error.message().starts_with(expected), "{error}");
         }
-        assert!(split(b"a,\xff").unwrap_err().message().contains("column 3"));
+        assert!(split_record(b"a,\xff").unwrap_err().message().contains("column 3"));
     }
 
     proptest! {
@@ -232,9 +234,9 @@ mod tests {
                 push_field(&mut out, &escape_formula(field));
             }
             out.push(b'\n');
-            let record = RecordReader::new(&out[..]).next(true).unwrap().unwrap();
+            let record = RecordReader::new(&out[..]).next_record(true).unwrap().unwrap();
             prop_assert_eq!(&record.text, &out);
-            let found = split(&record.text).unwrap();
+            let found = split_record(&record.text).unwrap();
             let found: Vec<_> = found.iter().map(|field| unescape_formula(&field.text)).collect();
             prop_assert_eq!(found, fields.iter().map(String::as_str).collect::<Vec<_>>());
         }

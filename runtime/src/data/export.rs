@@ -112,7 +112,7 @@ impl Client {
             format: Format::default(),
             is_resumed: false,
             most_growth: None,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 }
@@ -187,11 +187,15 @@ impl Export {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&part).map_err(failed)?;
-        let before = if self.is_resumed { self.earlier(&part, &file)? } else { Earlier::default() };
+        let before = if self.is_resumed {
+            self.read_earlier_attempt(&part, &file)?
+        } else {
+            Earlier::default()
+        };
         file.set_len(before.bytes).map_err(failed)?;
         file.seek(SeekFrom::Start(before.bytes)).map_err(failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
-        let report = self.write(&mut out, before, &part).await?;
+        let report = self.write_rows(&mut out, before, &part).await?;
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
         drop(file);
@@ -207,10 +211,10 @@ impl Export {
     /// [`snapshot`](Self::snapshot) of a store that is no file, with `is_backend` if the writer fails, and with
     /// the store's errors.
     pub async fn write_to(self, out: &mut (impl Write + Send)) -> Result<ExportReport> {
-        self.write(out, Earlier::default(), Path::new("the output")).await
+        self.write_rows(out, Earlier::default(), Path::new("the output")).await
     }
 
-    async fn write(
+    async fn write_rows(
         &self,
         out: &mut (impl Write + Send),
         before: Earlier,
@@ -235,19 +239,19 @@ impl Export {
         }
         let mut pages = RowPages::new(&source.store, &self.table, self.filter.clone());
         if let Some((partition_key, row_key)) = &before.last {
-            pages = pages.after(partition_key, row_key)?;
+            pages = pages.start_after(partition_key, row_key)?;
         }
         loop {
-            let has_rows = pages.fill().await?;
+            let has_rows = pages.read_until_row().await?;
             let rows = Arc::new(pages.take_all());
-            let encoding = Beside::begin(encode_rows(rows.clone(), columns.clone(), text));
+            let encoding = Beside::begin_task(encode_rows(rows.clone(), columns.clone(), text));
             rows.iter().try_for_each(|row| report.digest.add(row))?;
             text = encoding.await?;
             report.file_bytes += u64::try_from(text.len()).unwrap_or(u64::MAX);
             out.write_all(&text).map_err(failed)?;
             text.clear();
-            report.requests = pages.requests();
-            self.on_progress.notify(|| ExportProgress {
+            report.requests = pages.request_count();
+            self.on_progress.notify_callback(|| ExportProgress {
                 rows: report.digest.rows(),
                 requests: report.requests,
                 growth: source.growth(),
@@ -258,13 +262,13 @@ impl Export {
             source.renew_if_grown(&mut pages).await?;
         }
         out.flush().map_err(failed)?;
-        report.outbox_rows = pages.skipped();
+        report.outbox_rows = pages.skipped_rows();
         report.snapshots = source.snapshots;
         Ok(report)
     }
 
     /// Reads what an earlier attempt has written: whole lines, the last of which says where to go on.
-    fn earlier(&self, part: &Path, file: &File) -> Result<Earlier> {
+    fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<Earlier> {
         let mut earlier = Earlier::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
             return Ok(earlier);
@@ -302,8 +306,8 @@ impl Export {
     async fn find_columns(&self, source: &mut Source) -> Result<Columns> {
         let mut columns = BTreeSet::new();
         let mut pages = RowPages::new(&source.store, &self.table, self.filter.clone());
-        while pages.fill().await? {
-            while let Some(row) = pages.take() {
+        while pages.read_until_row().await? {
+            while let Some(row) = pages.take_row() {
                 add_columns(&row, &mut columns)?;
             }
             source.renew_if_grown(&mut pages).await?;

@@ -121,8 +121,8 @@ impl Client {
             first_line: 1,
             concurrency: CONCURRENCY,
             skip_bad: None,
-            on_bad: Listener::none(),
-            on_progress: Listener::none(),
+            on_bad: Listener::without_callback(),
+            on_progress: Listener::without_callback(),
         }
     }
 }
@@ -202,7 +202,7 @@ impl<'w> Import<'w> {
         };
         let mut writer = RowWriter::new(self.client.store(), &self.table, self.concurrency);
         let mut report = ImportReport { table: self.table.clone(), ..ImportReport::default() };
-        while let Some(read) = reader.next()? {
+        while let Some(read) = reader.next_row()? {
             report.lines = read.line;
             if read.line < self.first_line {
                 continue;
@@ -210,38 +210,39 @@ impl<'w> Import<'w> {
             match read.row {
                 Ok(row) => {
                     let text = bad_lines.out.is_some().then_some(read.text);
-                    let write = LineWrite { operation: self.operation(row), line: read.line, text };
+                    let write =
+                        LineWrite { operation: self.operation_for_row(row), line: read.line, text };
                     if let Err(failure) = writer.push(write).await {
-                        return Err(self.stopped(failure, &mut writer, &mut bad_lines));
+                        return Err(self.stopped_error(failure, &mut writer, &mut bad_lines));
                     }
                 }
                 Err(error) => {
                     // What stands before the line is written, so that the import may go on there.
                     if bad_lines.out.is_none() {
-                        self.finish(&mut writer, &mut bad_lines).await?;
+                        self.finish_writes(&mut writer, &mut bad_lines).await?;
                     }
-                    bad_lines.set(read.text, error)?;
+                    bad_lines.set_line_aside(read.text, error)?;
                 }
             }
             if !writer.refused.is_empty() {
                 if bad_lines.out.is_none() {
-                    self.finish(&mut writer, &mut bad_lines).await?;
+                    self.finish_writes(&mut writer, &mut bad_lines).await?;
                 }
                 bad_lines.take_refused(&mut writer)?;
             }
             if read.line.is_multiple_of(LINES_PER_REPORT) {
-                self.report(read.line, &writer, &bad_lines);
+                self.report_progress(read.line, &writer, &bad_lines);
             }
         }
-        self.finish(&mut writer, &mut bad_lines).await?;
-        bad_lines.flush()?;
-        self.report(report.lines, &writer, &bad_lines);
+        self.finish_writes(&mut writer, &mut bad_lines).await?;
+        bad_lines.flush_lines()?;
+        self.report_progress(report.lines, &writer, &bad_lines);
         (report.digest, report.bad, report.requests) =
             (writer.written, bad_lines.count, writer.requests);
         Ok(report)
     }
 
-    fn operation(&self, row: Row) -> Operation {
+    fn operation_for_row(&self, row: Row) -> Operation {
         match self.mode {
             ImportMode::InsertOrReplace => Operation::insert_or_replace(row),
             ImportMode::InsertOrMerge => Operation::insert_or_merge(row),
@@ -250,23 +251,27 @@ impl<'w> Import<'w> {
     }
 
     /// Waits for all rows to be written, and sets the lines aside whose rows the store has refused.
-    async fn finish(&self, writer: &mut RowWriter, bad_lines: &mut BadLines<'_>) -> Result<()> {
-        match writer.finish().await {
+    async fn finish_writes(
+        &self,
+        writer: &mut RowWriter,
+        bad_lines: &mut BadLines<'_>,
+    ) -> Result<()> {
+        match writer.finish_groups().await {
             Ok(()) => bad_lines.take_refused(writer),
-            Err(failure) => Err(self.stopped(failure, writer, bad_lines)),
+            Err(failure) => Err(self.stopped_error(failure, writer, bad_lines)),
         }
     }
 
     /// Returns the error of the first line that is not written. Lines before it whose rows the store
     /// has refused are set aside first: nobody reads them again.
-    fn stopped(
+    fn stopped_error(
         &self,
         (line, error): (u64, Error),
         writer: &mut RowWriter,
         bad_lines: &mut BadLines<'_>,
     ) -> Error {
         writer.refused.retain(|(write, _)| write.line < line);
-        if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush()) {
+        if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush_lines()) {
             return error;
         }
         let at = at_line(&error, line).in_table(&self.table);
@@ -275,8 +280,8 @@ impl<'w> Import<'w> {
         ))
     }
 
-    fn report(&self, line: u64, writer: &RowWriter, bad_lines: &BadLines<'_>) {
-        self.on_progress.notify(|| ImportProgress {
+    fn report_progress(&self, line: u64, writer: &RowWriter, bad_lines: &BadLines<'_>) {
+        self.on_progress.notify_callback(|| ImportProgress {
             line,
             rows: writer.written.rows(),
             bad: bad_lines.count,
@@ -295,7 +300,7 @@ struct BadLines<'w> {
 }
 
 impl BadLines<'_> {
-    fn set(&mut self, text: Vec<u8>, error: Error) -> Result<()> {
+    fn set_line_aside(&mut self, text: Vec<u8>, error: Error) -> Result<()> {
         let error = error.in_table(&self.table);
         let Some(out) = &mut self.out else { return Err(error) };
         self.count += 1;
@@ -305,7 +310,7 @@ impl BadLines<'_> {
             .into_iter()
             .try_for_each(|part| out.write_all(part))
             .map_err(aside_error)?;
-        self.on_bad.notify(|| error);
+        self.on_bad.notify_callback(|| error);
         Ok(())
     }
 
@@ -316,12 +321,12 @@ impl BadLines<'_> {
         for (write, error) in refused {
             let (partition_key, row_key) = write.operation.row().keys();
             let error = at_line(&error, write.line).at_keys(partition_key, row_key);
-            self.set(write.text.unwrap_or_default(), error)?;
+            self.set_line_aside(write.text.unwrap_or_default(), error)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush_lines(&mut self) -> Result<()> {
         self.out.as_mut().map_or(Ok(()), |out| out.flush()).map_err(aside_error)
     }
 }

@@ -45,7 +45,7 @@ impl<'s> RowPages<'s> {
     }
 
     /// Sets the keys after which the reading begins.
-    pub(crate) fn after(self, partition_key: &str, row_key: &str) -> Result<Self> {
+    pub(crate) fn start_after(self, partition_key: &str, row_key: &str) -> Result<Self> {
         if !self.store.capabilities().ordered {
             let message =
                 "the store keeps no order of rows, so that nothing can be resumed; begin again";
@@ -77,7 +77,7 @@ impl<'s> RowPages<'s> {
     }
 
     /// Reads on until a row is in memory. Returns `false` at the end of the table.
-    pub(crate) async fn fill(&mut self) -> Result<bool> {
+    pub(crate) async fn read_until_row(&mut self) -> Result<bool> {
         while self.rows.is_empty() {
             let Some(reading) = self.ahead.take().or_else(|| self.begin_page()) else {
                 return Ok(false);
@@ -109,20 +109,20 @@ impl<'s> RowPages<'s> {
     fn begin_page(&self) -> Option<Beside<Result<Rows>>> {
         let filter = self.filters.front()?.clone();
         let (store, table, from) = (self.store.clone(), self.table.to_owned(), self.from.clone());
-        Some(Beside::begin(async move {
+        Some(Beside::begin_task(async move {
             let from = from.as_ref();
             store.scan(Scan { table: &table, filter: &filter, select: None, top: None, from }).await
         }))
     }
 
     /// Ends the reading, such as that of a table which does not exist.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end_reading(&mut self) {
         self.filters.clear();
         self.ahead = None;
     }
 
     /// Returns the next row in memory.
-    pub(crate) fn peek(&self) -> Option<&Row> {
+    pub(crate) fn peek_row(&self) -> Option<&Row> {
         self.rows.front()
     }
 
@@ -132,17 +132,17 @@ impl<'s> RowPages<'s> {
     }
 
     /// Takes the next row in memory.
-    pub(crate) fn take(&mut self) -> Option<Row> {
+    pub(crate) fn take_row(&mut self) -> Option<Row> {
         self.rows.pop_front()
     }
 
     /// Returns the number of requests so far.
-    pub(crate) const fn requests(&self) -> u64 {
+    pub(crate) const fn request_count(&self) -> u64 {
         self.requests
     }
 
     /// Returns the number of rows of the outbox that were met.
-    pub(crate) const fn skipped(&self) -> u64 {
+    pub(crate) const fn skipped_rows(&self) -> u64 {
         self.skipped
     }
 }

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use uuid::Uuid;
 
 use super::{
-    csv::{Field, LONGEST, Record, RecordReader, split, unescape_formula},
+    csv::{Field, LONGEST, Record, RecordReader, split_record, unescape_formula},
     framework::is_framework_row,
     lines::{Format, read_json_line},
 };
@@ -53,13 +53,14 @@ impl<R: BufRead> RowReader<R> {
         let Some(header) = header else {
             return Err(Error::new(ErrorKind::Invalid, "line 1: expected a header of columns"));
         };
-        let columns = split(&header.text).and_then(|fields| columns(&fields));
+        let columns =
+            split_record(&header.text).and_then(|read_fields| parse_columns(&read_fields));
         self.columns = columns.map_err(|error| at_line(&error, header.line))?;
         Ok(header.text)
     }
 
     /// Reads the next row; lines without text are passed over. Returns `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<LineRow>> {
+    pub(crate) fn next_row(&mut self) -> Result<Option<LineRow>> {
         loop {
             let Some(record) = self.next_record()? else { return Ok(None) };
             if record.text.iter().all(u8::is_ascii_whitespace) {
@@ -72,7 +73,7 @@ impl<R: BufRead> RowReader<R> {
     }
 
     fn next_record(&mut self) -> Result<Option<Record>> {
-        let record = self.records.next(self.format == Format::Csv).map_err(|error| {
+        let record = self.records.next_record(self.format == Format::Csv).map_err(|error| {
             Error::new(ErrorKind::Backend, "reading the input failed").with_source(error)
         })?;
         Ok(record.map(|mut record| {
@@ -91,7 +92,7 @@ impl<R: BufRead> RowReader<R> {
         }
         match self.format {
             Format::JsonLines => read_json_line(&record.text),
-            Format::Csv => csv_row(&self.columns, &split(&record.text)?),
+            Format::Csv => csv_row(&self.columns, &split_record(&record.text)?),
         }
     }
 }
@@ -146,7 +147,7 @@ enum ColumnType {
     Inferred,
 }
 
-fn columns(header: &[Field]) -> Result<Vec<Column>> {
+fn parse_columns(header: &[Field]) -> Result<Vec<Column>> {
     let type_column =
         |name: &str| header.iter().position(|field| field.text.strip_suffix("@type") == Some(name));
     let columns: Vec<Column> = header
@@ -216,7 +217,7 @@ fn csv_row(columns: &[Column], fields: &[Field]) -> Result<Row> {
         }
         let value = match kind {
             ColumnType::Header(edm) => parse(*edm, &field.text),
-            ColumnType::Inferred => Some(infer(field)),
+            ColumnType::Inferred => Some(infer_value(field)),
             ColumnType::Beside(at) => {
                 let named = fields.get(*at).map_or("", |field| field.text.as_str());
                 let edm = if named.is_empty() { Some(EdmType::String) } else { edm_type(named) };
@@ -261,7 +262,7 @@ fn parse(edm: EdmType, text: &str) -> Option<Value> {
 
 /// Chooses the type of a value without a declared one: what stands in quotes is text, and so is a number
 /// that its type would print in another way, such as `007`.
-fn infer(field: &Field) -> Value {
+fn infer_value(field: &Field) -> Value {
     let text = field.text.as_str();
     let string = || Value::String(unescape_formula(text).to_owned());
     if field.is_quoted {
@@ -309,7 +310,7 @@ mod tests {
     fn read(text: &str, format: Format) -> Vec<LineRow> {
         let mut reader = RowReader::new(text.as_bytes(), format);
         reader.read_header().unwrap();
-        std::iter::from_fn(|| reader.next().unwrap()).collect()
+        std::iter::from_fn(|| reader.next_row().unwrap()).collect()
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl RowWriter {
         } else {
             let partition_key = write.row().partition_key().to_owned();
             while self.running_partitions.contains(&partition_key) {
-                self.end_one().await?;
+                self.end_one_group().await?;
             }
         }
         self.group_bytes += bytes;
@@ -133,15 +133,15 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Sends what is left and waits for all groups.
+    /// Sends the groups that are not full yet, and waits for all groups.
     ///
     /// # Errors
     ///
     /// The failure of the store, and the first line that was not written because of it.
-    pub(crate) async fn finish(&mut self) -> Result<(), (u64, Error)> {
+    pub(crate) async fn finish_groups(&mut self) -> Result<(), (u64, Error)> {
         self.send_group().await?;
         while !self.running.is_empty() {
-            self.end_one().await?;
+            self.end_one_group().await?;
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl RowWriter {
             return Ok(());
         }
         while self.running.len() >= self.limit {
-            self.end_one().await?;
+            self.end_one_group().await?;
         }
         let group = std::mem::take(&mut self.group);
         self.group_bytes = 0;
@@ -164,7 +164,7 @@ impl RowWriter {
     }
 
     /// Waits until one group has ended. After a failure, waits for all groups and returns it.
-    async fn end_one(&mut self) -> Result<(), (u64, Error)> {
+    async fn end_one_group(&mut self) -> Result<(), (u64, Error)> {
         while let Some(outcome) = self.running.next().await {
             let ended =
                 self.running_partitions.iter().position(|key| *key == outcome.partition_key);
@@ -207,7 +207,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
     let mut is_in_doubt = false;
     while let Some(first) = group.first() {
         let line = first.line;
-        let error = match send(&store, &table, &group, &mut outcome.requests).await {
+        let error = match send_group(&store, &table, &group, &mut outcome.requests).await {
             Ok(()) => {
                 for write in group.drain(..) {
                     if write.operation.verb() == Verb::Delete {
@@ -251,21 +251,26 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
     outcome
 }
 
-/// Reads whether the store has the row as it was to be written.
+/// Returns whether the store has the row with the properties that were to be written.
 async fn is_stored(store: &Store, table: &str, row: &Row, requests: &mut u64) -> Result<bool> {
     *requests += 1;
-    let found = store.row(RowAt::new(table, row.partition_key(), row.row_key())).await?;
+    let found = store.read_row(RowAt::new(table, row.partition_key(), row.row_key())).await?;
     Ok(found.is_some_and(|found| row.has_same_content(&found)))
 }
 
 /// Sends the group as one request.
-async fn send(store: &Store, table: &str, group: &[LineWrite], requests: &mut u64) -> Result<()> {
+async fn send_group(
+    store: &Store,
+    table: &str,
+    group: &[LineWrite],
+    requests: &mut u64,
+) -> Result<()> {
     let mut batch = Batch::new(table);
     for write in group {
         batch.push(write.operation.clone())?;
     }
     *requests += 1;
-    store.apply(&batch).await.map(drop)
+    store.apply_unsealed(&batch).await.map(drop)
 }
 
 /// Returns whether the request may succeed a moment later.

@@ -81,7 +81,7 @@ impl Upload {
 }
 
 impl Blob {
-    /// Creates a value of these bytes, which the verb that writes it uploads.
+    /// Creates a value from bytes. The verb that writes the entity uploads them.
     ///
     /// ```
     /// use entable::Blob;
@@ -215,7 +215,7 @@ impl Blob {
         self.key.as_ref()
     }
 
-    /// Returns the value as it is once its row points to the blob `name`.
+    /// Returns the value that a row holds after it points to the blob `name`.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn pointing_to_blob(&self, name: &str) -> Self {
         Self { content: Content::Stored(name.into()), ..self.clone() }
@@ -312,7 +312,7 @@ pub struct BlobNames {
 
 impl BlobNames {
     /// Iterates over the names of all properties that are set.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> + use<> {
+    pub(crate) fn property_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.other_names())
     }
 

@@ -77,7 +77,7 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     type Field = F;
 
     fn select(&self, _: &Family, names: &mut Vec<String>) {
-        names.extend(self.names.all().map(str::to_owned));
+        names.extend(self.names.property_names().map(str::to_owned));
     }
 
     fn read(&self, row: &Row, _: &'static Family) -> Result<F> {

@@ -35,7 +35,7 @@ pub(crate) struct TimeWindow {
 
 impl TimeWindow {
     /// Creates the window of one time, whose table is read.
-    pub(crate) const fn at(time: Ticks) -> Self {
+    pub(crate) const fn at_time(time: Ticks) -> Self {
         Self { from: time, until: time, is_time: true }
     }
 
@@ -63,7 +63,7 @@ impl DatedTables {
             "%Y%m%d" => (Some(time.date()), 0),
             _ => (Some(time.date()), time.hour()),
         };
-        let start = date.and_then(|date| starting(date, hour));
+        let start = date.and_then(|date| period_starting(date, hour));
         start.unwrap_or(Period { start: time_ticks })
     }
 
@@ -106,20 +106,20 @@ impl DatedTables {
         let hour = u8::try_from(number(8, 10).unwrap_or(0)).ok()?;
         let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
         let date = Date::from_calendar_date(i32::from(number(0, 4)?), month, day).ok()?;
-        starting(date, hour)
+        period_starting(date, hour)
     }
 
     /// Returns the period after this one; `None` after the year 9999.
-    pub(crate) fn next(&self, period: Period) -> Option<Period> {
+    pub(crate) fn period_after(&self, period: Period) -> Option<Period> {
         let time = OffsetDateTime::from(period.start);
         let date = time.date();
         match self.form {
-            "%Y" => starting(first_of(date.year() + 1, Month::January)?, 0),
+            "%Y" => period_starting(first_of(date.year() + 1, Month::January)?, 0),
             "%Y%m" if date.month() == Month::December => {
-                starting(first_of(date.year() + 1, Month::January)?, 0)
+                period_starting(first_of(date.year() + 1, Month::January)?, 0)
             }
-            "%Y%m" => starting(first_of(date.year(), date.month().next())?, 0),
-            "%Y%m%d" => starting(date.next_day()?, 0),
+            "%Y%m" => period_starting(first_of(date.year(), date.month().next())?, 0),
+            "%Y%m%d" => period_starting(date.next_day()?, 0),
             _ => {
                 let start = Ticks::try_from(time.checked_add(Duration::HOUR)?).ok()?;
                 Some(Period { start })
@@ -128,13 +128,13 @@ impl DatedTables {
     }
 
     /// Returns the period before this one; `None` before the year 1.
-    pub(crate) fn previous(&self, period: Period) -> Option<Period> {
+    pub(crate) fn period_before(&self, period: Period) -> Option<Period> {
         let before = Ticks::new(period.start.get().checked_sub(1)?)?;
         Some(self.period_at(before))
     }
 
     /// Returns the first and the last period of a window; `None` if the window is empty.
-    pub(crate) fn periods(&self, window: TimeWindow) -> Option<(Period, Period)> {
+    pub(crate) fn periods_of_window(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
         if window.is_time {
             return Some((first, first));
@@ -162,7 +162,7 @@ fn first_of(year: i32, month: Month) -> Option<Date> {
     Date::from_calendar_date(year, month, 1).ok()
 }
 
-fn starting(date: Date, hour: u8) -> Option<Period> {
+fn period_starting(date: Date, hour: u8) -> Option<Period> {
     let start = date.with_time(Time::from_hms(hour, 0, 0).ok()?).assume_utc();
     Some(Period { start: Ticks::try_from(start).ok()? })
 }
@@ -232,9 +232,9 @@ mod tests {
             let period = tables.period_at(time);
             assert_eq!(tables.name_of(period).unwrap(), name);
             assert_eq!(tables.period_of(name, TableCase::Insensitive), Some(period));
-            let after = tables.next(period).unwrap();
+            let after = tables.period_after(period).unwrap();
             assert_eq!(tables.name_of(after).unwrap(), next);
-            assert_eq!(tables.previous(after), Some(period));
+            assert_eq!(tables.period_before(after), Some(period));
         }
     }
 
@@ -252,8 +252,11 @@ mod tests {
     #[test]
     fn the_calendar_ends() {
         let days = tables("%Y%m%d");
-        assert_eq!(days.next(days.period_at(ticks(datetime!(9999-12-31 12:00 UTC)))), None);
-        assert_eq!(days.previous(days.period_at(ticks(datetime!(0001-01-01 00:00 UTC)))), None);
+        assert_eq!(days.period_after(days.period_at(ticks(datetime!(9999-12-31 12:00 UTC)))), None);
+        assert_eq!(
+            days.period_before(days.period_at(ticks(datetime!(0001-01-01 00:00 UTC)))),
+            None
+        );
     }
 
     #[test]
@@ -261,10 +264,10 @@ mod tests {
         let days = tables("%Y%m%d");
         let (from, until) = (datetime!(2014-07-30 12:00 UTC), datetime!(2014-08-01 00:00 UTC));
         let window = TimeWindow { from: ticks(from), until: ticks(until), is_time: false };
-        let (first, last) = days.periods(window).unwrap();
+        let (first, last) = days.periods_of_window(window).unwrap();
         assert_eq!(days.name_of(first).unwrap(), "Logs20140730");
         assert_eq!(days.name_of(last).unwrap(), "Logs20140731");
         assert!(!days.is_whole(window));
-        assert_eq!(days.periods(TimeWindow { until: window.from, ..window }), None);
+        assert_eq!(days.periods_of_window(TimeWindow { until: window.from, ..window }), None);
     }
 }

@@ -70,7 +70,7 @@ impl fmt::Debug for DynamicEntity {
 }
 
 impl DynamicEntity {
-    /// Creates an entity with these keys and no properties.
+    /// Creates an entity with keys `partition_key` and `row_key` and no properties.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -314,7 +314,7 @@ impl DynamicEntity {
         Ok(row.finish()?.with_encrypted_names(encrypted))
     }
 
-    /// Returns the row to write over one with these keys.
+    /// Returns the row that replaces the stored row of the entity.
     ///
     /// # Errors
     ///
@@ -365,7 +365,7 @@ macro_rules! typed {
             /// `is_decode`, naming keys, property, expected and found type.
             pub fn $name(&self, name: &str) -> Result<$type> {
                 let value = self.get(name);
-                value.and_then(Value::$as).ok_or_else(|| self.mismatch(name, $expected))
+                value.and_then(Value::$as).ok_or_else(|| self.mismatch_error(name, $expected))
             })*
         }
     };
@@ -391,7 +391,7 @@ typed! {
 }
 
 impl DynamicEntity {
-    fn mismatch(&self, name: &str, expected: &str) -> Error {
+    fn mismatch_error(&self, name: &str, expected: &str) -> Error {
         let found = self.get(name).map_or("no such property", |value| value.edm_type().name());
         Error::new(ErrorKind::Decode, format!("expected {expected}, found {found}"))
             .at_keys(&self.partition_key, &self.row_key)

@@ -54,7 +54,7 @@ pub(crate) fn row_key_of(entity: &dyn EncodeRows, family: &'static Family) -> Re
     key.finish()
 }
 
-/// Returns an entity's row in a row family, with these keys.
+/// Returns the row of an entity in a row family, under the given keys.
 fn row_of(
     entity: &dyn EncodeRows,
     family: &'static Family,

@@ -35,7 +35,7 @@ impl Schema {
             return None;
         }
         // A row that cannot be told is left to the reader, who reports it.
-        match self.kind_of(row, expected).ok()? {
+        match self.row_kind_of(row, expected).ok()? {
             RowKind::Primary(RowVersion::Known(version))
             | RowKind::Copy(_, RowVersion::Known(version)) => version.expiry_in(row),
             _ => None,
@@ -45,7 +45,7 @@ impl Schema {
     /// Returns the time after which a primary of the type is over. `None` for a primary that stays or is
     /// of an unknown version, and for any other row.
     pub(crate) fn expiry_of_primary(&'static self, row: &Row) -> Option<Ticks> {
-        match self.kind_of(row, self.primary().ok()).ok()? {
+        match self.row_kind_of(row, self.primary().ok()).ok()? {
             RowKind::Primary(RowVersion::Known(version)) => version.expiry_in(row),
             _ => None,
         }

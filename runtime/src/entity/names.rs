@@ -12,7 +12,7 @@ struct Name<'a> {
 
 impl Name<'_> {
     /// Removes the last byte of the name and returns it.
-    const fn pop(mut self) -> Option<(Self, u8)> {
+    const fn pop_byte(mut self) -> Option<(Self, u8)> {
         loop {
             match (self.text, self.before) {
                 ([text @ .., last], _) => return Some((Self { text, ..self }, *last)),
@@ -22,9 +22,9 @@ impl Name<'_> {
         }
     }
 
-    const fn is(mut self, mut other: Self) -> bool {
+    const fn is_equal_name(mut self, mut other: Self) -> bool {
         loop {
-            match (self.pop(), other.pop()) {
+            match (self.pop_byte(), other.pop_byte()) {
                 (None, None) => return true,
                 (Some((one, a)), Some((two, b))) if a == b => (self, other) = (one, two),
                 _ => return false,
@@ -33,15 +33,15 @@ impl Name<'_> {
     }
 }
 
-/// Returns how many properties of these columns have the name.
-const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'_>) -> usize {
+/// Returns how many properties that the columns store have the name `name`.
+const fn count_named(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'_>) -> usize {
     let mut rest = columns;
     let mut found = 0;
     while let [column, after @ ..] = rest {
         let here = Name { before, text: column.name.as_bytes() };
         if !column.nested.is_empty() {
-            found += count(column.nested, Some(&here), name);
-        } else if column.stored && here.is(name) {
+            found += count_named(column.nested, Some(&here), name);
+        } else if column.stored && here.is_equal_name(name) {
             found += 1;
         }
         rest = after;
@@ -80,7 +80,7 @@ const fn are_apart(
             if !are_apart(entity, marker, &name, column.nested) {
                 return false;
             }
-        } else if count(entity, None, name) > 1 || is_taken(name, marker) {
+        } else if count_named(entity, None, name) > 1 || is_name_taken(name, marker) {
             return false;
         }
         rest = after;
@@ -88,10 +88,10 @@ const fn are_apart(
     true
 }
 
-const fn is_taken(name: Name<'_>, marker: &str) -> bool {
+const fn is_name_taken(name: Name<'_>, marker: &str) -> bool {
     let mut rest: &[&str] = &["PartitionKey", "RowKey", "Timestamp", marker];
     while let [taken, after @ ..] = rest {
-        if name.is(Name { before: None, text: taken.as_bytes() }) {
+        if name.is_equal_name(Name { before: None, text: taken.as_bytes() }) {
             return true;
         }
         rest = after;

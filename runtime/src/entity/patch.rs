@@ -166,7 +166,7 @@ impl<E> Patch<E> {
     #[doc(hidden)]
     #[must_use]
     pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
-        self.removed.retain(|removed| names.all().all(|name| name != *removed));
+        self.removed.retain(|removed| names.property_names().all(|name| name != *removed));
         self = self.set_nested("", |out| {
             store_blob(out, names, Some(&value));
             Ok(())

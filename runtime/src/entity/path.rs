@@ -231,7 +231,7 @@ impl<E: TableEntity> Path for AnyPath<E> {
 }
 
 impl<E: TableEntity> Point<E> {
-    /// Creates the path to the primary row with these keys.
+    /// Creates the path to the primary row with keys `partition_key` and `row_key`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

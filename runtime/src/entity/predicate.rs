@@ -40,7 +40,7 @@ impl<E> Predicate<E> {
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }
 
-    fn join(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
+    fn join_filters(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
         Self {
             filter: with(self.filter, other.filter),
             fault: self.fault.or(other.fault),
@@ -86,7 +86,7 @@ impl<E> BitAnd for Predicate<E> {
     type Output = Self;
 
     fn bitand(self, other: Self) -> Self {
-        self.join(other, BitAnd::bitand)
+        self.join_filters(other, BitAnd::bitand)
     }
 }
 
@@ -94,7 +94,7 @@ impl<E> BitOr for Predicate<E> {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        self.join(other, BitOr::bitor)
+        self.join_filters(other, BitOr::bitor)
     }
 }
 

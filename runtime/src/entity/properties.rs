@@ -142,7 +142,7 @@ impl<'b> PropertyWriter<'b> {
         match stored {
             Ok(Some(value)) => self.put_value(name, value.as_ref()),
             Ok(None) => {}
-            Err(invalid) => self.refuse(name, invalid),
+            Err(invalid) => self.refuse_value(name, invalid),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'b> PropertyWriter<'b> {
     }
 
     #[cold]
-    fn refuse(&mut self, name: &str, invalid: InvalidValue) {
+    fn refuse_value(&mut self, name: &str, invalid: InvalidValue) {
         if self.fault.is_none() {
             self.fault = Some(self.write_error(invalid, name));
         }
@@ -211,7 +211,7 @@ impl<'b> PropertyWriter<'b> {
     }
 
     /// Returns the error of a value that cannot be stored, without showing the value.
-    pub(crate) fn redacted(&self, name: &str) -> crate::Error {
+    pub(crate) fn redacted_error(&self, name: &str) -> crate::Error {
         self.write_error(InvalidValue::new("").redacted(), name)
     }
 

@@ -58,7 +58,7 @@ impl<E> KeyRef<E> {
     /// The column of the RowKey in the reference, for [`Flattened::at`](super::Flattened::at).
     pub const ROW_KEY: Column<Self, String> = Column::property(ROW_KEY, read_property);
 
-    /// Creates a reference to the row with these keys.
+    /// Creates a reference to the row with keys `partition_key` and `row_key`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

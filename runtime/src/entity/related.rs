@@ -87,7 +87,7 @@ impl<A: TableEntity> Stored<A> {
             // Any time of the table's period names the table.
             Some(dated) => point.with_window(table_of_stored(self).ok().and_then(|table| {
                 let period = dated.period_of(&table, TableCase::Insensitive)?;
-                Some(TimeWindow::at(period.start))
+                Some(TimeWindow::at_time(period.start))
             })),
         }
     }
@@ -183,8 +183,8 @@ const fn has_all(from: &Family, segments: &[Segment]) -> bool {
     let mut rest = segments;
     while let [first, after @ ..] = rest {
         if let Segment::Part(part) = first
-            && !has(from.partition.segments, part)
-            && !has(from.row.segments, part)
+            && !has_part(from.partition.segments, part)
+            && !has_part(from.row.segments, part)
         {
             return false;
         }
@@ -193,7 +193,7 @@ const fn has_all(from: &Family, segments: &[Segment]) -> bool {
     true
 }
 
-const fn has(segments: &[Segment], wanted: &Part) -> bool {
+const fn has_part(segments: &[Segment], wanted: &Part) -> bool {
     let mut rest = segments;
     while let [first, after @ ..] = rest {
         if let Segment::Part(part) = first

@@ -89,7 +89,7 @@ impl Schema {
     /// # Errors
     ///
     /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
-    pub(crate) fn kind_of(
+    pub(crate) fn row_kind_of(
         &'static self,
         row: &Row,
         expected: Option<&'static Family>,
@@ -99,7 +99,7 @@ impl Schema {
             Discriminator::Property(name) => {
                 self.discriminator_of(row, name)? == Some(family.marker)
             }
-            Discriminator::RowKey => has_keys_of(family, row),
+            Discriminator::RowKey => has_keys_of_family(family, row),
         };
         match family.kind {
             FamilyKind::Primary if is_expected => {
@@ -117,7 +117,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Fails like [`kind_of`](Self::kind_of).
+    /// Fails like [`kind_of`](Self::row_kind_of).
     pub(crate) fn kind_among(
         &'static self,
         row: &Row,
@@ -154,21 +154,23 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Fails like [`kind_of`](Self::kind_of).
+    /// Fails like [`kind_of`](Self::row_kind_of).
     #[cfg_attr(
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
     )]
     pub(crate) fn primary_to_migrate(&'static self, row: &Row) -> Result<Option<PrimaryToMigrate>> {
         let family = self.primary()?;
-        Ok(match self.kind_of(row, Some(family))? {
+        Ok(match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(RowVersion::Known(schema)) if schema.version == self.version => {
                 Some(PrimaryToMigrate::Marked)
             }
-            RowKind::Unmarked if has_keys_of(family, row) => Some(match self.discriminator {
-                Discriminator::Property(name) => PrimaryToMigrate::Unmarked(name),
-                Discriminator::RowKey => PrimaryToMigrate::Marked,
-            }),
+            RowKind::Unmarked if has_keys_of_family(family, row) => {
+                Some(match self.discriminator {
+                    Discriminator::Property(name) => PrimaryToMigrate::Unmarked(name),
+                    Discriminator::RowKey => PrimaryToMigrate::Marked,
+                })
+            }
             _ => None,
         })
     }
@@ -193,7 +195,8 @@ impl Schema {
         }
     }
 
-    /// Finds the kind that a discriminator names, or `None` if it is of another type.
+    /// Returns the row kind that a discriminator's value names, or `None` if the value belongs to another entity
+    /// type.
     fn kind_by_marker(&'static self, marker: &str) -> Option<RowKind> {
         let (entity, index) = match marker.split_once('#') {
             Some((entity, index)) => (entity, Some(index)),
@@ -231,8 +234,10 @@ impl Schema {
             let families: &'static [Family] = schema.families;
             let version = RowVersion::Known(schema);
             families.iter().filter(|family| accepts(family)).find_map(|family| match family.kind {
-                FamilyKind::Primary if has_keys_of(family, row) => Some(RowKind::Primary(version)),
-                FamilyKind::Copy if has_keys_of(family, row) => {
+                FamilyKind::Primary if has_keys_of_family(family, row) => {
+                    Some(RowKind::Primary(version))
+                }
+                FamilyKind::Copy if has_keys_of_family(family, row) => {
                     Some(RowKind::Copy(family, version))
                 }
                 _ => None,
@@ -283,7 +288,7 @@ impl Schema {
     ///
     /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
     pub fn recognize(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
-        let version = match self.kind_of(row, Some(family))? {
+        let version = match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
             RowKind::Copy(found, version)
                 if family.kind == FamilyKind::Copy && found.name == family.name =>
@@ -316,6 +321,6 @@ impl Schema {
     }
 }
 
-fn has_keys_of(family: &Family, row: &Row) -> bool {
+fn has_keys_of_family(family: &Family, row: &Row) -> bool {
     family.row.matches(row.row_key()) && family.partition.matches(row.partition_key())
 }

@@ -154,28 +154,29 @@ impl ColumnSchema {
     }
 
     /// Returns the part of a wide entity that stores the column, from 1.
-    pub(crate) const fn part(&self) -> usize {
+    pub(crate) const fn part_number(&self) -> usize {
         if self.part == 0 { 1 } else { self.part as usize }
     }
 
     /// Returns whether a property of this name is the column's, one of its nested columns', or the
     /// blind token beside it.
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub(crate) fn holds_property(&self, name: &str) -> bool {
         if !self.nested.is_empty() {
             let nested = name.strip_prefix(self.name);
-            return nested.is_some_and(|name| self.nested.iter().any(|column| column.holds(name)));
+            return nested
+                .is_some_and(|name| self.nested.iter().any(|column| column.holds_property(name)));
         }
         let token = self.sealed.and_then(|sealed| sealed.blind).map(|token| token.name);
         self.name == name || token == Some(name)
     }
 
-    /// Returns the maximum number of properties that a part of a wide entity stores for these columns.
+    /// Returns the maximum number of properties that part number `part` of a wide entity stores for the columns.
     pub const fn count_in_part(columns: &[Self], part: usize) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
-            if first.part() == part {
-                count += Self::count(std::slice::from_ref(first));
+            if first.part_number() == part {
+                count += Self::property_count(std::slice::from_ref(first));
             }
             rest = after;
         }
@@ -186,15 +187,15 @@ impl ColumnSchema {
         matches!(self.sealed, Some(ColumnEncryption { blind: Some(_), .. }))
     }
 
-    /// Returns the maximum number of properties that a row stores for these columns.
-    pub const fn count(columns: &[Self]) -> usize {
+    /// Returns the maximum number of properties that a row stores for the columns.
+    pub const fn property_count(columns: &[Self]) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
             count += if first.nested.is_empty() {
                 first.stored as usize + first.has_companion() as usize
             } else {
-                Self::count(first.nested)
+                Self::property_count(first.nested)
             };
             rest = after;
         }
@@ -457,7 +458,8 @@ impl Schema {
             let mut parts = family.partition.parts().chain(family.row.parts());
             held || parts.any(|part| part.field == property)
         };
-        let is_of_blob = self.blobs.iter().flat_map(BlobNames::all).any(|name| name == property);
+        let is_of_blob =
+            self.blobs.iter().flat_map(BlobNames::property_names).any(|name| name == property);
         is_of_blob
             || self.conditional
             || self.families.iter().any(|family| family.index > 0 && depends(family))
@@ -465,16 +467,16 @@ impl Schema {
 
     /// Finds the column with this property name, also in flattened structs.
     pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
-        find(self.columns, name)
+        find_column(self.columns, name)
     }
 }
 
-fn find(columns: &'static [ColumnSchema], name: &str) -> Option<&'static ColumnSchema> {
+fn find_column(columns: &'static [ColumnSchema], name: &str) -> Option<&'static ColumnSchema> {
     columns.iter().find_map(|column| {
         if column.nested.is_empty() {
             (column.name == name).then_some(column)
         } else {
-            find(column.nested, name.strip_prefix(column.name)?)
+            find_column(column.nested, name.strip_prefix(column.name)?)
         }
     })
 }

@@ -48,7 +48,7 @@ impl Schema {
     pub(crate) fn sealed_columns(&self) -> Vec<SealedColumn> {
         let mut found = Vec::new();
         if any_sealed(self.columns) {
-            collect("", self.columns, &mut found);
+            collect_sealed("", self.columns, &mut found);
         }
         found
     }
@@ -80,7 +80,7 @@ fn any_sealed(columns: &[ColumnSchema]) -> bool {
     columns.iter().any(|column| column.sealed.is_some() || any_sealed(column.nested))
 }
 
-fn collect(prefix: &str, columns: &'static [ColumnSchema], found: &mut Vec<SealedColumn>) {
+fn collect_sealed(prefix: &str, columns: &'static [ColumnSchema], found: &mut Vec<SealedColumn>) {
     let join = |name: &'static str| match prefix {
         "" => Cow::Borrowed(name),
         prefix => Cow::Owned([prefix, name].concat()),
@@ -90,7 +90,7 @@ fn collect(prefix: &str, columns: &'static [ColumnSchema], found: &mut Vec<Seale
             let companion = sealed.blind.map(|blind| (join(blind.name), blind.chars));
             found.push(SealedColumn { name: join(column.name), sealed, companion });
         } else if !column.nested.is_empty() {
-            collect(&join(column.name), column.nested, found);
+            collect_sealed(&join(column.name), column.nested, found);
         }
     }
 }

@@ -90,7 +90,7 @@ pub enum Whole<'v> {
     Bytes(&'v [u8]),
 }
 
-fn absent() -> InvalidValue {
+fn absent_error() -> InvalidValue {
     InvalidValue::new("expected the pieces of a text, found no such property")
 }
 
@@ -104,7 +104,7 @@ impl SplitValue for String {
     }
 
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
-        let texts = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
+        let texts = pieces.ok_or_else(absent_error)?.into_iter().map(|piece| match piece {
             ValueRef::String(text) => Ok(text),
             other => Err(InvalidValue::wrong_type(EdmType::String, other.edm_type())),
         });
@@ -122,7 +122,7 @@ impl SplitValue for Vec<u8> {
     }
 
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
-        let bytes = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
+        let bytes = pieces.ok_or_else(absent_error)?.into_iter().map(|piece| match piece {
             ValueRef::Binary(bytes) => Ok(bytes),
             other => Err(InvalidValue::wrong_type(EdmType::Binary, other.edm_type())),
         });
@@ -256,7 +256,7 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     }
 }
 
-/// Reads a text or bytes from what was found of the pieces. `join` is that of a [`SplitValue`].
+/// Joins the pieces that were found in a row to a text or bytes. `join` is the method of [`SplitValue`].
 ///
 /// # Errors
 ///

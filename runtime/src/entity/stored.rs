@@ -46,7 +46,7 @@ impl<T> Stored<T> {
         Self { pending, ..self }
     }
 
-    pub(crate) fn pending(&self) -> &BackgroundWork {
+    pub(crate) fn pending_work(&self) -> &BackgroundWork {
         &self.pending
     }
 

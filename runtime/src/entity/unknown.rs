@@ -29,13 +29,13 @@ impl Unknown {
 
     /// Returns the name of a value that is still encrypted, since this program has no keys. It is
     /// bound to the keys of its row, so that no other row can hold it.
-    pub(crate) fn encrypted(&self) -> Option<&str> {
+    pub(crate) fn first_encrypted(&self) -> Option<&str> {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
     /// Returns a row with the undeclared properties added. If `is_copy` is set, leaves out the encrypted
     /// ones: their values are bound to the primary's keys.
-    fn add_to(&self, row: &Row, is_copy: bool) -> Result<Row> {
+    fn add_to_row(&self, row: &Row, is_copy: bool) -> Result<Row> {
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
@@ -51,7 +51,7 @@ impl Unknown {
 
     /// Returns a primary row with the undeclared properties added.
     pub(crate) fn added_to_primary(&self, row: Row) -> Result<Row> {
-        if self.is_empty() { Ok(row) } else { self.add_to(&row, false) }
+        if self.is_empty() { Ok(row) } else { self.add_to_row(&row, false) }
     }
 
     /// Adds the undeclared properties to every full copy among the rows of an entity, and returns the
@@ -62,7 +62,7 @@ impl Unknown {
         }
         for copy in rows.local_copies.iter_mut().chain(&mut rows.remote_copies) {
             if copy.family.left_out.is_empty() {
-                copy.row = self.add_to(&copy.row, true)?;
+                copy.row = self.add_to_row(&copy.row, true)?;
             }
         }
         Ok(rows)
@@ -102,7 +102,7 @@ impl Schema {
         if !unknown.is_empty() && self.older.is_some() {
             // A struct of an older version that held them itself has taken them over.
             if let RowKind::Primary(RowVersion::Known(writer)) =
-                self.kind_of(primary, Some(self.primary()?))?
+                self.row_kind_of(primary, Some(self.primary()?))?
                 && writer.holds_extra
             {
                 unknown.retain(|(name, _)| is_framework_property(name));
@@ -152,5 +152,5 @@ fn discriminator_of(schema: &Schema) -> &'static str {
 
 /// Returns whether one of the columns, or the token beside it, has this name.
 fn is_among(columns: &[ColumnSchema], name: &str) -> bool {
-    columns.iter().any(|column| column.holds(name))
+    columns.iter().any(|column| column.holds_property(name))
 }

@@ -54,7 +54,7 @@ impl Access {
     }
 
     /// Returns whether blind tokens are missing in the keys, which only a verb can make.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn needs_key_tokens(&self) -> bool {
         self.open.is_some()
     }
 
@@ -134,7 +134,7 @@ impl PathDraft {
 
     /// Returns the template that part number `part` belongs to, and the part's index in that
     /// template.
-    fn place(&self, part: usize) -> (&'static Template, usize) {
+    fn template_of_part(&self, part: usize) -> (&'static Template, usize) {
         let family: &'static Family = self.family;
         match part.checked_sub(self.partition_parts()) {
             None => (&family.partition, part),
@@ -147,7 +147,7 @@ impl PathDraft {
         part: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Option<String> {
-        let (template, at) = self.place(part);
+        let (template, at) = self.template_of_part(part);
         match template.encode_part(at, encode) {
             Ok(text) => Some(text),
             Err(invalid) => {
@@ -166,7 +166,7 @@ impl PathDraft {
     /// Fixes a part to a value. Parts are counted from the PartitionKey's first on through the
     /// RowKey's.
     #[must_use]
-    pub fn fix(
+    pub fn set_part(
         mut self,
         part: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
@@ -183,7 +183,7 @@ impl PathDraft {
     #[must_use]
     pub fn in_table_of(mut self, field: &'static str, time: Result<Ticks, InvalidValue>) -> Self {
         match time {
-            Ok(time) => self.window = Some(TimeWindow::at(time)),
+            Ok(time) => self.window = Some(TimeWindow::at_time(time)),
             Err(invalid) => {
                 self.fault.get_or_insert((field, invalid));
             }
@@ -222,7 +222,7 @@ impl PathDraft {
         value: &T,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.fix(part, |out| encode(value, out))
+        self.set_part(part, |out| encode(value, out))
     }
 
     /// Fixes a part in the form `{f:06}`.
@@ -234,19 +234,24 @@ impl PathDraft {
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.fix(part, |out| encode(value, width, out))
+        self.set_part(part, |out| encode(value, width, out))
     }
 
     /// Fixes a part in a date form.
     #[must_use]
-    pub fn set_date_part(self, part: usize, ticks: Result<Ticks, InvalidValue>, form: &str) -> Self {
-        self.fix(part, |out| encode_ticks_in_form(ticks?, form, out))
+    pub fn set_date_part(
+        self,
+        part: usize,
+        ticks: Result<Ticks, InvalidValue>,
+        form: &str,
+    ) -> Self {
+        self.set_part(part, |out| encode_ticks_in_form(ticks?, form, out))
     }
 
     /// Fixes a part in the form `{f:lower}`.
     #[must_use]
     pub fn set_lowercase_part(self, part: usize, text: &str) -> Self {
-        self.fix(part, |out| {
+        self.set_part(part, |out| {
             lower(text, out);
             Ok(())
         })
@@ -261,7 +266,7 @@ impl PathDraft {
         count: u32,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.fix(part, |out| {
+        self.set_part(part, |out| {
             let mut text = String::new();
             encode(value, &mut text)?;
             push_bucket(bucket(&text, count), count, out);
@@ -272,7 +277,7 @@ impl PathDraft {
     /// Fixes a part in the form `{f:bucket(n)}` to the bucket with this number.
     #[must_use]
     pub fn set_bucket_number_part(self, part: usize, number: u32, count: u32) -> Self {
-        self.fix(part, |out| {
+        self.set_part(part, |out| {
             push_bucket(number, count, out);
             Ok(())
         })
@@ -282,7 +287,7 @@ impl PathDraft {
     /// later, by the verb that is given the path, because that needs the index key.
     #[must_use]
     pub fn set_token_part(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
-        let (template, at) = self.place(part);
+        let (template, at) = self.template_of_part(part);
         match value {
             Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),
             Err(invalid) => {
@@ -300,7 +305,7 @@ impl PathDraft {
     /// `token` makes one from a field's name and value.
     fn with_tokens(mut self, token: impl Fn(&str, ValueRef<'_>) -> Result<String>) -> Result<Self> {
         for (part, value) in std::mem::take(&mut self.secrets) {
-            let (template, at) = self.place(part);
+            let (template, at) = self.template_of_part(part);
             let field = template.parts().nth(at).map_or("", |part| part.field);
             if let Some(slot) = self.parts.get_mut(part) {
                 *slot = Some(token(field, value.get().as_ref())?);
@@ -330,8 +335,8 @@ impl PathDraft {
         (before, behind): (Side, Side),
         encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        let lower = self.bound(part, lower, before, &encode);
-        let upper = self.bound(part, upper, behind, &encode);
+        let lower = self.encode_bound(part, lower, before, &encode);
+        let upper = self.encode_bound(part, upper, behind, &encode);
         let (lower, upper) = lower
             .zip(upper)
             .unwrap_or_else(|| (Bound::Included(String::new()), Bound::Excluded(String::new())));
@@ -341,14 +346,14 @@ impl PathDraft {
 
     /// Encodes one bound of a part. A value on the side `open` of all that fit bounds nothing; `None`
     /// is one on the other side, beyond which nothing is.
-    fn bound<T>(
+    fn encode_bound<T>(
         &mut self,
         part: usize,
         bound: Bound<T>,
         open: Side,
         encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Option<Bound<String>> {
-        let (template, at) = self.place(part);
+        let (template, at) = self.template_of_part(part);
         let text = bound.map(|value| template.encode_part(at, |out| encode(&value, out)));
         Some(match text {
             Bound::Unbounded => Bound::Unbounded,
@@ -408,7 +413,7 @@ impl PathDraft {
     /// Bounds a text part by a prefix, converted to lower case if the part is.
     #[must_use]
     pub fn starting_with(mut self, part: usize, prefix: &str, lower_case: bool) -> Self {
-        let (template, at) = self.place(part);
+        let (template, at) = self.template_of_part(part);
         let mut text = String::new();
         if lower_case {
             lower(prefix, &mut text);
@@ -425,7 +430,7 @@ impl PathDraft {
         part: usize,
         (lower, upper): (Bound<String>, Bound<String>),
     ) -> (Bound<String>, Bound<String>) {
-        let (template, at) = self.place(part);
+        let (template, at) = self.template_of_part(part);
         let last = template.ends_with_part(at);
         let prefix = self.row_prefix();
         let whole = |text: String| [prefix.as_str(), &text].concat();
@@ -441,9 +446,9 @@ impl PathDraft {
         };
         let upper = match upper {
             Bound::Included(text) if last => Bound::Included(whole(text)),
-            Bound::Included(text) => above(&whole(text)),
+            Bound::Included(text) => bound_above_prefix(&whole(text)),
             Bound::Excluded(text) => Bound::Excluded(whole(text)),
-            Bound::Unbounded => above(&prefix),
+            Bound::Unbounded => bound_above_prefix(&prefix),
         };
         (lower, upper)
     }
@@ -468,7 +473,11 @@ impl PathDraft {
             }
             Some(Bounds::Prefix(text)) => {
                 let whole = [self.row_prefix().as_str(), text].concat();
-                Keys { lower: Bound::Included(whole.clone()), upper: above(&whole), ..keys }
+                Keys {
+                    lower: Bound::Included(whole.clone()),
+                    upper: bound_above_prefix(&whole),
+                    ..keys
+                }
             }
             None if rows.iter().all(Option::is_some) => keys.row(prefix_of(&self.family.row, rows)),
             None => {
@@ -514,6 +523,6 @@ fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     }
 }
 
-fn above(prefix: &str) -> Bound<String> {
+fn bound_above_prefix(prefix: &str) -> Bound<String> {
     successor(prefix).map_or(Bound::Unbounded, Bound::Excluded)
 }

@@ -106,7 +106,7 @@ impl Error {
     }
 
     /// Creates the `Conflict` that refuses a change of an entity that takes part in a move.
-    pub(crate) fn moving(partition_key: &str, row_key: &str) -> Self {
+    pub(crate) fn moving_entity(partition_key: &str, row_key: &str) -> Self {
         let message =
             "the entity is moving between partitions or tables; wait until the move is over";
         let mut error = Self::new(ErrorKind::Conflict, message).at_keys(partition_key, row_key);
@@ -400,7 +400,7 @@ impl Error {
         self.0.seal
     }
 
-    /// Returns whether [`moving`](Self::moving) created this error.
+    /// Returns whether [`moving_entity`](Self::moving_entity) created this error.
     pub(super) fn has_moving_mark(&self) -> bool {
         self.0.is_moving
     }

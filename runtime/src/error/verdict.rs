@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_move_and_the_deletion_of_a_table_pass_alone() {
-        let moving = Error::moving("Sales", "empid_000223");
+        let moving = Error::moving_entity("Sales", "empid_000223");
         assert!(moving.is_moving() && moving.lost_race() && moving.ends_move());
         assert_eq!(moving.keys(), Some(("Sales", "empid_000223")));
         let deleting = Error::service(ServiceCode::TableBeingDeleted, "wait");

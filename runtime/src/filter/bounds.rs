@@ -39,8 +39,8 @@ impl KeyBounds {
                 Filter::And(all) => rest.extend(all),
                 Filter::Compare { property, comparison, value: Value::String(value) } => {
                     match property.as_str() {
-                        "PartitionKey" => narrow(&mut bounds.partition, *comparison, value),
-                        "RowKey" => narrow(&mut bounds.row, *comparison, value),
+                        "PartitionKey" => narrow_bounds(&mut bounds.partition, *comparison, value),
+                        "RowKey" => narrow_bounds(&mut bounds.row, *comparison, value),
                         _ => {}
                     }
                 }
@@ -52,12 +52,12 @@ impl KeyBounds {
 
     /// Returns the PartitionKey if the bounds allow only one.
     pub fn one_partition(&self) -> Option<&str> {
-        one(&self.partition)
+        single_value(&self.partition)
     }
 
     /// Returns the RowKey if the bounds allow only one.
     pub fn one_row(&self) -> Option<&str> {
-        one(&self.row)
+        single_value(&self.row)
     }
 
     /// Returns whether the RowKey has a lower or an upper bound.
@@ -82,43 +82,43 @@ impl KeyBounds {
     }
 }
 
-fn one(bounds: &(Bound<String>, Bound<String>)) -> Option<&str> {
+fn single_value(bounds: &(Bound<String>, Bound<String>)) -> Option<&str> {
     match bounds {
         (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
         _ => None,
     }
 }
 
-fn narrow(bounds: &mut (Bound<String>, Bound<String>), comparison: Comparison, value: &str) {
+fn narrow_bounds(bounds: &mut (Bound<String>, Bound<String>), comparison: Comparison, value: &str) {
     let value = || value.to_owned();
     match comparison {
         Comparison::Eq => {
-            raise(&mut bounds.0, Bound::Included(value()));
-            lower(&mut bounds.1, Bound::Included(value()));
+            raise_lower_bound(&mut bounds.0, Bound::Included(value()));
+            lower_upper_bound(&mut bounds.1, Bound::Included(value()));
         }
-        Comparison::Ge => raise(&mut bounds.0, Bound::Included(value())),
-        Comparison::Gt => raise(&mut bounds.0, Bound::Excluded(value())),
-        Comparison::Le => lower(&mut bounds.1, Bound::Included(value())),
-        Comparison::Lt => lower(&mut bounds.1, Bound::Excluded(value())),
+        Comparison::Ge => raise_lower_bound(&mut bounds.0, Bound::Included(value())),
+        Comparison::Gt => raise_lower_bound(&mut bounds.0, Bound::Excluded(value())),
+        Comparison::Le => lower_upper_bound(&mut bounds.1, Bound::Included(value())),
+        Comparison::Lt => lower_upper_bound(&mut bounds.1, Bound::Excluded(value())),
         Comparison::Ne => {}
     }
 }
 
-fn raise(bound: &mut Bound<String>, to: Bound<String>) {
-    if tighter(bound, &to, Ordering::Less) {
+fn raise_lower_bound(bound: &mut Bound<String>, to: Bound<String>) {
+    if is_tighter_bound(bound, &to, Ordering::Less) {
         *bound = to;
     }
 }
 
-fn lower(bound: &mut Bound<String>, to: Bound<String>) {
-    if tighter(bound, &to, Ordering::Greater) {
+fn lower_upper_bound(bound: &mut Bound<String>, to: Bound<String>) {
+    if is_tighter_bound(bound, &to, Ordering::Greater) {
         *bound = to;
     }
 }
 
 /// Returns whether `to` excludes more than `bound`. `outer` is the order of a looser bound to a
 /// tighter one: `Less` for a lower bound, `Greater` for an upper bound.
-fn tighter(bound: &Bound<String>, to: &Bound<String>, outer: Ordering) -> bool {
+fn is_tighter_bound(bound: &Bound<String>, to: &Bound<String>, outer: Ordering) -> bool {
     match (bound, to) {
         (Bound::Unbounded, _) => true,
         (_, Bound::Unbounded) => false,

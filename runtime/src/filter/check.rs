@@ -35,7 +35,7 @@ impl Filter {
         let mut checked = Ok(());
         self.visit_nodes(|filter| {
             if checked.is_ok() {
-                checked = check_one(filter);
+                checked = check_condition(filter);
             }
         });
         checked
@@ -57,7 +57,7 @@ pub(super) fn nesting_error(found: usize) -> Error {
 }
 
 /// Checks one node of a filter, without its children.
-fn check_one(filter: &Filter) -> Result<()> {
+fn check_condition(filter: &Filter) -> Result<()> {
     match filter {
         Filter::Compare { property, value, .. } => {
             check_name(property)?;

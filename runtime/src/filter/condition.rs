@@ -102,9 +102,9 @@ pub enum Filter {
     Property(String),
     /// True or false for every row.
     Constant(bool),
-    /// True if all of these are, made by [`Filter::all`] and `&`.
+    /// True if all filters of the list are true. Made by [`Filter::all`] and `&`.
     And(FilterList),
-    /// True if any of these is, made by [`Filter::any`] and `|`.
+    /// True if any filter of the list is true. Made by [`Filter::any`] and `|`.
     Or(FilterList),
     /// True if the inner filter is false.
     Not(Box<Filter>),

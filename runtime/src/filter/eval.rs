@@ -36,7 +36,7 @@ impl Filter {
         self.matches_bytes(row.bytes())
     }
 
-    /// Returns whether the service would return the row with these bytes.
+    /// Returns whether the service would return the row whose encoded bytes are `row`.
     ///
     /// # Errors
     ///
@@ -50,15 +50,17 @@ impl Filter {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
             Self::Constant(constant) => Ok(*constant),
-            Self::Property(name) => Ok(lookup(row, name)? == Some(ValueRef::Boolean(true))),
+            Self::Property(name) => Ok(lookup_value(row, name)? == Some(ValueRef::Boolean(true))),
             Self::Compare { property, comparison, value } => {
-                let stored = lookup(row, property)?;
-                Ok(stored.is_some_and(|stored| holds(*comparison, compare(stored, value.as_ref()))))
+                let stored = lookup_value(row, property)?;
+                Ok(stored.is_some_and(|stored| {
+                    comparison_holds(*comparison, compare_values(stored, value.as_ref()))
+                }))
             }
             Self::Blind { property, value } => {
-                let stored = lookup(row, property)?;
+                let stored = lookup_value(row, property)?;
                 Ok(stored.is_some_and(|stored| {
-                    holds(Comparison::Eq, compare(stored, value.get().as_ref()))
+                    comparison_holds(Comparison::Eq, compare_values(stored, value.get().as_ref()))
                 }))
             }
             Self::OutOfRange { property, comparison, value } => {
@@ -90,7 +92,7 @@ impl Filter {
     }
 }
 
-fn lookup<'r>(row: RowBytes<'r>, name: &str) -> Result<Option<ValueRef<'r>>> {
+fn lookup_value<'r>(row: RowBytes<'r>, name: &str) -> Result<Option<ValueRef<'r>>> {
     match name {
         "PartitionKey" => Ok(Some(ValueRef::String(row.partition_key()))),
         "RowKey" => Ok(Some(ValueRef::String(row.row_key()))),
@@ -101,7 +103,7 @@ fn lookup<'r>(row: RowBytes<'r>, name: &str) -> Result<Option<ValueRef<'r>>> {
 
 /// Returns whether an order satisfies a comparison. `None` means not comparable, as NaN is; then
 /// only `ne` holds. The service's rule for NaN is not known, so this follows IEEE 754.
-fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
+fn comparison_holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     match comparison {
         Comparison::Eq => order == Some(Ordering::Equal),
         Comparison::Ne => order != Some(Ordering::Equal),
@@ -113,7 +115,7 @@ fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
 }
 
 /// Compares a stored value with a literal. Values of different types compare as `Less`.
-fn compare(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
+fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
     match (stored, literal) {
         (Boolean(a), Boolean(b)) => Some(a.cmp(&b)),

@@ -42,56 +42,58 @@ impl<'a> Lexer<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn skip(&mut self, bytes: usize) {
+    fn skip_bytes(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, LexError> {
+    pub(super) fn next_token(&mut self) -> Result<Option<Token<'a>>, LexError> {
         let blank = self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
-        self.skip(blank);
+        self.skip_bytes(blank);
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
         let token = match first {
-            '(' => self.take(1, Token::Open),
-            ')' => self.take(1, Token::Close),
-            '\'' => Token::Literal(Value::String(self.quoted()?)),
-            '0'..='9' | '-' | '.' => self.number()?,
-            c if begins_identifier(c) => self.word()?,
+            '(' => self.take_token(1, Token::Open),
+            ')' => self.take_token(1, Token::Close),
+            '\'' => Token::Literal(Value::String(self.read_quoted()?)),
+            '0'..='9' | '-' | '.' => self.read_number()?,
+            c if begins_identifier(c) => self.read_word()?,
             _ => return Err(LexError::Syntax(self.at)),
         };
         Ok(Some(token))
     }
 
-    fn take(&mut self, bytes: usize, token: Token<'a>) -> Token<'a> {
-        self.skip(bytes);
+    fn take_token(&mut self, bytes: usize, token: Token<'a>) -> Token<'a> {
+        self.skip_bytes(bytes);
         token
     }
 
     /// Reads the quoted text at the current position. Two quotes stand for one.
-    fn quoted(&mut self) -> Result<String, LexError> {
+    fn read_quoted(&mut self) -> Result<String, LexError> {
         let start = self.at;
-        self.skip(1);
+        self.skip_bytes(1);
         let mut out = String::new();
         loop {
             let Some(end) = self.rest().find('\'') else { return Err(LexError::Syntax(start)) };
             out.push_str(self.rest().get(..end).unwrap_or_default());
-            self.skip(end + 1);
+            self.skip_bytes(end + 1);
             if !self.rest().starts_with('\'') {
                 return Ok(out);
             }
             out.push('\'');
-            self.skip(1);
+            self.skip_bytes(1);
         }
     }
 
-    fn word(&mut self) -> Result<Token<'a>, LexError> {
+    fn read_word(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
         let end = rest.find(|c| !continues_identifier(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let start = self.at;
-        self.skip(end);
+        self.skip_bytes(end);
         if after.starts_with('\'') && matches!(word, "datetime" | "guid" | "X" | "binary") {
-            let text = self.quoted()?;
-            return typed(word, &text).map(Token::Literal).ok_or(LexError::Literal(start, text));
+            let text = self.read_quoted()?;
+            return typed_literal(word, &text)
+                .map(Token::Literal)
+                .ok_or(LexError::Literal(start, text));
         }
         Ok(match word {
             "true" => Token::Literal(Value::Boolean(true)),
@@ -102,12 +104,12 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn number(&mut self) -> Result<Token<'a>, LexError> {
+    fn read_number(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
         if let Some(after) = rest.strip_prefix("-INF")
             && !after.starts_with(continues_identifier)
         {
-            self.skip(rest.len() - after.len());
+            self.skip_bytes(rest.len() - after.len());
             return Ok(Token::Literal(Value::Double(f64::NEG_INFINITY)));
         }
         let mut previous = ' ';
@@ -123,7 +125,7 @@ impl<'a> Lexer<'a> {
         let (text, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let start = self.at;
         let long = after.starts_with('L');
-        self.skip(end + usize::from(long));
+        self.skip_bytes(end + usize::from(long));
         if self.rest().starts_with(continues_identifier) {
             return Err(LexError::Syntax(self.at));
         }
@@ -139,16 +141,16 @@ impl<'a> Lexer<'a> {
 }
 
 /// Parses a literal that has a type prefix, such as `datetime'..'`.
-fn typed(prefix: &str, text: &str) -> Option<Value> {
+fn typed_literal(prefix: &str, text: &str) -> Option<Value> {
     match prefix {
         "datetime" => text.parse::<Ticks>().ok().map(Value::DateTime),
         "guid" if text.len() == 36 => Uuid::try_parse(text).ok().map(Value::Guid),
-        "X" | "binary" => hex(text).map(Value::Binary),
+        "X" | "binary" => parse_hex(text).map(Value::Binary),
         _ => None,
     }
 }
 
-fn hex(text: &str) -> Option<Bytes> {
+fn parse_hex(text: &str) -> Option<Bytes> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;

@@ -39,13 +39,13 @@ impl Filter {
     /// ```
     pub fn parse(text: &str) -> Result<Self> {
         let mut parser = Parser { lexer: Lexer::new(text), text, ahead: None, level: 0 };
-        if parser.peek()?.is_none() {
+        if parser.peek_token()?.is_none() {
             return Ok(Self::Constant(true));
         }
-        let filter = parser.or()?;
-        match parser.peek()? {
+        let filter = parser.parse_or()?;
+        match parser.peek_token()? {
             None => filter.check_nesting().map(|()| filter),
-            Some(_) => Err(parser.syntax()),
+            Some(_) => Err(parser.syntax_error()),
         }
     }
 }
@@ -74,20 +74,20 @@ enum Operand<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&mut self) -> Result<Option<&Token<'a>>> {
+    fn peek_token(&mut self) -> Result<Option<&Token<'a>>> {
         if self.ahead.is_none() {
-            self.ahead = self.lexer.next().map_err(|fault| self.fault(&fault))?;
+            self.ahead = self.lexer.next_token().map_err(|fault| self.lex_error(&fault))?;
         }
         Ok(self.ahead.as_ref())
     }
 
-    fn next(&mut self) -> Result<Option<Token<'a>>> {
-        self.peek()?;
+    fn next_token(&mut self) -> Result<Option<Token<'a>>> {
+        self.peek_token()?;
         Ok(self.ahead.take())
     }
 
-    fn eat(&mut self, expected: &Token<'a>) -> Result<bool> {
-        let found = self.peek()? == Some(expected);
+    fn eat_token(&mut self, expected: &Token<'a>) -> Result<bool> {
+        let found = self.peek_token()? == Some(expected);
         if found {
             self.ahead = None;
         }
@@ -96,11 +96,11 @@ impl<'a> Parser<'a> {
 
     /// Returns a syntax error. Its position is after the token that does not fit, as the service
     /// reports it.
-    fn syntax(&self) -> Error {
-        self.fault(&LexError::Syntax(self.lexer.at))
+    fn syntax_error(&self) -> Error {
+        self.lex_error(&LexError::Syntax(self.lexer.at))
     }
 
-    fn fault(&self, fault: &LexError) -> Error {
+    fn lex_error(&self, fault: &LexError) -> Error {
         let (at, what) = match fault {
             LexError::Syntax(at) => (*at, "syntax error".to_owned()),
             LexError::Literal(at, literal) => {
@@ -115,53 +115,53 @@ impl<'a> Parser<'a> {
         Error::service(ServiceCode::InvalidInput, message)
     }
 
-    fn or(&mut self) -> Result<Filter> {
-        let mut any = vec![self.and()?];
-        while self.eat(&Token::Word("or"))? {
-            any.push(self.and()?);
+    fn parse_or(&mut self) -> Result<Filter> {
+        let mut any = vec![self.parse_and()?];
+        while self.eat_token(&Token::Word("or"))? {
+            any.push(self.parse_and()?);
         }
         Ok(Filter::any(any))
     }
 
-    fn and(&mut self) -> Result<Filter> {
-        let mut all = vec![self.unary()?];
-        while self.eat(&Token::Word("and"))? {
-            all.push(self.unary()?);
+    fn parse_and(&mut self) -> Result<Filter> {
+        let mut all = vec![self.parse_unary()?];
+        while self.eat_token(&Token::Word("and"))? {
+            all.push(self.parse_unary()?);
         }
         Ok(Filter::all(all))
     }
 
-    fn unary(&mut self) -> Result<Filter> {
+    fn parse_unary(&mut self) -> Result<Filter> {
         self.level += 1;
         if self.level > LEVELS {
             return Err(nesting_error(self.level));
         }
-        let filter = if self.eat(&Token::Word("not"))? {
-            !self.unary()?
-        } else if self.eat(&Token::Open)? {
-            let inner = self.or()?;
-            if !self.eat(&Token::Close)? {
-                return Err(self.syntax());
+        let filter = if self.eat_token(&Token::Word("not"))? {
+            !self.parse_unary()?
+        } else if self.eat_token(&Token::Open)? {
+            let inner = self.parse_or()?;
+            if !self.eat_token(&Token::Close)? {
+                return Err(self.syntax_error());
             }
             inner
         } else {
-            self.comparison()?
+            self.parse_comparison()?
         };
         self.level -= 1;
         Ok(filter)
     }
 
-    fn comparison(&mut self) -> Result<Filter> {
-        let left = self.operand()?;
+    fn parse_comparison(&mut self) -> Result<Filter> {
+        let left = self.parse_operand()?;
         self.refuse_arithmetic()?;
         let Some(comparison) = self.comparison_operator()? else {
             return match left {
                 Operand::Literal(Value::Boolean(constant)) => Ok(Filter::Constant(constant)),
                 Operand::Name(name) if name != "null" => Ok(Filter::Property(name.to_owned())),
-                _ => Err(self.syntax()),
+                _ => Err(self.syntax_error()),
             };
         };
-        let right = self.operand()?;
+        let right = self.parse_operand()?;
         self.refuse_arithmetic()?;
         match (left, right) {
             (Operand::Name("null"), _) | (_, Operand::Name("null")) => Err(Error::service(
@@ -176,22 +176,22 @@ impl<'a> Parser<'a> {
                 check_finite(name, &value)?;
                 Ok(Filter::compare(name, comparison.mirrored(), value))
             }
-            _ => Err(self.syntax()),
+            _ => Err(self.syntax_error()),
         }
     }
 
-    fn operand(&mut self) -> Result<Operand<'a>> {
-        match self.next()? {
+    fn parse_operand(&mut self) -> Result<Operand<'a>> {
+        match self.next_token()? {
             Some(Token::Literal(value)) => Ok(Operand::Literal(value)),
             Some(Token::Word(name)) if self.lexer.rest().starts_with('(') => Err(unsupported(name)),
             Some(Token::Word(name)) if name != "not" => Ok(Operand::Name(name)),
-            _ => Err(self.syntax()),
+            _ => Err(self.syntax_error()),
         }
     }
 
     /// Refuses an operator of arithmetic, which the grammar has and the service does not carry out.
     fn refuse_arithmetic(&mut self) -> Result<()> {
-        match self.peek() {
+        match self.peek_token() {
             Ok(Some(Token::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")))) => {
                 let message = format!("the service has no arithmetic (`{word}`) in a filter");
                 Err(Error::service(ServiceCode::NotImplemented, message))
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
     }
 
     fn comparison_operator(&mut self) -> Result<Option<Comparison>> {
-        let Some(Token::Word(word)) = self.peek()? else { return Ok(None) };
+        let Some(Token::Word(word)) = self.peek_token()? else { return Ok(None) };
         let comparison = Comparison::ALL.into_iter().find(|c| c.as_str() == *word);
         if comparison.is_some() {
             self.ahead = None;

@@ -29,8 +29,8 @@ impl Display for Filter {
                     write!(f, "{}", Self::of_properties(property, *comparison, *value))?;
                 }
                 Pending::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
-                Pending::Filter(Self::And(all)) => join(&mut pending, all, ") and ("),
-                Pending::Filter(Self::Or(any)) => join(&mut pending, any, ") or ("),
+                Pending::Filter(Self::And(all)) => push_joined(&mut pending, all, ") and ("),
+                Pending::Filter(Self::Or(any)) => push_joined(&mut pending, any, ") or ("),
                 Pending::Filter(Self::Not(filter)) => {
                     f.write_str("not (")?;
                     pending.extend([Pending::Text(")"), Pending::Filter(filter)]);
@@ -42,7 +42,7 @@ impl Display for Filter {
 }
 
 /// Pushes a list of conditions onto the stack, the first on top.
-fn join<'a>(pending: &mut Vec<Pending<'a>>, parts: &'a [Filter], between: &'static str) {
+fn push_joined<'a>(pending: &mut Vec<Pending<'a>>, parts: &'a [Filter], between: &'static str) {
     pending.push(Pending::Text(")"));
     for (at, part) in parts.iter().enumerate().rev() {
         pending.push(Pending::Filter(part));

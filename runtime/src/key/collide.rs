@@ -48,7 +48,7 @@ const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
 /// ```
 pub const fn templates_may_collide(a: &Template, b: &Template) -> bool {
     let mut steps = STEPS;
-    may_have_common_text(Position::start(a), Position::start(b), &mut steps)
+    may_have_common_text(Position::start_of_template(a), Position::start_of_template(b), &mut steps)
 }
 
 /// The characters that a key can have at a [`Position`].
@@ -75,15 +75,15 @@ enum Class {
 }
 
 impl Class {
-    const fn meets(self, other: Self) -> bool {
+    const fn shares_a_char(self, other: Self) -> bool {
         match (self, other) {
             (Self::This(a), Self::This(b)) => a == b,
-            (Self::This(c), class) | (class, Self::This(c)) => class.holds(c),
+            (Self::This(c), class) | (class, Self::This(c)) => class.holds_char(c),
             _ => true,
         }
     }
 
-    const fn holds(self, c: char) -> bool {
+    const fn holds_char(self, c: char) -> bool {
         match self {
             Self::This(this) => this == c,
             Self::Digit => c.is_ascii_digit(),
@@ -121,7 +121,7 @@ struct Position<'t> {
 }
 
 impl<'t> Position<'t> {
-    const fn start(template: &Template) -> Position<'static> {
+    const fn start_of_template(template: &Template) -> Position<'static> {
         Position { segments: template.segments, at: 0 }.skip_finished()
     }
 
@@ -196,7 +196,7 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
         match (a.next(), b.next()) {
             (Next::End, Next::End) => return true,
             (Next::One(one), Next::One(other)) => {
-                if !one.meets(other) {
+                if !one.shares_a_char(other) {
                     return false;
                 }
                 (a, b) = (a.after_char(), b.after_char());
@@ -252,7 +252,7 @@ const fn class_in_date(form: &str, at: usize) -> Class {
         rest = after;
         let (width, class) = match piece {
             DatePiece::Literal(byte) => (1, Class::This(byte as char)),
-            DatePiece::Unit(unit) => (unit.width(), Class::Digit),
+            DatePiece::Unit(unit) => (unit.digit_count(), Class::Digit),
             DatePiece::Unknown => return Class::Any,
         };
         before += width;

@@ -46,7 +46,7 @@ impl Resolution {
     }
 
     /// Returns the number of digits that the unit takes in a key.
-    pub(super) const fn width(self) -> usize {
+    pub(super) const fn digit_count(self) -> usize {
         match self {
             Self::Year => 4,
             Self::Tick => 7,
@@ -104,7 +104,7 @@ pub(super) const fn next_date_piece(form: &[u8]) -> Option<(DatePiece, &[u8])> {
     }
 }
 
-fn pieces(form: &str) -> impl Iterator<Item = DatePiece> {
+fn split_date_form(form: &str) -> impl Iterator<Item = DatePiece> {
     let mut rest = form.as_bytes();
     std::iter::from_fn(move || {
         let (piece, after) = next_date_piece(rest)?;
@@ -142,7 +142,7 @@ pub const fn date_width(form: &str) -> usize {
     while let Some((piece, after)) = next_date_piece(rest) {
         rest = after;
         width += match piece {
-            DatePiece::Unit(unit) => unit.width(),
+            DatePiece::Unit(unit) => unit.digit_count(),
             DatePiece::Literal(_) | DatePiece::Unknown => 1,
         };
     }
@@ -185,7 +185,7 @@ pub fn encode_ticks_in_form(
     out: &mut String,
 ) -> Result<(), InvalidValue> {
     let time = OffsetDateTime::from(ticks);
-    for piece in pieces(form) {
+    for piece in split_date_form(form) {
         let unit = match piece {
             DatePiece::Unit(unit) => unit,
             DatePiece::Literal(byte) => {
@@ -203,7 +203,7 @@ pub fn encode_ticks_in_form(
             Resolution::Second => u64::from(time.second()),
             Resolution::Tick => ticks.subsecond_ticks().unsigned_abs(),
         };
-        push_padded(number, unit.width(), out);
+        push_padded(number, unit.digit_count(), out);
     }
     Ok(())
 }
@@ -244,12 +244,12 @@ type Units = [i64; 7];
 pub(super) fn read_date_units(text: &str, form: &str) -> Option<Units> {
     let mut units: Units = [1, 1, 1, 0, 0, 0, 0];
     let mut rest = text.as_bytes();
-    for piece in pieces(form) {
+    for piece in split_date_form(form) {
         rest = match piece {
             DatePiece::Literal(byte) => rest.strip_prefix(&[byte])?,
             DatePiece::Unknown => return None,
             DatePiece::Unit(unit) => {
-                let (digits, after) = rest.split_at_checked(unit.width())?;
+                let (digits, after) = rest.split_at_checked(unit.digit_count())?;
                 let number = digits.iter().try_fold(0, |number, digit| {
                     digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
                 });

@@ -6,7 +6,7 @@ use crate::edm::{InvalidValue, Side};
 /// Parses a zero-padded number. Fails on every text that [`push_padded`] does not write for the
 /// type and width.
 #[inline]
-fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
+fn parse_digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
     let fits = width.is_none_or(|width| text.len() == width) && !text.is_empty();
     let number = text.bytes().try_fold(0_u64, |number, byte| match byte {
         b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
@@ -51,7 +51,7 @@ macro_rules! integers {
                 }
 
                 fn decode(text: &str) -> Result<Self, InvalidValue> {
-                    let above = digits::<$unsigned>(text, Some($width))?;
+                    let above = parse_digits::<$unsigned>(text, Some($width))?;
                     Ok(Self::MIN.wrapping_add(above as Self))
                 }
             }
@@ -65,7 +65,7 @@ macro_rules! integers {
                 }
 
                 fn decode_descending(text: &str) -> Result<Self, InvalidValue> {
-                    let below = digits::<$unsigned>(text, Some($width))?;
+                    let below = parse_digits::<$unsigned>(text, Some($width))?;
                     Ok(Self::MAX.wrapping_sub(below as Self))
                 }
             }
@@ -89,7 +89,7 @@ macro_rules! integers {
                 }
 
                 fn decode_width(text: &str) -> Result<Self, InvalidValue> {
-                    digits(text, None)
+                    parse_digits(text, None)
                 }
             }
 

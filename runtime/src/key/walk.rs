@@ -33,12 +33,12 @@ impl Template {
     ) -> Result<[&'k str; PARTS], InvalidValue> {
         let mut parts = [""; PARTS];
         let mut slots = parts.iter_mut();
-        self.walk(key, |text| {
+        self.walk_parts(key, |text| {
             if let Some(slot) = slots.next() {
                 *slot = text;
             }
         })
-        .ok_or_else(|| self.mismatch(key))?;
+        .ok_or_else(|| self.mismatch_error(key))?;
         Ok(parts)
     }
 
@@ -54,13 +54,13 @@ impl Template {
         part: usize,
     ) -> Result<Option<&'k str>, InvalidValue> {
         let (mut at, mut found) = (0, None);
-        self.walk(key, |text| {
+        self.walk_parts(key, |text| {
             if at == part {
                 found = Some(text);
             }
             at += 1;
         })
-        .ok_or_else(|| self.mismatch(key))?;
+        .ok_or_else(|| self.mismatch_error(key))?;
         Ok(found)
     }
 
@@ -68,7 +68,7 @@ impl Template {
     /// cannot have written the key.
     pub(super) fn part_texts<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
         let mut texts = Vec::new();
-        self.walk(key, |text| texts.push(text))?;
+        self.walk_parts(key, |text| texts.push(text))?;
         Some(texts)
     }
 
@@ -83,10 +83,10 @@ impl Template {
         key: &'k str,
         each: impl FnMut(&'k str),
     ) -> Result<(), InvalidValue> {
-        self.walk(key, each).ok_or_else(|| self.mismatch(key))
+        self.walk_parts(key, each).ok_or_else(|| self.mismatch_error(key))
     }
 
-    fn mismatch(&self, key: &str) -> InvalidValue {
+    fn mismatch_error(&self, key: &str) -> InvalidValue {
         let (key, text) = (key.escape_debug(), self.text);
         InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
     }
@@ -94,13 +94,13 @@ impl Template {
     /// Returns whether the key fits the template: its literals, digits where parts write digits,
     /// and only escapes that entable writes.
     pub fn matches(&self, key: &str) -> bool {
-        self.walk(key, |_| ()).is_some()
+        self.walk_parts(key, |_| ()).is_some()
     }
 
     /// Calls `each` with the text of every part, in order. Returns `None` at the first segment that
     /// does not fit, or if text is left over.
     #[inline]
-    fn walk<'k>(&self, key: &'k str, mut each: impl FnMut(&'k str)) -> Option<()> {
+    fn walk_parts<'k>(&self, key: &'k str, mut each: impl FnMut(&'k str)) -> Option<()> {
         let mut rest = key;
         for (at, segment) in self.segments.iter().enumerate() {
             match segment {

@@ -93,7 +93,7 @@ impl KeyWriter {
         Self { template, name, next: 0, from: 0, out, fault: None }
     }
 
-    fn literals(&mut self) {
+    fn write_literals(&mut self) {
         while let Some(Segment::Literal(text)) = self.template.segments.get(self.next) {
             self.out.push_str(text);
             self.next += 1;
@@ -150,7 +150,7 @@ impl KeyWriter {
     /// a closure, of which generated code would have one for each part.
     #[doc(hidden)]
     pub fn begin(&mut self) -> &mut String {
-        self.literals();
+        self.write_literals();
         self.from = self.out.len();
         &mut self.out
     }
@@ -194,7 +194,7 @@ impl KeyWriter {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        self.literals();
+        self.write_literals();
         if let Some(Segment::Part(part)) = self.template.segments.get(self.next) {
             let message = format!("the {} ends before its part `{}`", self.name, part.field);
             return Err(Error::new(ErrorKind::Invalid, message));

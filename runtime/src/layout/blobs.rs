@@ -9,7 +9,7 @@ use super::{
 const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                        `table.upgrade_all()`";
 
-pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+pub(super) fn compare_blobs(versions: Versions<'_>, changes: &mut Changes) {
     let Versions { old, new } = versions;
     let is_of = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
     let mut come: Vec<_> = new.blobs.iter().filter(|is| !is_of(old, &is.name)).collect();
@@ -25,7 +25,7 @@ pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
                  write them with `table.update(..)`",
             );
         } else if let Some(at) = come.iter().position(|is| is_renamed(old, was, is)) {
-            rename(was, come.remove(at), changes);
+            report_blob_rename(was, come.remove(at), changes);
         } else {
             changes.push(
                 Needs::Migration,
@@ -37,16 +37,17 @@ pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
         }
     }
     for is in come {
-        addition(old, is, changes);
+        report_added_blob(old, is, changes);
     }
 }
 
-/// Returns whether a blob that is new has the place of one that is gone.
+/// Returns whether the new blob field `is` may be the removed one `was` under another name: both are optional or
+/// neither is, and no field had the new name.
 fn is_renamed(old: &EntityShape, was: &BlobShape, is: &BlobShape) -> bool {
     was.is_optional == is.is_optional && !old.has_field(&is.name)
 }
 
-fn rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
+fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
     changes.push(
         Needs::Version,
         format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
@@ -57,7 +58,7 @@ fn rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
     );
 }
 
-fn addition(old: &EntityShape, is: &BlobShape, changes: &mut Changes) {
+fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut Changes) {
     if old.has_field(&is.name) {
         changes.push(
             Needs::Version,

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Returns the changes that lead from one layout to another, type by type.
-pub(super) fn compare(old: &[EntityShape], new: &[EntityShape]) -> Vec<LayoutChange> {
+pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<LayoutChange> {
     let mut list = Vec::new();
     let mut gone: Vec<Vec<&EntityShape>> = Vec::new();
     let names = |entities: &[EntityShape]| {
@@ -38,7 +38,7 @@ pub(super) fn compare(old: &[EntityShape], new: &[EntityShape]) -> Vec<LayoutCha
         let earlier = gone.iter().position(|was| {
             was.first().is_some_and(|was| was.table == newest.table && was.rows == newest.rows)
         });
-        let mut changes = Changes::of(name.clone());
+        let mut changes = Changes::changes_of_type(name.clone());
         match earlier.map(|at| gone.remove(at)) {
             Some(was) => renamed_type(&was, &name, &mut changes),
             None => {
@@ -80,7 +80,7 @@ fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut Changes) {
 
 fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
     let Some(newest) = was.first() else { return Vec::new() };
-    let mut changes = Changes::of(newest.entity_type.clone());
+    let mut changes = Changes::changes_of_type(newest.entity_type.clone());
     let drain = match newest.rows.iter().any(|rows| rows.is_remote) {
         true => {
             "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
@@ -104,7 +104,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
         }
     }
     let (Some(was), Some(is)) = (old.first(), new.first()) else { return list };
-    let mut changes = Changes::of(name.to_owned());
+    let mut changes = Changes::changes_of_type(name.to_owned());
     if is.version < was.version {
         changes.push(
             Needs::Migration,
@@ -112,7 +112,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
             "rows of the later version cannot be read: go back only when none is stored",
         );
     } else if is.version > was.version {
-        raised(was, is, new, &mut changes);
+        report_raised_version(was, is, new, &mut changes);
     }
     for was in old.iter().skip(1) {
         if was.version < is.version && !new.iter().any(|is| is.version == was.version) {
@@ -128,7 +128,12 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     list
 }
 
-fn raised(was: &EntityShape, is: &EntityShape, new: &[&EntityShape], changes: &mut Changes) {
+fn report_raised_version(
+    was: &EntityShape,
+    is: &EntityShape,
+    new: &[&EntityShape],
+    changes: &mut Changes,
+) {
     let what = format!("version {} is new", is.version);
     if !new.iter().any(|known| known.version == was.version) {
         let how = format!(
@@ -139,7 +144,7 @@ fn raised(was: &EntityShape, is: &EntityShape, new: &[&EntityShape], changes: &m
         return changes.push(Needs::Version, what, how);
     }
     let versions = Versions { old: was, new: is };
-    if let (Some(old), Some(new)) = (rows::primary(was), rows::primary(is))
+    if let (Some(old), Some(new)) = (rows::primary_rows(was), rows::primary_rows(is))
         && versions.compare_keys(&old.partition, &new.partition) == KeyChange::Other
     {
         return changes.push(
@@ -163,8 +168,8 @@ fn raised(was: &EntityShape, is: &EntityShape, new: &[&EntityShape], changes: &m
 
 fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
     let Versions { old, new } = versions;
-    let mut changes = Changes::of(new.marker());
-    tables::compare(versions, &mut changes);
+    let mut changes = Changes::changes_of_type(new.discriminator_value());
+    tables::compare_tables(versions, &mut changes);
     if old.discriminator != new.discriminator {
         let name = |discriminator: &Option<String>| match discriminator {
             Some(property) => format!("property `{property}`"),
@@ -208,8 +213,8 @@ fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
         ),
         (None, None) => {}
     }
-    rows::compare(versions, &mut changes);
-    properties::compare(versions, &mut changes);
-    blobs::compare(versions, &mut changes);
+    rows::compare_rows(versions, &mut changes);
+    properties::compare_properties(versions, &mut changes);
+    blobs::compare_blobs(versions, &mut changes);
     changes.into_list()
 }

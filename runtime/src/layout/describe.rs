@@ -57,14 +57,14 @@ impl Layout {
 fn push_entity(text: &mut String, entity: &EntityShape) {
     let sealed = if entity.is_sealed { " Each row is sealed as a whole." } else { "" };
     let told = match &entity.discriminator {
-        Some(property) => format!("{} says that a row is of this type.", code(property)),
+        Some(property) => format!("{} says that a row is of this type.", in_code_marks(property)),
         None => "The form of the keys says that a row is of this type.".to_owned(),
     };
     // Writing to a text cannot fail.
     let _ = writeln!(
         text,
         "\n## {}, version {}\n\n{told}{sealed}\n\n| rows | table | PartitionKey | RowKey |\n|---|---|---|---|",
-        plain(&entity.entity_type),
+        plain_text(&entity.entity_type),
         entity.version,
     );
     for rows in &entity.rows {
@@ -72,22 +72,23 @@ fn push_entity(text: &mut String, entity: &EntityShape) {
     }
     let _ = writeln!(text, "\n| property | type | |\n|---|---|---|");
     for property in &entity.properties {
-        push_property(text, &code(&property.name), property);
+        push_property(text, &in_code_marks(&property.name), property);
     }
     for series in &entity.series {
-        let names = format!("{} to {}", code(&series.first.name), code(&series.last));
+        let names =
+            format!("{} to {}", in_code_marks(&series.first.name), in_code_marks(&series.last));
         push_property(text, &names, &series.first);
     }
     for blob in &entity.blobs {
-        let _ = writeln!(text, "| {} | blob | |", code(&blob.name));
+        let _ = writeln!(text, "| {} | blob | |", in_code_marks(&blob.name));
     }
 }
 
 fn push_rows(text: &mut String, entity: &EntityShape, rows: &RowsShape) {
     let kind = match rows.kind {
         FamilyKind::Primary => "entity".to_owned(),
-        FamilyKind::Copy => format!("index {}", code(&rows.name)),
-        FamilyKind::List => format!("list {}", code(&rows.name)),
+        FamilyKind::Copy => format!("index {}", in_code_marks(&rows.name)),
+        FamilyKind::List => format!("list {}", in_code_marks(&rows.name)),
     };
     let marks = [
         (rows.is_remote, ", remote"),
@@ -98,10 +99,11 @@ fn push_rows(text: &mut String, entity: &EntityShape, rows: &RowsShape) {
     let marks: String = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
     let table = match &rows.table {
         _ if rows.in_blob => "blobs".to_owned(),
-        Some(table) => code(table),
-        None => code(&entity.table),
+        Some(table) => in_code_marks(table),
+        None => in_code_marks(&entity.table),
     };
-    let (partition, row) = (code(&rows.partition.template), code(&rows.row.template));
+    let (partition, row) =
+        (in_code_marks(&rows.partition.template), in_code_marks(&rows.row.template));
     let _ = writeln!(text, "| {kind}{marks} | {table} | {partition} | {row} |");
 }
 
@@ -117,16 +119,16 @@ fn push_property(text: &mut String, name: &str, property: &PropertyShape) {
     ];
     let marks: Vec<&str> = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("{} ", marks.join(", ")) };
-    let _ = writeln!(text, "| {name} | {} | {marks}|", plain(&property.edm));
+    let _ = writeln!(text, "| {name} | {} | {marks}|", plain_text(&property.edm));
 }
 
 /// Returns a text in code marks. A file of a layout may hold any text.
-fn code(text: &str) -> String {
-    format!("`{}`", plain(text))
+fn in_code_marks(text: &str) -> String {
+    format!("`{}`", plain_text(text))
 }
 
 /// Returns a text without what Markdown or a terminal would take for its own.
-fn plain(text: &str) -> String {
+fn plain_text(text: &str) -> String {
     let is_bad = |c: char| c.is_control() || matches!(c, '`' | '|' | '<' | '>');
     text.chars().map(|c| if is_bad(c) { '?' } else { c }).collect()
 }

@@ -1,6 +1,6 @@
 //! Compares the templates of keys.
 
-use super::shape::{EntityShape, KeyShape, Piece, RowsShape, pieces};
+use super::shape::{EntityShape, KeyShape, Piece, RowsShape, split_template};
 
 /// How two templates differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Versions<'_> {
             return KeyChange::Equal;
         }
         let (was, is): (Vec<_>, Vec<_>) =
-            (pieces(&old.template).collect(), pieces(&new.template).collect());
+            (split_template(&old.template).collect(), split_template(&new.template).collect());
         if old.widths != new.widths || was.len() != is.len() {
             return KeyChange::Other;
         }

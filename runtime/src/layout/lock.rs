@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, str::FromStr};
 
 use super::{
-    compare::compare,
+    compare::compare_layouts,
     needs::LayoutChange,
     parse::{HEAD, parse},
     shape::EntityShape,
@@ -41,7 +41,7 @@ const ACCEPT: &str = "ENTABLE_LAYOUT";
 #[macro_export]
 macro_rules! layout {
     ($($entity:ty),+ $(,)?) => {
-        $crate::layout::Layout::of(&[$(<$entity as $crate::TableEntity>::SCHEMA),+])
+        $crate::layout::Layout::from_schemas(&[$(<$entity as $crate::TableEntity>::SCHEMA),+])
     };
 }
 
@@ -56,11 +56,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout of the types with these schemas, in every version.
+    /// Creates the layout of entity types from their schemas, in every version.
     #[doc(hidden)]
-    pub fn of(schemas: &[&'static Schema]) -> Self {
+    pub fn from_schemas(schemas: &[&'static Schema]) -> Self {
         let versions = schemas.iter().flat_map(|schema| schema.versions());
-        Self { entities: versions.map(EntityShape::of).collect() }
+        Self { entities: versions.map(EntityShape::shape_of_entity).collect() }
     }
 
     pub(super) fn entities(&self) -> &[EntityShape] {
@@ -94,7 +94,7 @@ impl Layout {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn changes_since(&self, earlier: &Self) -> Vec<LayoutChange> {
-        compare(&earlier.entities, &self.entities)
+        compare_layouts(&earlier.entities, &self.entities)
     }
 
     /// Compares the layout with a file that is checked in. `cargo test` runs tests in the folder of

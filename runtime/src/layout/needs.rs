@@ -57,7 +57,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Creates an empty list of layout changes for an entity type.
-    pub(super) fn of(entity: String) -> Self {
+    pub(super) fn changes_of_type(entity: String) -> Self {
         Self { entity, list: Vec::new() }
     }
 

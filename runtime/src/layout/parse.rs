@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
 
 fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
     if let Some(head) = line.strip_prefix("entity ") {
-        let (entity_type, rest) = quoted(head)?;
+        let (entity_type, rest) = split_quoted(head)?;
         entities.push(EntityShape {
             entity_type,
             version: rest.strip_prefix(" version ")?.parse().ok()?,
@@ -71,7 +71,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
     match words.next()? {
         "table" => {
             entity.table = words.next()?.to_owned();
-            if takes(&mut words, "by") {
+            if takes_word(&mut words, "by") {
                 entity.dated_by = Some(words.next()?.to_owned());
             }
         }
@@ -84,29 +84,29 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
         }
         "sealed" => entity.is_sealed = true,
         "expires" => entity.expires = Some(words.next()?.to_owned()),
-        "primary" => entity.rows.push(rows(FamilyKind::Primary, "Primary", &mut words)?),
+        "primary" => entity.rows.push(parse_rows(FamilyKind::Primary, "Primary", &mut words)?),
         "index" => {
             let name = words.next()?;
-            entity.rows.push(rows(FamilyKind::Copy, name, &mut words)?);
+            entity.rows.push(parse_rows(FamilyKind::Copy, name, &mut words)?);
         }
         "list" => {
             let name = words.next()?;
-            entity.rows.push(rows(FamilyKind::List, name, &mut words)?);
+            entity.rows.push(parse_rows(FamilyKind::List, name, &mut words)?);
         }
-        "property" => entity.properties.push(property(&mut words)?),
+        "property" => entity.properties.push(parse_property(&mut words)?),
         kind @ ("series" | "split") => {
             let (field, slots) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
-            expect(&mut words, "to")?;
+            expect_word(&mut words, "to")?;
             let last = words.next()?.to_owned();
-            expect(&mut words, "first")?;
-            let first = property(&mut words)?;
+            expect_word(&mut words, "first")?;
+            let first = parse_property(&mut words)?;
             let is_split = kind == "split";
             entity.series.push(SeriesShape { field, is_split, slots, last, first });
         }
         "blob" => {
             let name = words.next()?.to_owned();
-            let is_optional = takes(&mut words, "optional");
-            expect(&mut words, "with")?;
+            let is_optional = takes_word(&mut words, "optional");
+            expect_word(&mut words, "with")?;
             let others = words.by_ref().map(str::to_owned).collect();
             entity.blobs.push(BlobShape { name, is_optional, others });
         }
@@ -115,7 +115,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
     is_end(words)
 }
 
-fn rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<RowsShape> {
+fn parse_rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<RowsShape> {
     let is_remote = match kind {
         FamilyKind::Primary => false,
         _ => match words.next()? {
@@ -129,10 +129,10 @@ fn rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<RowsShape
         kind,
         name: name.to_owned(),
         is_remote,
-        in_blob: takes(words, "blob"),
-        is_unique: takes(words, "unique"),
-        is_conditional: takes(words, "conditional"),
-        table: match takes(words, "table") {
+        in_blob: takes_word(words, "blob"),
+        is_unique: takes_word(words, "unique"),
+        is_conditional: takes_word(words, "conditional"),
+        table: match takes_word(words, "table") {
             true => Some(words.next()?.to_owned()),
             false => None,
         },
@@ -145,16 +145,16 @@ fn rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<RowsShape
 fn read_key(line: &str, rows: &mut RowsShape) -> Option<()> {
     let (word, rest) = line.split_once(' ')?;
     match word {
-        "partition" => rows.partition = key(rest)?,
-        "row" => rows.row = key(rest)?,
+        "partition" => rows.partition = parse_key(rest)?,
+        "row" => rows.row = parse_key(rest)?,
         "without" => rows.left_out = rest.split_whitespace().map(str::to_owned).collect(),
         _ => return None,
     }
     Some(())
 }
 
-fn key(text: &str) -> Option<KeyShape> {
-    let (template, widths) = quoted(text)?;
+fn parse_key(text: &str) -> Option<KeyShape> {
+    let (template, widths) = split_quoted(text)?;
     let width = |word: &str| match word {
         "-" => Some(None),
         width => width.parse().ok().map(Some),
@@ -163,24 +163,24 @@ fn key(text: &str) -> Option<KeyShape> {
     Some(KeyShape { template, widths })
 }
 
-fn property(words: &mut Words<'_>) -> Option<PropertyShape> {
+fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {
     Some(PropertyShape {
         name: words.next()?.to_owned(),
         edm: words.next()?.to_owned(),
-        is_optional: takes(words, "optional"),
-        has_default: takes(words, "default"),
-        part: if takes(words, "part") { words.next()?.parse().ok()? } else { 1 },
-        encryption: match takes(words, "encrypted") {
-            true => Some(encryption(words)?),
+        is_optional: takes_word(words, "optional"),
+        has_default: takes_word(words, "default"),
+        part: if takes_word(words, "part") { words.next()?.parse().ok()? } else { 1 },
+        encryption: match takes_word(words, "encrypted") {
+            true => Some(parse_encryption(words)?),
             false => None,
         },
     })
 }
 
-fn encryption(words: &mut Words<'_>) -> Option<EncryptionShape> {
-    let pad = if takes(words, "pad") { words.next()?.parse().ok()? } else { 0 };
-    let hides_none = takes(words, "hide_none");
-    let blind = match takes(words, "blind") {
+fn parse_encryption(words: &mut Words<'_>) -> Option<EncryptionShape> {
+    let pad = if takes_word(words, "pad") { words.next()?.parse().ok()? } else { 0 };
+    let hides_none = takes_word(words, "hide_none");
+    let blind = match takes_word(words, "blind") {
         true => Some((words.next()?.to_owned(), words.next()?.parse().ok()?)),
         false => None,
     };
@@ -188,12 +188,12 @@ fn encryption(words: &mut Words<'_>) -> Option<EncryptionShape> {
 }
 
 /// Takes the next word if it is `word`, and returns whether it is.
-fn takes(words: &mut Words<'_>, word: &str) -> bool {
+fn takes_word(words: &mut Words<'_>, word: &str) -> bool {
     words.next_if_eq(&word).is_some()
 }
 
-fn expect(words: &mut Words<'_>, word: &str) -> Option<()> {
-    takes(words, word).then_some(())
+fn expect_word(words: &mut Words<'_>, word: &str) -> Option<()> {
+    takes_word(words, word).then_some(())
 }
 
 fn is_end(mut words: Words<'_>) -> Option<()> {
@@ -201,7 +201,7 @@ fn is_end(mut words: Words<'_>) -> Option<()> {
 }
 
 /// Splits a text in quotes from what follows it.
-fn quoted(text: &str) -> Option<(String, &str)> {
+fn split_quoted(text: &str) -> Option<(String, &str)> {
     let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
     Some((inside.to_owned(), rest))
 }

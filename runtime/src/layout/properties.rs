@@ -9,7 +9,7 @@ use super::{
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
                          back to `Reject`";
 
-pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+pub(super) fn compare_properties(versions: Versions<'_>, changes: &mut Changes) {
     let Versions { old, new } = versions;
     for was in &old.properties {
         if let Some(is) = new.properties.iter().find(|is| is.name == was.name) {
@@ -27,15 +27,15 @@ pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
             PropertyShape { name: was.name.clone(), ..PropertyShape::clone(is) } == *was
         });
         match renamed {
-            Some(at) => rename(was, come.remove(at), changes),
-            None => removal(was, changes),
+            Some(at) => report_property_rename(was, come.remove(at), changes),
+            None => report_removed_property(was, changes),
         }
     }
-    come.into_iter().for_each(|is| addition(is, changes));
+    come.into_iter().for_each(|is| report_added_property(is, changes));
     compare_all_series(versions, changes);
 }
 
-fn rename(was: &PropertyShape, is: &PropertyShape, changes: &mut Changes) {
+fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut Changes) {
     let (was, is) = (&was.name, &is.name);
     changes.push(
         Needs::Version,
@@ -47,7 +47,7 @@ fn rename(was: &PropertyShape, is: &PropertyShape, changes: &mut Changes) {
     );
 }
 
-fn removal(was: &PropertyShape, changes: &mut Changes) {
+fn report_removed_property(was: &PropertyShape, changes: &mut Changes) {
     let how = match was.is_optional || was.has_default {
         true => "stored rows keep the value until they are replaced",
         false => {
@@ -58,7 +58,7 @@ fn removal(was: &PropertyShape, changes: &mut Changes) {
     changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
-fn addition(is: &PropertyShape, changes: &mut Changes) {
+fn report_added_property(is: &PropertyShape, changes: &mut Changes) {
     let what = format!("property `{}` ({}) is new", is.name, is.edm);
     if is.is_optional || is.has_default {
         let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
@@ -184,7 +184,7 @@ fn compare_all_series(versions: Versions<'_>, changes: &mut Changes) {
             Some(is) => compare_series(was, is, changes),
             None => changes.push(
                 Needs::Version,
-                format!("{} is gone, {} properties from `{}`", noun(was), was.slots, was.first.name),
+                format!("{} is gone, {} properties from `{}`", series_noun(was), was.slots, was.first.name),
                 "stored rows keep its properties, and programs of the earlier layout read rows \
                  without it as empty: raise `version` with `upgrade_from`, so that `table.upgrade_all()` \
                  can move its values",
@@ -193,19 +193,19 @@ fn compare_all_series(versions: Versions<'_>, changes: &mut Changes) {
     }
     for is in &new.series {
         if !old.series.iter().any(|was| was.field == is.field) {
-            let what = format!("{} is new, {} properties", noun(is), is.slots);
+            let what = format!("{} is new, {} properties", series_noun(is), is.slots);
             changes.push(Needs::Nothing, what, "rows without it are read");
         }
     }
 }
 
-fn noun(series: &SeriesShape) -> String {
+fn series_noun(series: &SeriesShape) -> String {
     let kind = if series.is_split { "split field" } else { "series" };
     format!("{kind} `{}`", series.field)
 }
 
 fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut Changes) {
-    let name = noun(is);
+    let name = series_noun(is);
     let converted = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                      `table.upgrade_all()`";
     if was.first.name != is.first.name || was.is_split != is.is_split {

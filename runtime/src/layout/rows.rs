@@ -3,13 +3,13 @@
 use super::{
     keys::{KeyChange, Versions},
     needs::{Changes, Needs},
-    shape::{EntityShape, Piece, RowsShape, pieces},
+    shape::{EntityShape, Piece, RowsShape, split_template},
 };
 use crate::key::FamilyKind;
 
-pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+pub(super) fn compare_rows(versions: Versions<'_>, changes: &mut Changes) {
     let Versions { old, new } = versions;
-    if let (Some(was), Some(is)) = (primary(old), primary(new)) {
+    if let (Some(was), Some(is)) = (primary_rows(old), primary_rows(new)) {
         compare_primary(versions, was, is, changes);
     }
     let is_of =
@@ -31,15 +31,15 @@ pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
                 && (was.kind, was.is_remote, &was.table) == (is.kind, is.is_remote, &is.table)
         });
         match renamed {
-            Some(at) => rename(old, was, come.remove(at), changes),
-            None => removal(old, was, changes),
+            Some(at) => report_rows_rename(old, was, come.remove(at), changes),
+            None => report_removed_rows(old, was, changes),
         }
     }
-    come.into_iter().for_each(|is| addition(new, is, changes));
+    come.into_iter().for_each(|is| report_added_rows(new, is, changes));
 }
 
 /// Returns the primaries of a version of a type.
-pub(super) fn primary(entity: &EntityShape) -> Option<&RowsShape> {
+pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
     entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
 }
 
@@ -86,21 +86,21 @@ fn compare_primary(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, chan
     }
 }
 
-fn noun(rows: &RowsShape) -> String {
+fn rows_noun(rows: &RowsShape) -> String {
     let place = match (rows.in_blob, rows.is_remote) {
         (true, _) => "blob",
         (_, true) => "remote",
         (_, false) => "local",
     };
-    format!("{place} {} `{}`", kind(rows), rows.name)
+    format!("{place} {} `{}`", rows_kind(rows), rows.name)
 }
 
-fn kind(rows: &RowsShape) -> &'static str {
+fn rows_kind(rows: &RowsShape) -> &'static str {
     if rows.kind == FamilyKind::List { "list" } else { "index" }
 }
 
 /// Returns the call that begins a path of the index or list: `Employee::by_email()`.
-fn entry(entity: &EntityShape, rows: &RowsShape) -> String {
+fn path_call(entity: &EntityShape, rows: &RowsShape) -> String {
     let mut name = String::new();
     let mut after_lower = false;
     for c in rows.name.chars() {
@@ -113,13 +113,13 @@ fn entry(entity: &EntityShape, rows: &RowsShape) -> String {
     format!("{}::{name}()", entity.entity_type)
 }
 
-fn rebuild(entity: &EntityShape, rows: &RowsShape) -> String {
+fn rebuild_step(entity: &EntityShape, rows: &RowsShape) -> String {
     let drain = if rows.is_remote { " and let a worker `drain()`" } else { "" };
-    format!("run `table.rebuild({})`{drain}", entry(entity, rows))
+    format!("run `table.rebuild({})`{drain}", path_call(entity, rows))
 }
 
 /// Returns the step that deletes the rows of an index or list that is no longer declared.
-fn deletion(entity: &EntityShape, rows: &RowsShape) -> String {
+fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
     if rows.in_blob {
         return "delete the list's blobs from the blob store".to_owned();
     }
@@ -132,7 +132,7 @@ fn deletion(entity: &EntityShape, rows: &RowsShape) -> String {
         None => &entity.table,
     };
     if let (FamilyKind::Copy, Some(property)) = (rows.kind, &entity.discriminator) {
-        let marker = format!("{}#{}", entity.marker(), rows.name);
+        let marker = format!("{}#{}", entity.discriminator_value(), rows.name);
         return format!(
             "delete its rows with `client.dynamic(\"{table}\").query(Filter::eq(\"{property}\", \
              \"{marker}\")).allow_scan().delete_all()`"
@@ -143,7 +143,7 @@ fn deletion(entity: &EntityShape, rows: &RowsShape) -> String {
         true => ("PartitionKey", &rows.partition),
         false => ("RowKey", &rows.row),
     };
-    match pieces(&shape.template).next() {
+    match split_template(&shape.template).next() {
         Some(Piece::Literal(prefix)) => {
             format!("delete the rows of table `{table}` whose {key} begins with `{prefix}`")
         }
@@ -151,15 +151,15 @@ fn deletion(entity: &EntityShape, rows: &RowsShape) -> String {
     }
 }
 
-fn removal(entity: &EntityShape, was: &RowsShape, changes: &mut Changes) {
-    let delete = deletion(entity, was);
-    let what = format!("{} is gone", noun(was));
+fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Changes) {
+    let delete = deletion_step(entity, was);
+    let what = format!("{} is gone", rows_noun(was));
     if was.is_remote {
         let how = format!(
             "programs without the {} cannot finish open work that names it: deploy readers, then \
              writers, run a worker of the earlier program until `client.outbox_status()` has no open \
              work, and only then end its workers; then {delete}",
-            kind(was)
+            rows_kind(was)
         );
         changes.push(Needs::Migration, what, how);
     } else {
@@ -171,7 +171,7 @@ fn removal(entity: &EntityShape, was: &RowsShape, changes: &mut Changes) {
     }
 }
 
-fn addition(entity: &EntityShape, is: &RowsShape, changes: &mut Changes) {
+fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut Changes) {
     let duplicates = match is.is_unique {
         true => "; its report and the poison table name entities that have one value",
         false => "",
@@ -179,13 +179,13 @@ fn addition(entity: &EntityShape, is: &RowsShape, changes: &mut Changes) {
     let workers = if is.is_remote { "deploy workers, then writers" } else { "deploy all writers" };
     let how = format!(
         "{workers}, {}{duplicates}; readers may use it when that has finished",
-        rebuild(entity, is)
+        rebuild_step(entity, is)
     );
-    changes.push(Needs::Rebuild, format!("{} is new", noun(is)), how);
+    changes.push(Needs::Rebuild, format!("{} is new", rows_noun(is)), how);
 }
 
-fn rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
-    let what = format!("{} is now called `{}`", noun(was), is.name);
+fn report_rows_rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+    let what = format!("{} is now called `{}`", rows_noun(was), is.name);
     if was.kind == FamilyKind::List && !was.is_remote {
         return changes.push(Needs::Nothing, what, "the rows of a local list do not name it");
     }
@@ -197,19 +197,19 @@ fn rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, changes: &mut Chan
     };
     let how = format!(
         "its rows hold the earlier name; keep it, or {first}{}, then {}",
-        deletion(old, was),
-        rebuild(old, is)
+        deletion_step(old, was),
+        rebuild_step(old, is)
     );
     changes.push(if was.is_remote { Needs::Migration } else { Needs::Rebuild }, what, how);
 }
 
 fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
     let (old, new) = (versions.old, versions.new);
-    let name = noun(was);
+    let name = rows_noun(was);
     if (was.is_remote, was.in_blob, &was.table) != (is.is_remote, is.in_blob, &is.table) {
         let place = |rows: &RowsShape| match &rows.table {
-            Some(table) => format!("{} in table `{table}`", noun(rows)),
-            None => noun(rows),
+            Some(table) => format!("{} in table `{table}`", rows_noun(rows)),
+            None => rows_noun(rows),
         };
         let what = format!("{} is now {}", place(was), place(is));
         let first = match was.is_remote {
@@ -219,7 +219,7 @@ fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, chan
             }
             false => "",
         };
-        let how = format!("{first}{}, then {}", rebuild(new, is), deletion(old, was));
+        let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
         let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
         return changes.push(needs, what, how);
     }
@@ -230,27 +230,27 @@ fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, chan
         let how = format!(
             "deploy all writers, {}, then delete the rows under the earlier keys with \
              `table.check().repair()`",
-            rebuild(new, is)
+            rebuild_step(new, is)
         );
         changes.push(Needs::Rebuild, what, how);
     }
     if was.left_out != is.left_out {
         let what = format!("copies of {name} hold other fields");
-        let how = format!("deploy all writers, {}", rebuild(new, is));
+        let how = format!("deploy all writers, {}", rebuild_step(new, is));
         changes.push(Needs::Rebuild, what, how);
     }
     compare_flags(versions, was, is, changes);
 }
 
 fn compare_flags(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
-    let name = noun(was);
+    let name = rows_noun(was);
     match (was.is_unique, is.is_unique) {
         (false, true) if is.is_remote => changes.push(
             Needs::Rebuild,
             format!("{name} is now unique"),
             format!(
                 "deploy all writers, {}; the poison table names entities that have one value",
-                rebuild(versions.new, is)
+                rebuild_step(versions.new, is)
             ),
         ),
         (false, true) => changes.push(
@@ -281,7 +281,7 @@ fn compare_flags(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, change
             true => "deploy all writers, then delete copies of entities that it leaves out with \
                      `table.check().repair()`"
                 .to_owned(),
-            false => format!("deploy all writers, {}", rebuild(versions.new, is)),
+            false => format!("deploy all writers, {}", rebuild_step(versions.new, is)),
         };
         changes.push(Needs::Rebuild, what, how);
     }

@@ -97,7 +97,7 @@ pub(super) struct BlobShape {
 }
 
 impl EntityShape {
-    pub(super) fn of(schema: &'static Schema) -> Self {
+    pub(super) fn shape_of_entity(schema: &'static Schema) -> Self {
         let mut columns = Vec::new();
         push_columns("", schema.columns, &mut columns);
         let mut series = Vec::new();
@@ -136,7 +136,7 @@ impl EntityShape {
             },
             is_sealed: schema.sealed,
             expires: schema.expires.map(str::to_owned),
-            rows: schema.families.iter().map(RowsShape::of).collect(),
+            rows: schema.families.iter().map(RowsShape::shape_of_rows).collect(),
             properties: columns,
             series,
             blobs,
@@ -144,7 +144,7 @@ impl EntityShape {
     }
 
     /// Returns the discriminator's value of the rows, without that of an index.
-    pub(super) fn marker(&self) -> String {
+    pub(super) fn discriminator_value(&self) -> String {
         match self.version {
             1 => self.entity_type.clone(),
             version => format!("{}.v{version}", self.entity_type),
@@ -160,7 +160,7 @@ impl EntityShape {
 }
 
 impl RowsShape {
-    fn of(family: &Family) -> Self {
+    fn shape_of_rows(family: &Family) -> Self {
         Self {
             kind: family.kind,
             name: family.name.to_owned(),
@@ -169,15 +169,15 @@ impl RowsShape {
             in_blob: family.in_blob,
             is_unique: family.unique,
             is_conditional: family.conditional,
-            partition: KeyShape::of(&family.partition),
-            row: KeyShape::of(&family.row),
+            partition: KeyShape::shape_of_key(&family.partition),
+            row: KeyShape::shape_of_key(&family.row),
             left_out: family.left_out.iter().map(|name| (*name).to_owned()).collect(),
         }
     }
 }
 
 impl KeyShape {
-    fn of(template: &Template) -> Self {
+    fn shape_of_key(template: &Template) -> Self {
         Self {
             template: template_text(template),
             widths: template.parts().map(|part| part.width).collect(),
@@ -186,7 +186,7 @@ impl KeyShape {
 
     /// Returns the fields of the template's parts, in order.
     pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
-        pieces(&self.template).filter_map(|piece| match piece {
+        split_template(&self.template).filter_map(|piece| match piece {
             Piece::Part { field, .. } => Some(field),
             Piece::Literal(_) => None,
         })
@@ -202,7 +202,7 @@ pub(super) enum Piece<'t> {
 
 /// Splits a template's text into literals and parts. Braces of literals are not told from those of
 /// parts: keys hold none.
-pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+pub(super) fn split_template(template: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {
         if let Some((part, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
@@ -251,7 +251,7 @@ fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyS
                 edm: edm_name(edm).to_owned(),
                 is_optional: column.optional,
                 has_default: column.has_default,
-                part: column.part(),
+                part: column.part_number(),
                 encryption: column.sealed.map(|sealed| EncryptionShape {
                     pad: sealed.pad,
                     hides_none: sealed.hide_none,

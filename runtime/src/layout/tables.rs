@@ -3,7 +3,7 @@
 use super::{
     keys::Versions,
     needs::{Changes, Needs},
-    shape::{EntityShape, Piece, pieces},
+    shape::{EntityShape, Piece, split_template},
 };
 
 /// The name of dated tables: the text before the period, and the period's form.
@@ -15,7 +15,7 @@ struct DatedName<'s> {
 fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     entity.dated_by.as_ref()?;
     let mut name = DatedName { prefix: "", form: "" };
-    for piece in pieces(&entity.table) {
+    for piece in split_template(&entity.table) {
         match piece {
             Piece::Literal(prefix) => name.prefix = prefix,
             Piece::Part { form, .. } => name.form = form,
@@ -24,7 +24,7 @@ fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     Some(name)
 }
 
-pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+pub(super) fn compare_tables(versions: Versions<'_>, changes: &mut Changes) {
     let Versions { old, new } = versions;
     if (&old.table, &old.dated_by) == (&new.table, &new.dated_by) {
         return;

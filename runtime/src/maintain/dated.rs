@@ -63,20 +63,22 @@ impl<E: TableEntity> Table<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn create_between<T: DatePart>(&self, window: Range<T>) -> Result<usize> {
-        let dated = self.all_dated("create_between")?;
+        let dated = self.all_dated_tables("create_between")?;
         let ticks = |time: &T| ticks_of(dated, time.to_ticks());
         let (from, until) = (ticks(&window.start)?, ticks(&window.end)?);
         if from > until {
             let message = "the window ends before it begins: give the earlier time first";
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
-        let Some((first, last)) = dated.periods(TimeWindow { from, until, is_time: false }) else {
+        let Some((first, last)) =
+            dated.periods_of_window(TimeWindow { from, until, is_time: false })
+        else {
             return Ok(0);
         };
         let store = self.client().store();
         // Read first: a table below the floor would be dropped again by the next call.
         let floor = read_floor(store, dated).await?;
-        let periods = std::iter::successors(Some(first), |period| dated.next(*period));
+        let periods = std::iter::successors(Some(first), |period| dated.period_after(*period));
         let names: Vec<String> = periods
             .take_while(|period| *period <= last)
             .map(|period| name_of(dated, period))
@@ -124,7 +126,7 @@ impl<E: TableEntity> Table<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn drop_before<T: DatePart>(&self, time: T) -> Result<Dropped> {
-        let dated = self.all_dated("drop_before")?;
+        let dated = self.all_dated_tables("drop_before")?;
         let time = ticks_of(dated, time.to_ticks())?;
         let floor = read_floor(self.client().store(), dated).await?;
         self.drop_below(dated, dated.period_at(time), floor).await
@@ -154,7 +156,7 @@ impl<E: TableEntity> Table<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn retain(&self, days: u32) -> Result<Dropped> {
-        let dated = self.all_dated("retain")?;
+        let dated = self.all_dated_tables("retain")?;
         let floor = read_floor_with_date(self.client().store(), dated).await?;
         let Some(now) = floor.date else {
             let message = "the store does not tell its time: give a date with `drop_before`";
@@ -194,7 +196,7 @@ impl<E: TableEntity> Table<E> {
         }
         let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
         // Read after the floor rose: work that was recorded before is found here.
-        let open = match client.outbox().guards.holds(Guard::OpenWorkKept) {
+        let open = match client.outbox().guards.guard_holds(Guard::OpenWorkKept) {
             true => tables_with_open_work(client, &own).await?,
             false => BTreeSet::new(),
         };
@@ -229,7 +231,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// `is_invalid` if they are not dated, or if the caller opened one of them.
-    fn all_dated(&self, verb: &str) -> Result<&'static DatedTables> {
+    fn all_dated_tables(&self, verb: &str) -> Result<&'static DatedTables> {
         let message = match &E::SCHEMA.dated {
             Some(dated) if dated.template == self.name() => return Ok(dated),
             Some(_) => format!(

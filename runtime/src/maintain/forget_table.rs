@@ -16,7 +16,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, KeyHolder, read_claim_state, find_key_holder},
+        derive::{ClaimState, KeyHolder, find_key_holder, read_claim_state},
     },
     table::Client,
 };
@@ -55,7 +55,7 @@ impl Client {
                 return Err(Error::new(ErrorKind::Conflict, message).in_table(name));
             }
             // A row that names its owner's table in the old form may mean any of them.
-            store.known_tables.add(&table);
+            store.known_tables.add_table(&table);
         }
         let mut freed = 0;
         for (table, schemas) in outbox.known_types.index_tables() {
@@ -88,7 +88,7 @@ async fn free_key(
     name: &str,
 ) -> Result<bool> {
     for schema in schemas {
-        let kind = schema.kind_of(&row, None)?;
+        let kind = schema.row_kind_of(&row, None)?;
         let RowKind::Copy(copy, RowVersion::Known(_)) = kind else { continue };
         let (true, Some(primary)) = (copy.is_remote, schema.primary_of_copy(copy)) else {
             continue;
@@ -96,14 +96,14 @@ async fn free_key(
         let kinds = CopyFamily { copy, primary, schema };
         let address = &CopyAddress::for_row(schema.table, copy, &row);
         // The row as scanned decides only whether to look; each attempt reads it again.
-        let named = NamedOwners::of(&row, kinds)?;
+        let named = NamedOwners::owners_named_in_row(&row, kinds)?;
         if !named.iter().any(|named| is_of(outbox, named, name)) {
             return Ok(false);
         }
         let freed = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
-            free_once(outbox, kinds, address, name)
+            free_key_once(outbox, kinds, address, name)
         });
-        return freed.await?.ok_or_else(|| backoff::contended_error().at_row(address.at()));
+        return freed.await?.ok_or_else(|| backoff::contended_error().at_row(address.as_row_at()));
     }
     Ok(false)
 }
@@ -115,7 +115,7 @@ struct NamedOwners {
 }
 
 impl NamedOwners {
-    fn of(row: &Row, kinds: CopyFamily) -> Result<Self> {
+    fn owners_named_in_row(row: &Row, kinds: CopyFamily) -> Result<Self> {
         let owner = owner_of_copy(row, kinds, kinds.schema.table)?;
         Ok(Self { owner, previous: previous_owner(row)? })
     }
@@ -130,7 +130,7 @@ fn is_of(outbox: &Outbox, named: &RowAddress, table: &str) -> bool {
 }
 
 /// Makes one attempt to free the key of the row at an address.
-async fn free_once(
+async fn free_key_once(
     outbox: &Outbox,
     kinds: CopyFamily,
     address: &CopyAddress,
@@ -139,10 +139,10 @@ async fn free_once(
     let store = &outbox.store;
     // The deadline starts before the owners are read, as for every remote write.
     let deadline = outbox.start_deadline();
-    let Some(found) = store.row_if_table_exists(address.at()).await? else {
+    let Some(found) = store.row_if_table_exists(address.as_row_at()).await? else {
         return Ok(Attempt::Done(false));
     };
-    let named = NamedOwners::of(&found, kinds)?;
+    let named = NamedOwners::owners_named_in_row(&found, kinds)?;
     if !named.iter().any(|named| is_of(outbox, named, name)) {
         return Ok(Attempt::Done(false));
     }
@@ -151,7 +151,7 @@ async fn free_once(
     let claim = reserving_claim(&found)?;
     let written = if is_of(outbox, owner, name) {
         if let Some(id) = claim
-            && read_claim_state(store, owner.at(), id).await? == ClaimState::Alive
+            && read_claim_state(store, owner.as_row_at(), id).await? == ClaimState::Alive
         {
             // A table of another case has the claim, and its transaction may be committed.
             return Ok(Attempt::Done(false));
@@ -161,7 +161,7 @@ async fn free_once(
         let mut kinds = kinds;
         // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
-            match find_key_holder(store, named.at(), kinds.schema, address).await? {
+            match find_key_holder(store, named.as_row_at(), kinds.schema, address).await? {
                 KeyHolder::Holds(copy) => {
                     operation = Operation::replace(copy.to_row()?, seen);
                     kinds = copy.kinds;
@@ -173,13 +173,17 @@ async fn free_once(
                 KeyHolder::TableMissing => return Ok(Attempt::Done(false)),
             }
         }
-        deadline.write(store, &address.row.table, kinds, operation).await
+        deadline.write_copy(store, &address.row.table, kinds, operation).await
     } else {
         // The owner's own table exists: only the entity is forgotten that the key was taken from.
         let Some(id) = claim else { return Ok(Attempt::Done(false)) };
         let row = reservation_row(&found, id, None)?;
         // The row is written as it is stored: nothing of it is sealed again.
-        deadline.run(store.apply_one(&address.row.table, Operation::replace(row, seen))).await
+        deadline
+            .run_request(
+                store.apply_one_unsealed(&address.row.table, Operation::replace(row, seen)),
+            )
+            .await
     };
     match written {
         Err(error) if error.lost_race() => Ok(Attempt::Raced),

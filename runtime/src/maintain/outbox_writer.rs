@@ -9,7 +9,7 @@ use crate::{
     outbox::{guard::Mutation, registration},
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather, write_groups},
+        bulk::group_writer::{Attempt, GroupWriter, gather_groups, write_groups},
     },
 };
 
@@ -30,14 +30,14 @@ pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
     rows: impl IntoIterator<Item = DirtyRowWrite>,
 ) -> Result<u64> {
-    let groups = gather(rows, |group: &[DirtyRowWrite], row| {
+    let groups = gather_groups(rows, |group: &[DirtyRowWrite], row| {
         let partition_of = |row: &DirtyRowWrite| row.operation.row().partition_key().to_owned();
         let addresses: usize = group.iter().map(|row| row.addresses).sum();
         group.first().map(partition_of) == Some(partition_of(row))
             && group.len() + 1 < BATCH_OPERATIONS
             && addresses < ADDRESSES_PER_TRANSACTION
     });
-    let is_first_alone = table.client.outbox().guards.has(Mutation::FirstRepairAlone);
+    let is_first_alone = table.client.outbox().guards.has_mutation(Mutation::FirstRepairAlone);
     let groups = groups.into_iter().take(if is_first_alone { 1 } else { usize::MAX });
     let groups: Vec<_> = groups.collect();
     let mut writer = DirtyRowWriter { table, recorded: 0 };
@@ -56,7 +56,8 @@ impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
     async fn attempt(&mut self, group: Self::Group) -> Result<Attempt<Self::Group>> {
         let table = self.table;
         let operations = group.iter().map(|row| row.operation.clone()).collect();
-        match registration::record(table.client.outbox(), &table.name, operations).await {
+        match registration::record_outbox_rows(table.client.outbox(), &table.name, operations).await
+        {
             Ok(_) => {
                 let addresses = group.iter().map(|row| row.addresses).sum::<usize>();
                 self.recorded += u64::try_from(addresses).unwrap_or(u64::MAX);

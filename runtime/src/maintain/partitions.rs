@@ -131,7 +131,7 @@ impl Client {
             table: table.into(),
             top: DEFAULT_TOP,
             most_requests: u64::MAX,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 }
@@ -192,11 +192,11 @@ impl IntoFuture for PartitionScan {
                 progress.requests += 1;
                 let next = page.next.clone();
                 for row in &page.into_rows()? {
-                    let bytes = sizes.add(row, is_ordered)?;
+                    let bytes = sizes.add_row(row, is_ordered)?;
                     progress.rows += 1;
                     progress.bytes += bytes;
                 }
-                self.on_progress.notify(|| progress);
+                self.on_progress.notify_callback(|| progress);
                 from = next;
                 if from.is_none() || progress.requests >= self.most_requests {
                     let is_whole = from.is_none();
@@ -210,7 +210,7 @@ impl IntoFuture for PartitionScan {
 /// Rows, bytes and PartitionKey of a partition, compared in this order.
 type SizeOrder = (u64, u64, Reverse<String>);
 
-/// The sizes of the partitions that were read so far.
+/// Adds up the sizes of partitions while a scan reads their rows.
 #[derive(Default)]
 struct PartitionSizes {
     top: usize,
@@ -223,7 +223,7 @@ struct PartitionSizes {
 
 impl PartitionSizes {
     /// Adds a row to its partition. Returns the row's size in bytes.
-    fn add(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
+    fn add_row(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
         let partition_key = row.partition_key();
         if let Some((rows, sum)) = self.open.get_mut(partition_key) {

@@ -30,7 +30,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
     let stored = rows.clone();
     let rows = rows.into_iter().map(Ok).collect();
     let reading = Reading::Typed(E::SCHEMA);
-    let opened = table.client.store().sealing.open(at_table, rows, reading, None).await;
+    let opened = table.client.store().sealing.open_rows(at_table, rows, reading, None).await;
     let both = opened.into_iter().zip(stored);
     both.map(|(opened, stored)| match opened {
         // Handed on as stored: it will differ from what its primary derives, and can be repaired.
@@ -45,7 +45,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
 /// Returns whether a row is a copy of the entity in its current version.
 fn is_copy<E: TableEntity>(row: &Row) -> bool {
     matches!(
-        E::SCHEMA.kind_of(row, None),
+        E::SCHEMA.row_kind_of(row, None),
         Ok(RowKind::Copy(_, RowVersion::Known(schema))) if schema.version == E::SCHEMA.version
     )
 }
@@ -59,7 +59,8 @@ pub(crate) async fn read_row<E: TableEntity>(
     let store = table.client.store();
     let is_own = store.table_case().is_same_table(at.table, &table.name);
     // The entity's own table must exist; a table of copies exists from its first copy on.
-    let row = if is_own { store.row(at).await? } else { store.row_if_table_exists(at).await? };
+    let row =
+        if is_own { store.read_row(at).await? } else { store.row_if_table_exists(at).await? };
     match row {
         Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),
         None => Ok(None),
@@ -89,7 +90,7 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Option<EntityRows>> {
     E::SCHEMA
-        .derive(primary, tokens)
+        .derive_rows(primary, tokens)
         .and_then(|derived| derived.into_known_rows(E::SCHEMA))
         .map_err(|error| at_row(primary, error))
 }
@@ -100,7 +101,7 @@ pub(crate) fn derive_existing<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Derived> {
     match primary {
-        Some(row) => E::SCHEMA.derive(row, tokens).map_err(|error| at_row(row, error)),
+        Some(row) => E::SCHEMA.derive_rows(row, tokens).map_err(|error| at_row(row, error)),
         None => Ok(Derived::NotOurs),
     }
 }
@@ -125,12 +126,12 @@ pub(crate) fn touch_primary<E: TableEntity>(
             break;
         }
     }
-    let is_blind = table.client.outbox().guards.has(Mutation::RebuildUnconditional);
+    let is_blind = table.client.outbox().guards.has_mutation(Mutation::RebuildUnconditional);
     // A merge of one value that is there changes nothing but the ETag.
     let guard = Condition::for_etag(primary.etag().filter(|_| !is_blind));
     let touch = Operation::merge(row.finish()?, guard);
     // All parts get one new generation, so that they still belong together.
-    let generation = table.client.store().random.id();
-    let touches = wide::split(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
+    let generation = table.client.store().random.random_id();
+    let touches = wide::split_operation(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
     Ok(touches.into_iter().map(|touch| Placed::new(touch, StoredAs::Framework)).collect())
 }

@@ -48,7 +48,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn upgrade_all(&self) -> Upgrade<E> {
-        let query = self.query(E::scan()).edit(crate::query::request::Request::only_older);
+        let query = self.query(E::scan()).edit_request(crate::query::request::Request::only_older);
         Upgrade { table: self.clone(), bulk: self.bulk(), query }
     }
 }
@@ -71,7 +71,7 @@ impl<E: TableEntity> Upgrade<E> {
         let only = access
             .checked()
             .map(|keys| Filter::eq("PartitionKey", keys.partition.as_deref().unwrap_or_default()));
-        Self { query: self.query.edit(|request| request.condition(only)), ..self }
+        Self { query: self.query.edit_request(|request| request.add_condition(only)), ..self }
     }
 
     /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page.
@@ -171,17 +171,18 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
                 return Ok(BulkReport::default());
             }
             let query = match self.table.queried_tables().await? {
-                Some(tables) => self.query.edit(|request| request.over_tables(tables)),
+                Some(tables) => self.query.edit_request(|request| request.over_tables(tables)),
                 None => self.query,
             };
             let change = |_: &mut E| Ok(());
-            self.bulk.rewrite_all(query, change, |now| now.is_none_or(is_current)).await
+            self.bulk.rewrite_entities(query, change, |now| now.is_none_or(is_current)).await
         })
     }
 }
 
 /// Returns whether a row is of the current version.
 fn is_current<E: TableEntity>(stored: &Stored<E>) -> bool {
-    let kind = E::SCHEMA.primary().and_then(|family| E::SCHEMA.kind_of(stored.row(), Some(family)));
+    let kind =
+        E::SCHEMA.primary().and_then(|family| E::SCHEMA.row_kind_of(stored.row(), Some(family)));
     matches!(kind, Ok(RowKind::Primary(RowVersion::Known(schema))) if schema.version == E::SCHEMA.version)
 }

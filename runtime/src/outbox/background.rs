@@ -42,7 +42,7 @@ struct CountedTask(Arc<TaskCounter>);
 
 impl CountedTask {
     /// Awaits the work, which counts as running meanwhile, and returns its result.
-    async fn count(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
+    async fn count_while_running(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
         let done = work.await;
         self.0.pause_if_throttled(&done);
         done
@@ -79,7 +79,7 @@ impl Drop for AwaitedWork {
     fn drop(&mut self) {
         // The write is committed: a caller that stops waiting for the answer still gets its copies.
         if let (Some((running, work)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            runtime.spawn(running.count(work));
+            runtime.spawn(running.count_while_running(work));
         }
     }
 }
@@ -88,7 +88,7 @@ impl Background {
     /// Does the work before it returns, unless `most` is 0 or a pause is on: then the work is left
     /// to a worker. Has no other bound, since a caller that waits begins no further work. Needs no
     /// runtime; if the caller drops the future, a task goes on with the work.
-    pub(crate) async fn finish(
+    pub(crate) async fn finish_or_leave(
         &self,
         most: usize,
         work: BoxFuture<'static, Result<()>>,
@@ -103,7 +103,7 @@ impl Background {
 
     /// Spawns the work if fewer than `most` tasks run. Otherwise, during a pause, and outside a
     /// runtime, the work is left to a worker.
-    pub(crate) fn begin(
+    pub(crate) fn begin_task(
         &self,
         most: usize,
         work: BoxFuture<'static, Result<()>>,
@@ -111,7 +111,7 @@ impl Background {
         let Some((running, runtime)) = self.count_new_task(most) else {
             return BackgroundWork::finished(Err(left_to_worker()));
         };
-        let task = runtime.spawn(running.count(work));
+        let task = runtime.spawn(running.count_while_running(work));
         BackgroundWork::from_work(
             // A task that was aborted with its runtime leaves the work to a worker as well.
             async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
@@ -151,11 +151,11 @@ impl TaskCounter {
     /// work does not compete with writes that callers wait for.
     fn pause_if_throttled(&self, done: &Result<()>) {
         if done.as_ref().is_err_and(Error::is_throttled) {
-            self.pause();
+            self.pause_tasks();
         }
     }
 
-    fn pause(&self) {
+    fn pause_tasks(&self) {
         *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Instant::now() + THROTTLE_PAUSE);
     }

@@ -67,7 +67,7 @@ impl BlobWrites {
         let mut placed = Vec::with_capacity(effects.len());
         for (verb, effect) in effects.into_iter().enumerate() {
             let stored = self
-                .stored(outbox, table, verb, &effect)
+                .write_blobs(outbox, table, verb, &effect)
                 .await
                 .map_err(|error| error.in_table(table).at_operation(verb))?;
             placed.push(match stored.is_empty() {
@@ -80,20 +80,20 @@ impl BlobWrites {
 
     /// Returns the last moment at which a transaction may be sent whose rows point to the uploads;
     /// `None` without uploads.
-    pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let writes = self.lock();
+    pub(crate) fn send_deadline(&self) -> Option<Deadline> {
+        let writes = self.lock_writes();
         let first = writes
             .iter()
             .fold(None, |first, write| Deadline::earlier(first, Some(&write.deadline)));
         first.cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<BlobWrite>> {
+    fn lock_writes(&self) -> std::sync::MutexGuard<'_, Vec<BlobWrite>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the blobs of one effect and returns the values that its rows will hold.
-    async fn stored(
+    async fn write_blobs(
         &self,
         outbox: &Outbox,
         table: &str,
@@ -117,12 +117,12 @@ impl BlobWrites {
                 continue;
             }
             // A commit that lost a race runs this again; the bytes are uploaded only once.
-            let before = self.find(verb, value);
+            let before = self.find_earlier_upload(verb, value);
             let write = match before {
                 Some(write) => write,
                 None => {
-                    let write = write(outbox, owner, verb, value).await.map_err(place)?;
-                    self.keep(write.clone());
+                    let write = write_blob(outbox, owner, verb, value).await.map_err(place)?;
+                    self.keep_write(write.clone());
                     write
                 }
             };
@@ -132,14 +132,14 @@ impl BlobWrites {
     }
 
     /// Returns the upload of an earlier attempt; `None` if there is none or it is too old.
-    fn find(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
-        let writes = self.lock();
+    fn find_earlier_upload(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
+        let writes = self.lock_writes();
         let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;
         writes.iter().find(is_it).filter(|write| !write.deadline.is_over()).cloned()
     }
 
-    fn keep(&self, write: BlobWrite) {
-        let mut writes = self.lock();
+    fn keep_write(&self, write: BlobWrite) {
+        let mut writes = self.lock_writes();
         writes.retain(|other| (other.verb, other.stored.names) != (write.verb, write.stored.names));
         writes.push(write);
     }
@@ -191,7 +191,7 @@ fn with_stored(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
 
 /// Writes the value as a blob of `owner`: uploads its bytes, takes an upload that was made ahead,
 /// or copies the stored blob that it names.
-async fn write(
+async fn write_blob(
     outbox: &Outbox,
     owner: RowAt<'_>,
     verb: usize,
@@ -224,10 +224,11 @@ async fn write(
         // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
         let key = if seals { Some(BlobKey::generate()?) } else { None };
         // A new random name at each attempt: a blob is never overwritten.
-        let name = blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.id())?;
+        let name =
+            blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.random_id())?;
         // Counted from before the upload, since the store dates it at some moment after this one.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
-        if let Some(stored) = put(outbox, &name, blob, key.as_ref()).await? {
+        if let Some(stored) = put_blob(outbox, &name, blob, key.as_ref()).await? {
             return written(stored, deadline);
         }
     }
@@ -237,7 +238,7 @@ async fn write(
 /// Writes the blob `name`, encrypted if there is a key, and returns the value as a row holds it.
 /// Returns `None` if a blob of that name exists.
 #[cfg(feature = "blob")]
-async fn put(
+async fn put_blob(
     outbox: &Outbox,
     name: &str,
     blob: &Blob,
@@ -268,7 +269,9 @@ async fn put(
             Err(error) => Err(error),
         };
     };
-    let Some(bytes) = blobs.stream(source).await? else { return Err(missing_blob_error(source)) };
+    let Some(bytes) = blobs.stream_blob(source).await? else {
+        return Err(missing_blob_error(source));
+    };
     let expected = Uploaded { len: blob.len(), hash: *blob.hash() };
     // Through this program, since the store cannot encrypt what it copies.
     let uploaded = blobs.put_stream(name, seal_stream(key, bytes, Some(expected))).await?;
@@ -286,7 +289,7 @@ fn missing_blob_error(source: &str) -> Error {
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-async fn put(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Option<Blob>> {
+async fn put_blob(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Option<Blob>> {
     Err(without_blobs())
 }
 
@@ -294,7 +297,7 @@ async fn put(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Optio
 #[cfg(feature = "blob")]
 pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
     let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
-    blobs.delete(name).await
+    blobs.delete_blob(name).await
 }
 
 #[cfg(not(feature = "blob"))]

@@ -10,7 +10,7 @@ use super::{
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
-    registration::record,
+    registration::record_outbox_rows,
     reservation::resolve_reservation,
     state::Outbox,
 };
@@ -115,7 +115,7 @@ impl Claims {
             deadline,
             may_reserve_later: false,
         };
-        match claims.reserve_all(outbox, fast_path, expired).await {
+        match claims.reserve_all_keys(outbox, fast_path, expired).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 // The transaction was not sent, so that it certainly does not come.
@@ -127,7 +127,7 @@ impl Claims {
 
     /// Reserves all keys at once. Keeps those that are or may be reserved; fails with the first
     /// failure after all requests have ended.
-    async fn reserve_all(
+    async fn reserve_all_keys(
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
@@ -137,14 +137,16 @@ impl Claims {
         // All keys are tried, even after a failure: those that were reserved must be known, to be
         // given back.
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.reserve(outbox, wanted, expired));
+            let each = wanted_keys.iter().map(|wanted| self.reserve_key(outbox, wanted, expired));
             results.extend(join_all(each).await);
         }
         let mut failure = None;
         let mut reserved = Vec::new();
         for (wanted, result) in std::mem::take(&mut self.wanted_keys).into_iter().zip(results) {
             match result {
-                Ok(row) => fast_path.note_inserted_reservation(wanted.position, &wanted.address, row),
+                Ok(row) => {
+                    fast_path.note_inserted_reservation(wanted.position, &wanted.address, row)
+                }
                 Err(ReserveError::NotReserved(error)) => {
                     // Not kept: there is nothing to give back.
                     failure.get_or_insert(error);
@@ -169,7 +171,7 @@ impl Claims {
     }
 
     /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
-    async fn reserve(
+    async fn reserve_key(
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
@@ -187,19 +189,20 @@ impl Claims {
         };
         let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
             // A failure ends the loop as a value: it also tells whether its outcome is known.
-            match self.reserve_once(key, wanted, copy, expired).await {
+            match self.reserve_key_once(key, wanted, copy, expired).await {
                 Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
                 Ok(None) => Ok(Attempt::Raced),
                 Err(error) => Ok(Attempt::Done(Err(error))),
             }
         });
-        let contended = || Err(backoff::contended_error().at_row(wanted.address.at()).into());
+        let contended =
+            || Err(backoff::contended_error().at_row(wanted.address.as_row_at()).into());
         reserved.await?.unwrap_or_else(contended)
     }
 
     /// Makes one attempt to reserve a key. Returns `None` if the row under the key changed
     /// meanwhile, so that another attempt is worth it.
-    async fn reserve_once(
+    async fn reserve_key_once(
         // Inserted without a read first, since most keys are free.
         &self,
         key: &OccupiedKey<'_>,
@@ -215,17 +218,19 @@ impl Claims {
             Err(error) => return self.find_reservation(outbox, wanted, error).await,
         }
         // The key is occupied, unless the row is gone by now.
-        let Some(found) = outbox.store.row(wanted.address.at()).await? else {
+        let Some(found) = outbox.store.read_row(wanted.address.as_row_at()).await? else {
             return Ok(None);
         };
         // A lost answer to an earlier attempt: the row is this claim's reservation.
         if reserving_claim(&found)? == Some(&self.id) {
             return Ok(Some(found));
         }
-        match key.decide(&found).await? {
+        match key.decide_action(&found).await? {
             OccupiedKeyAction::Violation(error, holder) => {
                 let is_free = match &holder {
-                    Some(holder) => expired.delete_if_over(holder.at(), key.kinds.schema).await?,
+                    Some(holder) => {
+                        expired.delete_if_over(holder.as_row_at(), key.kinds.schema).await?
+                    }
                     None => false,
                 };
                 if is_free { Ok(None) } else { Err(ReserveError::NotReserved(error)) }
@@ -258,7 +263,8 @@ impl Claims {
         operation: Operation,
     ) -> Result<Option<ETag>> {
         let table = &wanted.address.row.table;
-        let written = self.deadline.write(&outbox.store, table, wanted.kinds, operation).await?;
+        let written =
+            self.deadline.write_copy(&outbox.store, table, wanted.kinds, operation).await?;
         Ok(written.etag)
     }
 
@@ -274,20 +280,20 @@ impl Claims {
     ) -> Result<Row> {
         // `None` stands for the entity's own copy, as `decide` says.
         let is_own = from.is_none_or(|from| {
-            from.at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
+            from.as_row_at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
         });
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
-            let operation = match outbox.guards.has(Mutation::TakenOverBlindly) {
+            let operation = match outbox.guards.has_mutation(Mutation::TakenOverBlindly) {
                 true => reserve_existing(&found.clone().without_version(), &self.id)?,
                 false => reserve_existing(found, &self.id)?,
             };
-            let request = outbox.store.apply_one(&wanted.address.row.table, operation);
-            let etag = self.deadline.run(request).await?.etag;
+            let request = outbox.store.apply_one_unsealed(&wanted.address.row.table, operation);
+            let etag = self.deadline.run_request(request).await?.etag;
             return Ok(row_with_written_etag(&reservation_row(found, &self.id, from)?, etag));
         }
         let row = reservation_row(copy, &self.id, from)?;
-        let is_blind = outbox.guards.has(Mutation::TakenOverBlindly);
+        let is_blind = outbox.guards.has_mutation(Mutation::TakenOverBlindly);
         let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
         let replace = Operation::replace(row.clone(), seen);
         let etag = self.write_copy(outbox, wanted, replace).await?;
@@ -305,7 +311,7 @@ impl Claims {
         if error.is_outcome_known() {
             return Err(ReserveError::NotReserved(error));
         }
-        match outbox.store.row(wanted.address.at()).await {
+        match outbox.store.read_row(wanted.address.as_row_at()).await {
             Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.id) => {
                 Ok(Some(found))
             }
@@ -319,7 +325,7 @@ impl Claims {
     pub(crate) fn delete_operation(&self, outbox: &Outbox) -> Result<Option<Operation>> {
         let seen = Condition::for_etag(self.etag.clone());
         let delete = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)?;
-        Ok(outbox.guards.keep(Guard::ClaimInTransaction, delete))
+        Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
     }
 
     async fn release_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
@@ -339,7 +345,7 @@ impl Claims {
             // The mark changes the claim's ETag, so a transaction that is still on its way fails.
             let seen = Condition::for_etag(etag);
             let Ok(kill) = kill_claim(&self.partition_key, &self.id, seen) else { return };
-            match outbox.store.apply_one(&self.table, kill).await {
+            match outbox.store.apply_one_unsealed(&self.table, kill).await {
                 Ok(written) => etag = written.etag,
                 // The mark failed, so the transaction may still commit: its keys are left as they
                 // are.
@@ -358,7 +364,7 @@ impl Claims {
         let seen = Condition::for_etag(etag);
         if let Ok(delete) = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen) {
             // A claim row that stays is resolved and deleted by a worker.
-            let _ = outbox.store.apply_one(&self.table, delete).await;
+            let _ = outbox.store.apply_one_unsealed(&self.table, delete).await;
         }
     }
 }
@@ -380,9 +386,9 @@ async fn insert_claim_row(
         .collect();
     let mut attempt = 1;
     loop {
-        let id = outbox.store.random.id();
+        let id = outbox.store.random.random_id();
         let claim = insert_claim(partition_key, &id, &keys)?;
-        match record(outbox, table, vec![claim]).await {
+        match record_outbox_rows(outbox, table, vec![claim]).await {
             Ok(written) => {
                 return Ok((id, written.into_iter().next().and_then(|written| written.etag)));
             }
@@ -399,7 +405,7 @@ fn busy_error(wanted: &WantedKey) -> Error {
         "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
         wanted.kinds.copy.name
     );
-    Error::new(ErrorKind::Contended, message).at_row(wanted.address.at())
+    Error::new(ErrorKind::Contended, message).at_row(wanted.address.as_row_at())
 }
 
 /// Returns the violation for a key that two entities of one transaction want.
@@ -410,6 +416,6 @@ fn wanted_twice_error(wanted: &WantedKey, earlier: &WantedKey, partition_key: &s
         earlier.primary.escape_debug()
     );
     Error::unique_violation(index, message)
-        .at_row(wanted.address.at())
+        .at_row(wanted.address.as_row_at())
         .held_by(partition_key, &earlier.primary)
 }

@@ -60,7 +60,7 @@ pub(crate) struct Committed {
 
 /// Writes all changes, which are in one partition, or none. An error's `failed_index` is the
 /// position of the change that failed.
-pub(crate) async fn commit(
+pub(crate) async fn commit_changes(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
@@ -88,14 +88,14 @@ pub(crate) async fn commit_until(
 ) -> Result<Committed> {
     // Writers of this client that read before they write wait for each other.
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
-    let _locked = outbox.row_locks.lock(table, read).await;
+    let _locked = outbox.row_locks.lock_rows(table, read).await;
     let attempts = outbox.options.attempts;
     let state =
         CommitState { extra_rows, blobs: BlobWrites::default(), expired: ExpiredRows::default() };
     let attempt = || {
         // Boxed: callers hold the future of a commit, and an attempt's is several kilobytes.
         backoff::retry(&outbox.store.random, attempts, || {
-            Box::pin(try_once(outbox, table, changes, &state, deadline))
+            Box::pin(try_commit_once(outbox, table, changes, &state, deadline))
         })
     };
     let committed = match attempt().await {
@@ -125,7 +125,7 @@ async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Resu
     let dated = schemas.filter_map(|schema| Some((schema, schema.dated.as_ref()?)));
     let Some((schema, dated)) = dated.into_iter().next() else { return Ok(false) };
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
-    let reads_floor = outbox.guards.holds(Guard::FloorRead);
+    let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
     make_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer made meanwhile serves too.
     Ok(true)
@@ -143,8 +143,8 @@ pub(crate) async fn fill_change_tokens(
     verb: Unresolved,
 ) -> Result<Change> {
     let tokens = match &verb {
-        Unresolved::NeedsTokens(_) => outbox.store.tokens().await,
-        Unresolved::Ready(_) => Ok(Tokens::none()),
+        Unresolved::NeedsTokens(_) => outbox.store.token_maker().await,
+        Unresolved::Ready(_) => Ok(Tokens::without_keys()),
     };
     // The index key is fetched before any read: without it the keys are unknown.
     let change = match tokens {
@@ -168,8 +168,8 @@ pub(crate) async fn resolve_changes(
 ) -> Result<Vec<Change>> {
     let needs_tokens = |verb: &Unresolved| matches!(verb, Unresolved::NeedsTokens(_));
     let tokens = match verbs.iter().any(needs_tokens) {
-        true => outbox.store.tokens().await.map_err(|error| error.in_table(table))?,
-        false => Tokens::none(),
+        true => outbox.store.token_maker().await.map_err(|error| error.in_table(table))?,
+        false => Tokens::without_keys(),
     };
     let mut changes = Vec::with_capacity(verbs.len());
     for (index, verb) in verbs.into_iter().enumerate() {
@@ -182,9 +182,9 @@ pub(crate) async fn resolve_changes(
 /// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
 async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
     if !tokens.has_key_per_scope() {
-        return verb.resolve(tokens);
+        return verb.fill_tokens(tokens);
     }
-    outbox.store.with_blind_token_keys(tokens, || verb.clone().resolve(tokens)).await
+    outbox.store.with_blind_token_keys(tokens, || verb.clone().fill_tokens(tokens)).await
 }
 
 /// The state that all attempts of one commit share.
@@ -196,7 +196,7 @@ struct CommitState<'s> {
 
 /// Makes one attempt at a commit: reads what the changes need, plans the transaction, reserves
 /// unique keys, and sends. Returns `Raced` or `Busy` if the commit has to begin again.
-async fn try_once(
+async fn try_commit_once(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
@@ -205,16 +205,16 @@ async fn try_once(
 ) -> Result<Attempt<Committed>> {
     let CommitState { extra_rows, blobs, expired } = state;
     let mut effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
-        match expired.replacement(verb) {
+        match expired.replacement_of_verb(verb) {
             Some(effect) => Ok(effect),
-            None => effect(outbox, table, verb, change).await,
+            None => effect_of_change(outbox, table, verb, change).await,
         }
     }))
     .await?;
-    effects.extend(expired.deletions());
+    effects.extend(expired.holder_deletions());
     // The blobs are there before a row points to them.
     let effects = blobs.store_blobs(outbox, table, effects).await?;
-    let blob_deadline = blobs.deadline();
+    let blob_deadline = blobs.send_deadline();
     let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
     // The markers are written before the rows. A marker that leads to no row costs one look of a
     // worker; a row without a marker would never be swept.
@@ -227,7 +227,7 @@ async fn try_once(
     let lists = read_lists(outbox, table, &effects).await?;
     // The remote copies are read before the commit. What is written after it under these ETags cannot
     // overwrite a newer version of the primary.
-    let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
+    let mut outbox_plan = OutboxPlan::plan_outbox_rows(outbox, table, &effects, extra_rows).await;
     if outbox_plan.needs_claims() {
         // Checked before anything is reserved for a transaction that is too large.
         let planned = TransactionPlan::new(
@@ -238,7 +238,7 @@ async fn try_once(
             "",
             outbox.guards,
         )?
-        .planned()
+        .planned_operations()
         .len();
         check_operation_count(table, planned + outbox_plan.operation_count())?;
     }
@@ -299,7 +299,7 @@ impl PlannedChanges<'_> {
         // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
         let (mut found, mut looked_up) = (HashMap::new(), HashSet::new());
-        let generation = generation(outbox, effects);
+        let generation = new_generation(outbox, effects);
         loop {
             // The plan is made anew each time, since a row that is missing changes its positions.
             let mut transaction =
@@ -316,7 +316,7 @@ impl PlannedChanges<'_> {
                 }
                 Err(error) => error,
             };
-            match FailureCause::of(&failure, &transaction, changes) {
+            match FailureCause::find_cause(&failure, &transaction, changes) {
                 // A holder that was over has been renewed or swept meanwhile.
                 FailureCause::Caller(verb) if verb >= changes.len() => {
                     state.expired.forget_deletions();
@@ -338,7 +338,7 @@ impl PlannedChanges<'_> {
                     let occupied = OccupiedCopy { table, copy, family, effect };
                     // The store's error tells only that a row exists. Reading the row tells to whom
                     // it belongs.
-                    let violation = Box::pin(occupied.violation(outbox)).await?;
+                    let violation = Box::pin(occupied.find_violation(outbox)).await?;
                     let Some(violation) = violation else { return Ok(None) };
                     if let (Some(holder), Some(schema)) = (violation.expired, effect.schema)
                         && self.free_value(outbox, &transaction, schema, holder).await?
@@ -383,7 +383,7 @@ impl PlannedChanges<'_> {
             let Self { table, changes, state, .. } = self;
             // This insert was to replace an expired row. A lost race means that it was renewed or
             // swept.
-            if state.expired.forget(verb) {
+            if state.expired.forget_replaced(verb) {
                 return Ok(failure.lost_race());
             }
             // A move has its own judgement of what is in its way.
@@ -419,7 +419,7 @@ impl PlannedChanges<'_> {
             let deletion = deletion_of(outbox, schema, &holder).await?;
             let change = Change::with_effect(deletion.clone());
             let operations = change.estimate_size()?.0 + change.shared_rows();
-            if transaction.planned().len() + operations > BATCH_OPERATIONS {
+            if transaction.planned_operations().len() + operations > BATCH_OPERATIONS {
                 return delete_holder(outbox, self.table, deletion).await;
             }
             self.state.expired.delete_holder_with_changes(deletion);
@@ -468,7 +468,7 @@ impl DeleteExpired for ExpiredHolders<'_> {
 /// Deletes the holder of a unique value with its copies. Returns whether the value may be free: a holder
 /// that changed meanwhile is to be read again.
 async fn delete_holder(outbox: &Arc<Outbox>, table: &str, deletion: Effect) -> Result<bool> {
-    match commit(outbox, table, &[Change::with_effect(deletion)]).await {
+    match commit_changes(outbox, table, &[Change::with_effect(deletion)]).await {
         Ok(committed) => {
             // The value is free once the copy is gone. What fails now is left to a worker, and the next
             // attempt removes the copy in the way by itself.
@@ -489,10 +489,10 @@ async fn parts_of(
     verb: usize,
 ) -> Result<HashMap<String, Option<ETag>>> {
     let mut found = HashMap::new();
-    for planned in transaction.planned() {
+    for planned in transaction.planned_operations() {
         if matches!(planned.role, Role::DeletedPart(of) if of == verb) {
             let (partition_key, row_key) = planned.operation.row().keys();
-            let row = outbox.store.row(RowAt::new(table, partition_key, row_key)).await?;
+            let row = outbox.store.read_row(RowAt::new(table, partition_key, row_key)).await?;
             found.insert(row_key.to_owned(), row.and_then(|row| row.etag()));
         }
     }
@@ -500,7 +500,7 @@ async fn parts_of(
 }
 
 /// Returns the effect of a change. Reads the primary first if the change depends on it.
-async fn effect(
+async fn effect_of_change(
     outbox: &Outbox,
     table: &str,
     index: usize,
@@ -522,8 +522,10 @@ async fn effect(
         }
         row => row?,
     };
-    let effect =
-        outbox.store.with_blind_token_keys(verb.tokens(), || verb.effect(row.as_ref())).await;
+    let effect = outbox
+        .store
+        .with_blind_token_keys(verb.tokens(), || verb.effect_on_primary(row.as_ref()))
+        .await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 
@@ -564,7 +566,7 @@ async fn send(
     transaction: &TransactionPlan,
     deadline: Option<&Deadline>,
 ) -> Result<Vec<Written>> {
-    let planned = transaction.planned();
+    let planned = transaction.planned_operations();
     check_operation_count(table, planned.len())?;
     let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
     outbox.store.write_until(table, placed.collect(), deadline).await
@@ -572,9 +574,9 @@ async fn send(
 
 /// Returns a random id by which parts of wide entities are known to be written together; empty
 /// without a wide entity.
-fn generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
+fn new_generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
     let is_wide = |effect: &Arc<Effect>| effect.schema.is_some_and(Schema::is_wide);
-    if effects.iter().any(is_wide) { outbox.store.random.id() } else { String::new() }
+    if effects.iter().any(is_wide) { outbox.store.random.random_id() } else { String::new() }
 }
 
 fn outcomes(
@@ -582,7 +584,7 @@ fn outcomes(
     transaction: &TransactionPlan,
     written: &[Written],
 ) -> Vec<Outcome> {
-    let answers = transaction.answers(effects.len(), written);
+    let answers = transaction.answers_of_verbs(effects.len(), written);
     let outcomes = effects.iter().zip(answers);
     outcomes.map(|(effect, written)| Outcome { written, row: effect.row.clone() }).collect()
 }
@@ -610,14 +612,14 @@ enum FailureCause<'t> {
 
 impl<'t> FailureCause<'t> {
     /// Finds the failed row by the error's position in the transaction, and returns why it failed.
-    fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
+    fn find_cause(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
             // A transaction of one operation is sent as a single request, whose error has no position.
-            None if transaction.planned().len() == 1 => 0,
+            None if transaction.planned_operations().len() == 1 => 0,
             None => return Self::Other,
         };
-        let Some(failed) = transaction.planned().get(at) else { return Self::Other };
+        let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {
                 // A dirty row grows with each merge until its primary's work is done.

@@ -33,13 +33,17 @@ pub(crate) struct WriteDeadline {
 
 impl WriteDeadline {
     /// Starts the deadline. Must be called before the primary is read or committed.
-    pub(crate) fn start(options: &OutboxOptions, clock: &Arc<dyn Clock>, guards: Guards) -> Self {
+    pub(crate) fn start_deadline(
+        options: &OutboxOptions,
+        clock: &Arc<dyn Clock>,
+        guards: Guards,
+    ) -> Self {
         // A request that begins at the deadline may run for its timeout, and the service may go on
         // with it after that.
         let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
         let last_moment = Deadline::after(options.flight.saturating_sub(slack), clock.clone());
         Self {
-            last_moment: guards.keep(Guard::WriteDeadline, last_moment),
+            last_moment: guards.value_if_guarded(Guard::WriteDeadline, last_moment),
             request_timeout: options.request_timeout,
             has_timer: !options.is_exclusive,
         }
@@ -53,7 +57,7 @@ impl WriteDeadline {
 
     /// Seals and writes one remote copy. Fails with `Contended` after the deadline, with nothing
     /// sent.
-    pub(crate) async fn write(
+    pub(crate) async fn write_copy(
         &self,
         store: &Store,
         table: &str,
@@ -63,12 +67,15 @@ impl WriteDeadline {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
         let placed = Placed::new(operation, home);
         let request = store.write_one_until(table, placed, self.last_moment());
-        self.run(request).await.map_err(|error| error.in_table(table))
+        self.run_request(request).await.map_err(|error| error.in_table(table))
     }
 
     /// Sends a request to another partition. Fails with `Contended` after the deadline, and with
     /// `Ambiguous` if the request takes longer than the request timeout.
-    pub(crate) async fn run<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn run_request<T>(
+        &self,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         // Checked before the request. The batch carries the deadline too, for the time that it
         // waits below.
         self.last_moment().map_or(Ok(()), Deadline::check)?;

@@ -50,7 +50,7 @@ struct ExpiredInTheWay {
 }
 
 impl ExpiredRows {
-    fn lock(&self) -> MutexGuard<'_, ExpiredInTheWay> {
+    fn lock_rows(&self) -> MutexGuard<'_, ExpiredInTheWay> {
         self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,28 +62,28 @@ impl ExpiredRows {
 
     /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
     /// none was found in its way.
-    pub(crate) fn replacement(&self, verb: usize) -> Option<Arc<Effect>> {
-        self.lock().replaced.get(&verb).cloned()
+    pub(crate) fn replacement_of_verb(&self, verb: usize) -> Option<Arc<Effect>> {
+        self.lock_rows().replaced.get(&verb).cloned()
     }
 
     /// Returns the deletions of holders that go with the changes.
-    pub(crate) fn deletions(&self) -> Vec<Arc<Effect>> {
-        self.lock().deleted.clone()
+    pub(crate) fn holder_deletions(&self) -> Vec<Arc<Effect>> {
+        self.lock_rows().deleted.clone()
     }
 
     /// Has the next attempt delete a holder with its changes, in their transaction.
     pub(crate) fn delete_holder_with_changes(&self, deletion: Effect) {
-        self.lock().deleted.push(Arc::new(deletion));
+        self.lock_rows().deleted.push(Arc::new(deletion));
     }
 
     /// Forgets the holders that were to be deleted with the changes.
     pub(crate) fn forget_deletions(&self) {
-        self.lock().deleted.clear();
+        self.lock_rows().deleted.clear();
     }
 
     /// Forgets the expired row that an insert was to replace. Returns whether there was one.
-    pub(crate) fn forget(&self, verb: usize) -> bool {
-        self.lock().replaced.remove(&verb).is_some()
+    pub(crate) fn forget_replaced(&self, verb: usize) -> bool {
+        self.lock_rows().replaced.remove(&verb).is_some()
     }
 
     /// Returns whether an insert whose key is occupied can be tried again: the row in its way has
@@ -114,9 +114,9 @@ impl ExpiredRows {
             Err(error) if error.is_decode() || error.is_corrupt() => return Ok(false),
             Err(error) => return Err(error),
         };
-        let tokens = outbox.store.tokens_of(schema).await?;
+        let tokens = outbox.store.token_maker_of(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
-        self.lock().replaced.insert(verb, Arc::new(effect));
+        self.lock_rows().replaced.insert(verb, Arc::new(effect));
         Ok(true)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) async fn deletion_of(
     schema: &'static Schema,
     row: &Row,
 ) -> Result<Effect> {
-    let tokens = outbox.store.tokens_of(schema).await?;
+    let tokens = outbox.store.token_maker_of(schema).await?;
     delete_entity(schema, tokens, row)
 }
 
@@ -163,7 +163,7 @@ pub(crate) async fn read_with_date(
     let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
     let is_expired = is_expired(schema, &row, page.date);
     let opened =
-        outbox.store.sealing.open_one(table, row.clone(), Reading::Typed(schema), None).await;
+        outbox.store.sealing.open_one_row(table, row.clone(), Reading::Typed(schema), None).await;
     Ok(Some(match opened {
         Ok(row) => RowWithExpiry { row, is_expired },
         // A row that does not open is kept: its expiry cannot be trusted.

@@ -55,7 +55,7 @@ pub(crate) fn write_markers_of_effects<'w>(
     Box::pin(async move {
         let mut expiring = Vec::new();
         for effect in effects {
-            expiring.extend(expiries(effect)?);
+            expiring.extend(expiries_of_effect(effect)?);
         }
         write_expiry_markers(outbox, table, expiring).await
     })
@@ -74,17 +74,18 @@ pub(crate) async fn write_expiry_markers(
     }
     ask_for_time(outbox).await?;
     let now = outbox.store.time.now();
-    let earliest = Hour::of(time_after(now, MIN_LEAD));
+    let earliest = Hour::hour_of(time_after(now, MIN_LEAD));
     let mut markers = HashSet::new();
     for (entity_type, partition_key, time) in expiring {
         markers.insert(ExpiryMarker {
-            hour: Hour::of(time).max(earliest),
+            hour: Hour::hour_of(time).max(earliest),
             entity_type: entity_type.to_owned(),
             table: table.to_owned(),
             partition_key: partition_key.to_owned(),
         });
     }
-    let first_end = markers.iter().map(|marker| marker.hour.end()).min().unwrap_or(i64::MAX);
+    let first_end =
+        markers.iter().map(|marker| marker.hour.end_in_ticks()).min().unwrap_or(i64::MAX);
     let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
     stream::iter(markers).buffer_unordered(MARKERS_AT_ONCE).try_collect::<()>().await?;
     let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
@@ -94,7 +95,7 @@ pub(crate) async fn write_expiry_markers(
 }
 
 /// Returns type, PartitionKey and time of expiry of the rows that an effect writes.
-fn expiries(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
+fn expiries_of_effect(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
     let mut found = Vec::new();
     if let Some(schema) = effect.schema.filter(|schema| schema.can_expire()) {
         // A deletion leaves no row that could expire.
@@ -132,7 +133,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
             if page.date.is_none() {
                 outbox.store.time.accept_local_time();
             }
-            *asked.lock() = Some(Instant::now());
+            *asked.lock_state() = Some(Instant::now());
             Ok(())
         })
         .await
@@ -140,7 +141,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
 
 /// Reads a page of markers that is always empty; its date is the store's time.
 async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
-    let filter = expiry_markers_before(Hour::of(Ticks::MIN));
+    let filter = expiry_markers_before(Hour::hour_of(Ticks::MIN));
     let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
     outbox.store.scan(scan).await
 }
@@ -148,12 +149,12 @@ async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
 /// Inserts a marker, unless this client knows that it exists.
 async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
     let insert = marker.insert_operation()?;
-    let slot = outbox.expiry.slot(marker);
+    let slot = outbox.expiry.slot_of_marker(marker);
     let find = |is_written: &bool| is_written.then_some(Ok(()));
     slot.find_or_run(find, async || {
         let mut attempt = 1;
         loop {
-            match outbox.store.apply_one(EXPIRY, insert.clone()).await {
+            match outbox.store.apply_one_unsealed(EXPIRY, insert.clone()).await {
                 Ok(_) => break,
                 // Another process wrote it, or an earlier attempt.
                 Err(error) if error.row_exists() => break,
@@ -166,7 +167,7 @@ async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
             attempt += 1;
         }
         // Noted only after the store confirmed the marker.
-        *slot.lock() = true;
+        *slot.lock_state() = true;
         Ok::<_, Error>(())
     })
     .await

@@ -24,7 +24,7 @@ pub(crate) struct ExpiryMarkers {
 impl ExpiryMarkers {
     /// Returns the slot of a marker, which is `true` once the marker is known to exist. A marker
     /// that was forgotten is inserted once more.
-    pub(crate) fn slot(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
-        self.written.slot(marker, MAX_KNOWN_MARKERS, |_, _| false)
+    pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
+        self.written.slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     deadline::WriteDeadline,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
-    list_retry::write_again,
+    list_retry::write_list_again,
     remote_list::{is_settled, write_lists},
     state::Outbox,
 };
@@ -54,7 +54,11 @@ struct EntityWork {
 impl FastPath {
     /// Reads the copies and lists that a transaction will change, before the commit. Read failures
     /// do not fail the write; they leave the work to a worker.
-    pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<DirtyRow>) -> Self {
+    pub(crate) async fn read_before_commit(
+        outbox: &Outbox,
+        table: &str,
+        dirty: Vec<DirtyRow>,
+    ) -> Self {
         // The deadline counts from here: the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
@@ -184,9 +188,9 @@ impl FastPath {
 
     /// Writes the lists and copies after the commit, then deletes the dirty rows that need no
     /// second look. Fails with the last failure if any work is left to a worker.
-    pub(crate) async fn finish(mut self, outbox: Arc<Outbox>) -> Result<()> {
-        if !outbox.guards.holds(Guard::DestinationFirst) {
-            self.read_again(&outbox).await?;
+    pub(crate) async fn write_after_commit(mut self, outbox: Arc<Outbox>) -> Result<()> {
+        if !outbox.guards.guard_holds(Guard::DestinationFirst) {
+            self.read_rows_again(&outbox).await?;
         }
         let (settled, failure) = self.finish_lists(&outbox).await;
         // The lists go first, since a dirty row may be deleted only after everything that it names.
@@ -198,12 +202,12 @@ impl FastPath {
 
     /// Reads the copies and lists once more, after the commit. Only for simulations: in this order
     /// an older version can overwrite a newer one.
-    async fn read_again(&mut self, outbox: &Outbox) -> Result<()> {
+    async fn read_rows_again(&mut self, outbox: &Outbox) -> Result<()> {
         let memberships = self.entities.iter().flat_map(|entity| &entity.dirty.memberships);
         self.lists = find_lists(&outbox.store, list_addresses(memberships)).await;
         for entity in &mut self.entities {
             let changes = entity.dirty.copy_changes.iter();
-            let read = changes.map(|change| outbox.store.row(change.address.at()));
+            let read = changes.map(|change| outbox.store.read_row(change.address.as_row_at()));
             let read = try_join_all(read).await?;
             // Where the second read finds nothing, the first reading stays.
             for (copy, read) in entity.copies.iter_mut().flatten().zip(read) {
@@ -242,7 +246,7 @@ impl FastPath {
             }
         }
         for (address, late) in late {
-            match write_again(outbox, &self.table, &address, &late).await {
+            match write_list_again(outbox, &self.table, &address, &late).await {
                 Ok((current, write)) => {
                     let current = current.iter().zip(&late);
                     let is_settled =
@@ -273,7 +277,7 @@ impl FastPath {
         // Deleted last: until then a copy may still hold the name.
         let owner = RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
         for name in entity.dirty.old_blobs.iter().filter_map(|old| blob_at(outbox, owner, old)) {
-            self.deadline.run(delete_blob(outbox, name)).await?;
+            self.deadline.run_request(delete_blob(outbox, name)).await?;
         }
         // A dirty row that was there before names work of other writers: it is a worker's to delete.
         let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };
@@ -286,10 +290,11 @@ impl FastPath {
         {
             return Ok(());
         }
-        let seen = outbox.guards.condition(Guard::DirtyVersion, Some(dirty_etag.clone()));
+        let seen =
+            outbox.guards.condition_if_guarded(Guard::DirtyVersion, Some(dirty_etag.clone()));
         let row_key = entity.dirty.row_key();
         let delete = Operation::delete(&entity.dirty.partition_key, &row_key, seen)?;
-        outbox.store.apply_one(&self.table, delete).await.map(drop)
+        outbox.store.apply_one_unsealed(&self.table, delete).await.map(drop)
     }
 
     /// Writes or deletes one copy. Returns `true` if the copy exists and was written under a
@@ -308,7 +313,7 @@ impl FastPath {
         // The transaction whose claim it is may still come, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         // Overwriting it would give the key away before that transaction is decided.
-        if is_claimed_by_other && outbox.guards.holds(Guard::ClaimLeft) {
+        if is_claimed_by_other && outbox.guards.guard_holds(Guard::ClaimLeft) {
             return Err(left_to_worker());
         }
         let wanted = wanted.as_ref().zip(entity.primary_etag.as_ref());
@@ -325,7 +330,7 @@ impl FastPath {
             match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
                 CopyStep::Delete(operation) => {
-                    (operation, outbox.guards.has(Mutation::OwnDeletionIsSettled))
+                    (operation, outbox.guards.has_mutation(Mutation::OwnDeletionIsSettled))
                 }
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
@@ -335,7 +340,7 @@ impl FastPath {
             };
         // The write is conditional: on the ETag of before the commit, or on the key's absence.
         let operation = outbox.guards.remote_write(operation)?;
-        self.deadline.write(&outbox.store, &address.row.table, *kinds, operation).await?;
+        self.deadline.write_copy(&outbox.store, &address.row.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }
@@ -351,7 +356,7 @@ async fn read_old_copy(outbox: &Outbox, change: &CopyChange) -> Result<Option<Ro
     if !change.was_there {
         return Ok(None);
     }
-    outbox.store.row(change.address.at()).await
+    outbox.store.read_row(change.address.as_row_at()).await
 }
 
 fn left_to_worker() -> Error {

@@ -20,7 +20,7 @@ pub(crate) struct KnownTypes(RwLock<Vec<&'static Schema>>);
 
 impl KnownTypes {
     /// Adds one version of a type, unless it is known.
-    pub(crate) fn add(&self, schema: &'static Schema) {
+    pub(crate) fn add_type(&self, schema: &'static Schema) {
         // Most calls add a known type: a read lock is enough for them.
         let is_known =
             |types: &[&'static Schema]| types.iter().any(|known| std::ptr::eq(*known, schema));
@@ -40,14 +40,14 @@ impl KnownTypes {
     /// address is that of a row in `home`, the primary's table.
     // An address in any other table than the index's own is unknown. Whoever can write one table
     // could otherwise have a worker change rows of a table that is closed to them.
-    pub(crate) fn of_copy(
+    pub(crate) fn type_of_copy(
         &self,
         home: &str,
         address: &CopyAddress,
         (guards, case): (Guards, TableCase),
     ) -> Option<(&'static Schema, CopyFamily)> {
         let (entity_type, index) = address.split_index()?;
-        self.find(|schema| {
+        self.find_in_versions(|schema| {
             if schema.entity_type != entity_type {
                 return None;
             }
@@ -58,14 +58,14 @@ impl KnownTypes {
 
     /// Returns the type whose remote list an address names; `None` if the type is not known. `home`
     /// is the table of the row that holds the address.
-    pub(crate) fn of_list(
+    pub(crate) fn type_of_list(
         &self,
         home: &str,
         address: &CopyAddress,
         (guards, case): (Guards, TableCase),
     ) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = address.split_list()?;
-        self.find(|schema| {
+        self.find_in_versions(|schema| {
             let is_it = schema.entity_type == entity_type
                 && schema.has_remote_list(list, in_blob, is_own(home, address, guards, case));
             is_it.then_some(schema)
@@ -73,18 +73,18 @@ impl KnownTypes {
     }
 
     /// Returns the number of versions of types that are known.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn version_count(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Returns the newest known version of an entity type.
-    pub(crate) fn named(&self, entity_type: &str) -> Option<&'static Schema> {
-        self.find(|schema| (schema.entity_type == entity_type).then_some(schema))
+    pub(crate) fn newest_version(&self, entity_type: &str) -> Option<&'static Schema> {
+        self.find_in_versions(|schema| (schema.entity_type == entity_type).then_some(schema))
     }
 
     /// Returns whether any known type meets a condition.
     pub(crate) fn has_type_where(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
-        self.find(|schema| is_met(schema).then_some(())).is_some()
+        self.find_in_versions(|schema| is_met(schema).then_some(())).is_some()
     }
 
     /// Returns the tables that remote indexes of the known types declare, each with the types that
@@ -110,7 +110,7 @@ impl KnownTypes {
     }
 
     /// Returns the first value that `look` finds, from the newest version of the types on.
-    fn find<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
+    fn find_in_versions<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| look(schema))
     }
@@ -127,6 +127,6 @@ fn is_own<'a>(
     move |declared| {
         // Without this a forged dirty row could have a worker write into any table.
         case.is_same_table(&table_beside(declared, home), &address.row.table)
-            || !guards.holds(Guard::OwnTable)
+            || !guards.guard_holds(Guard::OwnTable)
     }
 }

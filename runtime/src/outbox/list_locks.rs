@@ -22,7 +22,7 @@ impl Default for ListLocks {
 
 impl ListLocks {
     /// Waits for the lock of a list; dropping the guard frees it.
-    pub(crate) async fn lock(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) async fn lock_list(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
         let locks = u64::try_from(LOCKS).unwrap_or(1);

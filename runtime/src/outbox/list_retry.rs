@@ -25,14 +25,14 @@ const ATTEMPTS: u32 = 4;
 /// Reads a list and some primaries again, and writes the primaries' entries into the list, after an
 /// earlier write lost a race. `late` holds each dirty row with the membership that was to be
 /// written. Returns the memberships as the primaries have them now, and what the write did.
-pub(crate) async fn write_again(
+pub(crate) async fn write_list_again(
     outbox: &Outbox,
     table: &str,
     address: &ListAddress,
     late: &[(&DirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListWrite)> {
     // Only one of the writers that meet at a list can win: those of one client take turns.
-    let _lock = outbox.list_locks.lock(address).await;
+    let _lock = outbox.list_locks.lock_list(address).await;
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
         // A new deadline at each attempt, since list and primaries are read again.
         let deadline = outbox.start_deadline();
@@ -44,7 +44,7 @@ pub(crate) async fn write_again(
         }
         let mut current = Vec::new();
         for (dirty, membership) in late {
-            current.push(match outbox.guards.has(Mutation::LatePrimaryNotRead) {
+            current.push(match outbox.guards.has_mutation(Mutation::LatePrimaryNotRead) {
                 true => ListMembership::clone(membership),
                 false => current_membership(outbox, table, dirty, membership).await?,
             });

@@ -15,7 +15,7 @@ use crate::{
     plan::{
         Change, Effect,
         moves::{
-            Arrival, MoveMessage, abort, delete_source, insert_target, move_id, remove_mark,
+            Arrival, MoveMessage, delete_source, insert_target, move_id, plan_abort, remove_mark,
             update_target,
         },
         outbox::{
@@ -75,15 +75,17 @@ pub(crate) struct MoveJob<'a> {
 impl MoveJob<'_> {
     /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
     /// is the result of a read of the source that the caller has made already.
-    pub(crate) async fn run(&self, first: Option<SourceReading>) -> Result<MoveOutcome> {
+    pub(crate) async fn run_steps(&self, first: Option<SourceReading>) -> Result<MoveOutcome> {
         // The caller's reading serves the first attempt; later ones read the source again.
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
             let found = first.take();
             async move {
                 match found {
-                    Some(found) => self.run_once(found).await,
-                    None => self.run_once(self.read_source(Guard::HeldAtEachRead).await?).await,
+                    Some(found) => self.run_steps_once(found).await,
+                    None => {
+                        self.run_steps_once(self.read_source(Guard::HeldAtEachRead).await?).await
+                    }
                 }
             }
         });
@@ -97,7 +99,7 @@ impl MoveJob<'_> {
         }
     }
 
-    async fn run_once(&self, found: SourceReading) -> Result<Attempt<MoveOutcome>> {
+    async fn run_steps_once(&self, found: SourceReading) -> Result<Attempt<MoveOutcome>> {
         let done = |outcome| Ok(Attempt::Done(outcome));
         // One deadline for both writes: it started before the source was read.
         let (deadline, source) = match found {
@@ -150,10 +152,10 @@ impl MoveJob<'_> {
         // Unlocked without a tombstone, the entity could still arrive by a carrier that is slow, and
         // then be in both places.
         if self.insert_tombstone_at_target(deadline).await? {
-            return self.unlock().await;
+            return self.unlock_source().await;
         }
         // Boxed: the compiler cannot size a future that may run the whole move.
-        match Box::pin(self.run(None)).await? {
+        match Box::pin(self.run_steps(None)).await? {
             MoveOutcome::Moved | MoveOutcome::NotAuthentic => Ok(()),
             MoveOutcome::Refused(error) | MoveOutcome::Counted(error) => Err(error),
         }
@@ -165,12 +167,13 @@ impl MoveJob<'_> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
-        if !self.outbox.guards.holds(Guard::Tombstone) {
+        if !self.outbox.guards.guard_holds(Guard::Tombstone) {
             // Without the tombstone a slow carrier could insert the entity after this read.
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
-        let tombstone = insert_tombstone(to_partition, &self.identity())?;
-        match deadline.run(self.outbox.store.apply_one(to_table, tombstone)).await {
+        let tombstone = insert_tombstone(to_partition, &self.message_identity())?;
+        match deadline.run_request(self.outbox.store.apply_one_unsealed(to_table, tombstone)).await
+        {
             Ok(_) => Ok(true),
             Err(error) if error.row_exists() => {
                 let found = self.outbox.store.row_if_table_exists(receipt).await?;
@@ -184,14 +187,14 @@ impl MoveJob<'_> {
     }
 
     fn is_own_tombstone(&self, receipt: &Row) -> bool {
-        let is_own = self.identity().is_of_receipt(receipt);
+        let is_own = self.message_identity().is_of_receipt(receipt);
         is_own.unwrap_or(false) && is_tombstone(receipt).unwrap_or(false)
     }
 
     /// Removes the move's mark from the entity at the source. Does nothing if the mark is not this
     /// move's.
-    async fn unlock(&self) -> Result<()> {
-        let Some(source) = self.source().await? else { return Ok(()) };
+    async fn unlock_source(&self) -> Result<()> {
+        let Some(source) = self.read_sealed_source().await? else { return Ok(()) };
         // Unlocked before, or marked by another move since.
         if !matches!(move_id(&source.row), Ok(Some(id)) if id == self.id) {
             return Ok(());
@@ -199,13 +202,17 @@ impl MoveJob<'_> {
         let unlocked = if self.schema.sealed || self.schema.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together. A row that
             // does not open keeps its mark.
-            let source = self.open(&source).await?;
-            let effect = abort(self.schema, &source)?;
+            let source = self.decrypt_source(&source).await?;
+            let effect = plan_abort(self.schema, &source)?;
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
             // A merge of one property suffices where no seal covers the row.
-            self.outbox.store.apply_one(self.table, remove_mark(&source.row)?).await.map(drop)
+            self.outbox
+                .store
+                .apply_one_unsealed(self.table, remove_mark(&source.row)?)
+                .await
+                .map(drop)
         };
         match unlocked {
             Err(error) if !error.is_not_found() => Err(error),
@@ -214,13 +221,13 @@ impl MoveJob<'_> {
     }
 
     /// Returns the identity of the move's message: its table, partition and id.
-    fn identity(&self) -> MessageIdentity {
+    fn message_identity(&self) -> MessageIdentity {
         let case = self.outbox.store.table_case();
         MessageIdentity::in_partition(self.table, self.partition_key, self.id, case)
     }
 
     /// Returns the source and target of the move, over which its codes are made.
-    fn place(&self) -> MovePlace<'_> {
+    fn move_place(&self) -> MovePlace<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
         MovePlace { id: self.id, entity_type, from: self.source_at(), to }
@@ -236,7 +243,7 @@ impl MoveJob<'_> {
     pub(crate) async fn read_source(&self, guard: Guard) -> Result<SourceReading> {
         // The deadline starts before the read that all later writes follow from.
         let deadline = self.outbox.start_deadline();
-        let Some(stored) = self.source().await? else { return Ok(SourceReading::Gone) };
+        let Some(stored) = self.read_sealed_source().await? else { return Ok(SourceReading::Gone) };
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
             return Ok(SourceReading::Gone);
         }
@@ -244,13 +251,13 @@ impl MoveJob<'_> {
             let message = "the entity has encrypted values, and this client has no keys";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
         }
-        let source = match self.open(&stored).await {
+        let source = match self.decrypt_source(&stored).await {
             Err(error) if is_key_gone(&error) => {
                 return Ok(SourceReading::Fault(WorkFault::Counts(error)));
             }
             opened => opened?,
         };
-        if self.outbox.guards.holds(guard) {
+        if self.outbox.guards.guard_holds(guard) {
             let held = held_when_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(SourceReading::Fault(fault));
@@ -269,23 +276,26 @@ impl MoveJob<'_> {
     }
 
     /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
-    pub(crate) async fn sign(&self) -> Result<MessageCodes> {
-        let Some(stored) = self.source().await? else { return Ok(MessageCodes::default()) };
-        let source = self.open(&stored).await?;
+    pub(crate) async fn sign_move(&self) -> Result<MessageCodes> {
+        let Some(stored) = self.read_sealed_source().await? else {
+            return Ok(MessageCodes::default());
+        };
+        let source = self.decrypt_source(&stored).await?;
         let held = held_when_read(self.schema, &stored.row, &source)?;
-        sign_move(&self.outbox.codes, self.place(), &held, true).await
+        sign_move(&self.outbox.codes, self.move_place(), &held, true).await
     }
 
     /// Verifies the move's code against the values that the entity holds.
     async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkFault> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
-        let work = Work::Move { place: self.place(), held };
-        codes.verify(Some(self.partition_key), &work, code, codes.is_required()).await
+        let work = Work::Move { place: self.move_place(), held };
+        codes.verify_work(Some(self.partition_key), &work, code, codes.is_required()).await
     }
 
     /// Verifies that the target's scope, if it differs from the source's, consents to the move.
     async fn verify_consent(&self) -> Result<(), WorkFault> {
-        let (codes, place, code) = (&self.outbox.codes, self.place(), self.codes.code.as_deref());
+        let (codes, place, code) =
+            (&self.outbox.codes, self.move_place(), self.codes.code.as_deref());
         let to_partition = &*self.message.to_partition;
         let Some(code) = code.filter(|_| !codes.is_same_scope(self.partition_key, to_partition))
         else {
@@ -293,7 +303,7 @@ impl MoveJob<'_> {
         };
         let consent = self.codes.consent.as_deref();
         let work = Work::Consent { place, code };
-        codes.verify(Some(to_partition), &work, consent, codes.is_required()).await
+        codes.verify_work(Some(to_partition), &work, consent, codes.is_required()).await
     }
 
     /// Verifies that a receipt proves the arrival of this entity at the target.
@@ -304,16 +314,16 @@ impl MoveJob<'_> {
     /// signed with the keys.
     async fn verify_arrival(&self, receipt: &Row) -> Result<()> {
         let codes = &self.outbox.codes;
-        if !self.outbox.guards.holds(Guard::ArrivalVerified) {
+        if !self.outbox.guards.guard_holds(Guard::ArrivalVerified) {
             return Ok(());
         }
-        if is_tombstone(receipt)? || self.identity().is_foreign_receipt(receipt)? {
+        if is_tombstone(receipt)? || self.message_identity().is_foreign_receipt(receipt)? {
             let message = "the receipt at the target of the move is that of another message";
             return Err(Error::new(ErrorKind::Decode, message));
         }
-        let (work, code) = (Work::Arrival { place: self.place() }, code_of(receipt, CODE)?);
+        let (work, code) = (Work::Arrival { place: self.move_place() }, code_of(receipt, CODE)?);
         let to_partition = Some(&*self.message.to_partition);
-        match codes.verify(to_partition, &work, code.as_deref(), codes.is_required()).await {
+        match codes.verify_work(to_partition, &work, code.as_deref(), codes.is_required()).await {
             Ok(()) => Ok(()),
             Err(WorkFault::NotAuthentic) => {
                 let message = "the receipt at the target of the move is not authentic";
@@ -324,7 +334,7 @@ impl MoveJob<'_> {
     }
 
     /// Reads a row and decrypts it; `None` if it does not exist.
-    async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+    async fn read_decrypted(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let store = &self.outbox.store;
         match read_sealed(store, at, self.schema).await? {
             Some(row) => open_sealed(store, at.table, &row, self.schema).await.map(Some),
@@ -333,12 +343,12 @@ impl MoveJob<'_> {
     }
 
     /// Reads the entity at the source without decrypting it; `None` if it does not exist.
-    async fn source(&self) -> Result<Option<SealedPrimary>> {
+    async fn read_sealed_source(&self) -> Result<Option<SealedPrimary>> {
         read_sealed(&self.outbox.store, self.source_at(), self.schema).await
     }
 
     /// Decrypts the entity at the source.
-    async fn open(&self, source: &SealedPrimary) -> Result<Row> {
+    async fn decrypt_source(&self, source: &SealedPrimary) -> Result<Row> {
         open_sealed(&self.outbox.store, self.table, source, self.schema).await
     }
 
@@ -352,7 +362,7 @@ impl MoveJob<'_> {
         let changes = [Change::with_effect(effect)];
         let last_moment = deadline.last_moment();
         let committed = commit_until(self.outbox, table, &changes, extra_rows, last_moment);
-        deadline.run(committed).await.map(drop)
+        deadline.run_request(committed).await.map(drop)
     }
 
     /// Inserts the entity at the target in one transaction with a receipt. If the entity arrived
@@ -371,12 +381,12 @@ impl MoveJob<'_> {
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
         let codes = &self.outbox.codes;
-        let work = Work::Arrival { place: self.place() };
+        let work = Work::Arrival { place: self.move_place() };
         // Signed for the target's scope: nobody else can make the source believe in the arrival.
-        let code = codes.sign(Some(to_partition), &work, codes.is_required()).await?;
-        let receipt = insert_arrival(to_partition, &self.identity(), code.as_deref())?;
+        let code = codes.sign_work(Some(to_partition), &work, codes.is_required()).await?;
+        let receipt = insert_arrival(to_partition, &self.message_identity(), code.as_deref())?;
         // In the transaction of the target: only one carrier can insert the receipt.
-        extra_rows.operations.extend(self.outbox.guards.keep(Guard::Receipt, receipt));
+        extra_rows.operations.extend(self.outbox.guards.value_if_guarded(Guard::Receipt, receipt));
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
         };
@@ -397,7 +407,8 @@ impl MoveJob<'_> {
         }
         // The entity arrived before. A program that knows nothing of moves may have changed the source
         // since.
-        let Some(target) = self.read(RowAt::new(to_table, to_partition, to_row)).await? else {
+        let Some(target) = self.read_decrypted(RowAt::new(to_table, to_partition, to_row)).await?
+        else {
             // Deleted at the target since it arrived. It must not come back.
             return Ok(());
         };
@@ -429,10 +440,10 @@ pub(crate) async fn sign_move(
 ) -> Result<MessageCodes> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);
     // Without a code there is nothing to consent to.
-    let code = codes.sign(Some(from), &Work::Move { place, held }, must).await?;
+    let code = codes.sign_work(Some(from), &Work::Move { place, held }, must).await?;
     let consent = match &code {
         Some(code) if !codes.is_same_scope(from, to) => {
-            codes.sign(Some(to), &Work::Consent { place, code }, must).await?
+            codes.sign_work(Some(to), &Work::Consent { place, code }, must).await?
         }
         _ => None,
     };

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, KeyHolder, read_claim_state, find_key_holder},
+    store::derive::{ClaimState, KeyHolder, find_key_holder, read_claim_state},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -54,23 +54,25 @@ pub(crate) struct OccupiedKey<'c> {
 
 impl OccupiedKey<'_> {
     /// Decides about the row that was found under the key.
-    pub(crate) async fn decide(&self, found: &Row) -> Result<OccupiedKeyAction> {
+    pub(crate) async fn decide_action(&self, found: &Row) -> Result<OccupiedKeyAction> {
         let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
             let holder = "a row that does not tell whose it is";
-            return Ok(OccupiedKeyAction::Violation(self.violation(holder), None));
+            return Ok(OccupiedKeyAction::Violation(self.violation_error(holder), None));
         };
         let case = self.outbox.store.table_case();
-        let is_own = owner.at().is_same_row(self.primary, case);
+        let is_own = owner.as_row_at().is_same_row(self.primary, case);
         let mut is_unknown = false;
         // The claim is read before its owner: a claim that does not exist any more was resolved
         // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
-            let state = read_claim_state(&self.outbox.store, owner.at(), id).await?;
+            let state = read_claim_state(&self.outbox.store, owner.as_row_at(), id).await?;
             if state == ClaimState::Alive {
                 let pending = "the entity `{}`, whose write is pending";
-                return Ok(match is_own || self.is_released_by(owner.at()) {
+                return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
                     true => OccupiedKeyAction::Busy,
-                    false => OccupiedKeyAction::Pending(self.violation_by(owner.at(), pending)),
+                    false => {
+                        OccupiedKeyAction::Pending(self.violation_by(owner.as_row_at(), pending))
+                    }
                 });
             }
             // The table may be created before its owner is read: that it was missing is kept.
@@ -83,7 +85,7 @@ impl OccupiedKey<'_> {
         // A row that was taken over under a claim that is dead may still belong to its previous owner.
         let mut missing = is_unknown.then(|| owner.table.clone());
         for named in [owner].into_iter().chain(previous) {
-            let holder = match self.holder(named.at()).await? {
+            let holder = match self.find_holder(named.as_row_at()).await? {
                 Holder::Entity(holder) => holder,
                 Holder::Nobody => continue,
                 Holder::TableMissing => {
@@ -91,12 +93,12 @@ impl OccupiedKey<'_> {
                     continue;
                 }
             };
-            let may_take_over =
-                self.is_released_by(holder.at()) || holder.at().is_same_row(self.primary, case);
+            let may_take_over = self.is_released_by(holder.as_row_at())
+                || holder.as_row_at().is_same_row(self.primary, case);
             return Ok(match may_take_over {
                 true => OccupiedKeyAction::TakeOver(Some(holder)),
                 false => {
-                    let error = self.violation_by(holder.at(), "the entity `{}`");
+                    let error = self.violation_by(holder.as_row_at(), "the entity `{}`");
                     OccupiedKeyAction::Violation(error, Some(holder))
                 }
             });
@@ -106,7 +108,7 @@ impl OccupiedKey<'_> {
                 "an entity of the table `{}`, which does not exist under this name; if it was deleted, `Client::forget_table` frees the key",
                 table.escape_debug()
             );
-            return Ok(OccupiedKeyAction::Unknown(self.violation(&holder)));
+            return Ok(OccupiedKeyAction::Unknown(self.violation_error(&holder)));
         }
         // The owners were read after this row, so that the ETag proves that the row is still nobody's.
         let seen = Condition::for_etag(found.etag());
@@ -122,18 +124,18 @@ impl OccupiedKey<'_> {
         let mut released = self.released.iter();
         let case = self.outbox.store.table_case();
         released.any(|released| {
-            released.primary.at().is_same_row(holder, case) && is_this_key(released)
+            released.primary.as_row_at().is_same_row(holder, case) && is_this_key(released)
         })
     }
 
     /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
     /// as holding it.
-    async fn holder(&self, named: RowAt<'_>) -> Result<Holder> {
+    async fn find_holder(&self, named: RowAt<'_>) -> Result<Holder> {
         match find_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
             Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
             Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
             Ok(KeyHolder::TableMissing)
-                if self.outbox.guards.has(Mutation::MissingTableIsNobody) =>
+                if self.outbox.guards.has_mutation(Mutation::MissingTableIsNobody) =>
             {
                 Ok(Holder::Nobody)
             }
@@ -150,12 +152,12 @@ impl OccupiedKey<'_> {
     /// with `{}` in place of its RowKey.
     fn violation_by(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
-        self.violation(&holder).held_by(entity.partition_key, entity.row_key)
+        self.violation_error(&holder).held_by(entity.partition_key, entity.row_key)
     }
 
-    fn violation(&self, holder: &str) -> Error {
+    fn violation_error(&self, holder: &str) -> Error {
         let index = self.kinds.copy.name;
         let message = format!("the key of index `{index}` is held by {holder}");
-        Error::unique_violation(index, message).at_row(self.address.at())
+        Error::unique_violation(index, message).at_row(self.address.as_row_at())
     }
 }

@@ -8,7 +8,7 @@ use super::{
     expired::DeleteExpired,
     fast_path::FastPath,
     guard::{Guard, Mutation},
-    registration::fence,
+    registration::registered_fence,
     state::Outbox,
 };
 use crate::{
@@ -53,14 +53,14 @@ pub(crate) struct OutboxPlan<'n> {
 
 impl<'n> OutboxPlan<'n> {
     /// Plans the outbox rows for some effects, and reads the copies and lists that they change.
-    pub(crate) async fn prepare(
+    pub(crate) async fn plan_outbox_rows(
         outbox: &Outbox,
         table: &str,
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
         let mut dirty = dirty_rows_of(effects, table, outbox.store.table_case());
-        if outbox.guards.has(Mutation::OldRemoteCopyUnnamed) {
+        if outbox.guards.has_mutation(Mutation::OldRemoteCopyUnnamed) {
             let changes = dirty.iter_mut().map(|dirty| &mut dirty.copy_changes);
             changes.for_each(|changes| changes.retain(|change| change.wanted.is_some()));
         }
@@ -72,7 +72,7 @@ impl<'n> OutboxPlan<'n> {
         Self {
             table: table.to_owned(),
             extra_rows,
-            fast_path: FastPath::prepare(outbox, table, dirty).await,
+            fast_path: FastPath::read_before_commit(outbox, table, dirty).await,
             existing_dirty_rows: HashSet::new(),
             fence: None,
             closed_registrations: 0,
@@ -133,7 +133,7 @@ impl<'n> OutboxPlan<'n> {
         let mut partition_key = None;
         for (position, dirty) in self.fast_path.dirty_rows_to_write().enumerate() {
             let may_exist = self.existing_dirty_rows.contains(&position)
-                || !outbox.guards.holds(Guard::DirtyInserted);
+                || !outbox.guards.guard_holds(Guard::DirtyInserted);
             // Inserted, if possible: a dirty row that is new names only the work of this transaction, so that
             // the fast path may delete it.
             transaction
@@ -150,9 +150,9 @@ impl<'n> OutboxPlan<'n> {
             return Ok(());
         }
         // The transaction fails if the fence is gone: no open work is left where no worker looks.
-        let fence = fence(outbox, &self.table, &partition_key).await?;
+        let fence = registered_fence(outbox, &self.table, &partition_key).await?;
         let touch = fence.touch_operation(outbox.random_fence_value())?;
-        if let Some(touch) = outbox.guards.keep(Guard::FenceInTransaction, touch) {
+        if let Some(touch) = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch) {
             transaction.push_framework_row(Role::Fence, touch);
         }
         self.fence = Some(fence);
@@ -168,7 +168,7 @@ impl<'n> OutboxPlan<'n> {
             // A worker closed the partition: register again.
             Role::Fence => {
                 if let Some(closed) = self.fence.take() {
-                    outbox.registrations.forget(&self.table, &closed);
+                    outbox.registrations.forget_registration(&self.table, &closed);
                 }
                 self.closed_registrations += 1;
                 // A bound, so that a worker that always closes first cannot hold a writer for ever.
@@ -202,6 +202,6 @@ impl<'n> OutboxPlan<'n> {
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
             self.fast_path.set_committed(position, primary_etag, dirty_etag);
         }
-        outbox.run_after_commit(Box::pin(self.fast_path.finish(outbox.clone()))).await
+        outbox.run_after_commit(Box::pin(self.fast_path.write_after_commit(outbox.clone()))).await
     }
 }

@@ -31,12 +31,16 @@ type PendingRegistration = (String, Fence, Arc<Slot<Registration>>);
 
 /// Returns the fence of the client's registration for a partition. Registers the partition first if
 /// the client has not.
-pub(crate) async fn fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
-    let slot = outbox.registrations.slot(table, partition_key, outbox.options.lease);
-    let find = |registration: &Registration| registration.complete().cloned().map(Ok);
+pub(crate) async fn registered_fence(
+    outbox: &Outbox,
+    table: &str,
+    partition_key: &str,
+) -> Result<Fence> {
+    let slot = outbox.registrations.slot_of_partition(table, partition_key, outbox.options.lease);
+    let find = |registration: &Registration| registration.complete_fence().cloned().map(Ok);
     slot.find_or_run(find, async || {
-        let fence = register(outbox, table, partition_key, &slot).await?;
-        slot.lock().set_complete(&fence);
+        let fence = register_partition(outbox, table, partition_key, &slot).await?;
+        slot.lock_state().set_complete(&fence);
         Ok(fence)
     })
     .await
@@ -44,18 +48,18 @@ pub(crate) async fn fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
 
 /// Registers many partitions at once, with one transaction for the directory markers of a shard.
 /// Ignores failures.
-pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, String)>) {
+pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
-        let slot = outbox.registrations.slot(&table, &key, outbox.options.lease);
-        let is_complete = slot.lock().complete().is_some();
+        let slot = outbox.registrations.slot_of_partition(&table, &key, outbox.options.lease);
+        let is_complete = slot.lock_state().complete_fence().is_some();
         if !is_complete {
             slots.push((table, key, slot));
         }
     }
     // Failures are ignored here: whoever needs a registration tries again, and reports its failure.
-    let fences = stream::iter(slots).map(|(table, key, slot)| async move {
-        let fence = insert_fence(outbox, &table, &key, &slot).await.ok()?;
+    let fences = stream::iter(slots).map(|(table, parse_key, slot)| async move {
+        let fence = insert_fence(outbox, &table, &parse_key, &slot).await.ok()?;
         Some((table, fence, slot))
     });
     // A fence is in its own partition, so that each is one request; markers of a shard share one.
@@ -67,9 +71,9 @@ pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, Strin
     for shard in shards.into_values() {
         for together in shard.chunks(BATCH_OPERATIONS) {
             let is_marked = insert_markers(outbox, together).await.is_ok();
-            if is_marked || outbox.guards.has(Mutation::MarkerNotNeeded) {
+            if is_marked || outbox.guards.has_mutation(Mutation::MarkerNotNeeded) {
                 for (_, fence, slot) in together {
-                    slot.lock().set_complete(fence);
+                    slot.lock_state().set_complete(fence);
                 }
             }
         }
@@ -78,7 +82,7 @@ pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, Strin
 
 /// Writes outbox rows into one partition in one transaction with the fence. Returns the answers for
 /// the rows, then the fence's. Registers again if a worker closed the partition meanwhile.
-pub(crate) async fn record(
+pub(crate) async fn record_outbox_rows(
     outbox: &Outbox,
     table: &str,
     operations: Vec<Operation>,
@@ -86,23 +90,23 @@ pub(crate) async fn record(
     let Some(first) = operations.first() else { return Ok(Vec::new()) };
     let (partition_key, operations) = (first.row().partition_key(), &operations);
     let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-        let fence = fence(outbox, table, partition_key).await?;
+        let fence = registered_fence(outbox, table, partition_key).await?;
         let touch = fence.touch_operation(outbox.random_fence_value())?;
-        let touch = outbox.guards.keep(Guard::FenceInTransaction, touch);
+        let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
         for operation in operations.iter().cloned().chain(touch) {
-            let is_replaced = outbox.guards.has(Mutation::NamesReplaced)
+            let is_replaced = outbox.guards.has_mutation(Mutation::NamesReplaced)
                 && operation.verb() == Verb::InsertOrMerge;
             batch.push(match is_replaced {
                 true => Operation::insert_or_replace(operation.row().clone()),
                 false => operation,
             })?;
         }
-        match outbox.store.apply(&batch).await {
+        match outbox.store.apply_unsealed(&batch).await {
             // The fence is gone: a worker closed the partition when it was idle. A new registration
             // follows.
             Err(error) if error.is_row_missing() => {
-                outbox.registrations.forget(table, &fence);
+                outbox.registrations.forget_registration(table, &fence);
                 Ok(Attempt::Raced)
             }
             answer => answer.map(Attempt::Done),
@@ -114,16 +118,16 @@ pub(crate) async fn record(
     })
 }
 
-async fn register(
+async fn register_partition(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
     slot: &Slot<Registration>,
 ) -> Result<Fence> {
-    if !outbox.guards.holds(Guard::FenceFirst) {
+    if !outbox.guards.guard_holds(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
         insert_marker(outbox, table, &fence).await?;
-        outbox.store.apply_one(table, fence.insert_operation()?).await?;
+        outbox.store.apply_one_unsealed(table, fence.insert_operation()?).await?;
         return Ok(fence);
     }
     // In this order a worker that finds a marker without a fence may delete the marker: no work can
@@ -141,14 +145,14 @@ async fn insert_fence(
     partition_key: &str,
     slot: &Slot<Registration>,
 ) -> Result<Fence> {
-    let without_marker = slot.lock().without_marker.clone();
+    let without_marker = slot.lock_state().without_marker.clone();
     if let Some(fence) = without_marker {
         return Ok(fence);
     }
     let fence = insert_new_fence(outbox, table, partition_key).await?;
     // Kept before the marker is written. If that fails, the next attempt goes on with this fence,
     // so that a directory that is down leaves one fence, not one for each attempt.
-    slot.lock().without_marker = Some(fence.clone());
+    slot.lock_state().without_marker = Some(fence.clone());
     Ok(fence)
 }
 
@@ -161,7 +165,7 @@ async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Resu
             batch.push(fence.insert_marker(table)?)?;
         }
         // A failure of all may be a conflict at one: each is then tried by itself.
-        if outbox.store.apply(&batch).await.is_ok() {
+        if outbox.store.apply_unsealed(&batch).await.is_ok() {
             return Ok(());
         }
     }
@@ -172,8 +176,10 @@ async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Resu
 }
 
 fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
-    match outbox.guards.holds(Guard::FenceOfItsOwn) {
-        true => Fence::new(table, partition_key, outbox.store.random.id(), outbox.clock.now()),
+    match outbox.guards.guard_holds(Guard::FenceOfItsOwn) {
+        true => {
+            Fence::new(table, partition_key, outbox.store.random.random_id(), outbox.clock.now())
+        }
         // The one fence that all processes of a simulation share.
         false => Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH),
     }
@@ -184,9 +190,11 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
     let mut attempt = 1;
     loop {
         let fence = new_fence(outbox, table, partition_key);
-        match outbox.store.apply_one(table, fence.insert_operation()?).await {
+        match outbox.store.apply_one_unsealed(table, fence.insert_operation()?).await {
             Ok(_) => return Ok(fence),
-            Err(error) if error.is_conflict() && !outbox.guards.holds(Guard::FenceOfItsOwn) => {
+            Err(error)
+                if error.is_conflict() && !outbox.guards.guard_holds(Guard::FenceOfItsOwn) =>
+            {
                 return Ok(fence);
             }
             // The fence may be there, or come yet, and a worker may close it at any time: its id is
@@ -202,7 +210,7 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
 async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {
-        match outbox.store.apply_one(DIRECTORY, fence.insert_marker(table)?).await {
+        match outbox.store.apply_one_unsealed(DIRECTORY, fence.insert_marker(table)?).await {
             Ok(_) => return Ok(()),
             Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 outbox.store.create_table_if_not_exists(DIRECTORY).await?;

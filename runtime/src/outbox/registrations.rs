@@ -37,7 +37,7 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Returns the fence of a complete registration; `None` before its marker is written.
-    pub(crate) fn complete(&self) -> Option<&Fence> {
+    pub(crate) fn complete_fence(&self) -> Option<&Fence> {
         self.complete.as_ref()
     }
 
@@ -54,20 +54,20 @@ impl Registrations {
     }
 
     /// Returns the key of a partition in the cache. Names that are one table have one key.
-    fn key(&self, table: &str, partition_key: &str) -> (String, String) {
+    fn cache_key(&self, table: &str, partition_key: &str) -> (String, String) {
         (self.table_case.key_of(table), partition_key.to_owned())
     }
 
     /// Returns whether the client has a complete registration for a partition.
-    pub(crate) fn has(&self, table: &str, partition_key: &str) -> bool {
-        let slots = self.slots.lock();
-        let slot = slots.get(&self.key(table, partition_key));
-        slot.is_some_and(|slot| slot.lock().complete.is_some())
+    pub(crate) fn is_registered(&self, table: &str, partition_key: &str) -> bool {
+        let slots = self.slots.lock_slots();
+        let slot = slots.get(&self.cache_key(table, partition_key));
+        slot.is_some_and(|slot| slot.lock_state().complete.is_some())
     }
 
     /// Returns the slot of a partition, which holds the partition's registration and a lock. Once
     /// there are many slots, forgets those that were not used for `lease`.
-    pub(crate) fn slot(
+    pub(crate) fn slot_of_partition(
         &self,
         table: &str,
         partition_key: &str,
@@ -78,19 +78,23 @@ impl Registrations {
         let is_in_use = |registration: &Registration, _| {
             registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
         };
-        let slot =
-            self.slots.slot(self.key(table, partition_key), MAX_IDLE_REGISTRATIONS + 1, is_in_use);
-        slot.lock().last_used = Some(now);
+        let slot = self.slots.slot_of_key(
+            self.cache_key(table, partition_key),
+            MAX_IDLE_REGISTRATIONS + 1,
+            is_in_use,
+        );
+        slot.lock_state().last_used = Some(now);
         slot
     }
 
     /// Forgets a registration whose fence a worker deleted. Keeps a newer registration of the
     /// partition.
-    pub(crate) fn forget(&self, table: &str, closed: &Fence) {
-        let mut slots = self.slots.lock();
-        let key = self.key(table, &closed.partition_key);
+    pub(crate) fn forget_registration(&self, table: &str, closed: &Fence) {
+        let mut slots = self.slots.lock_slots();
+        let key = self.cache_key(table, &closed.partition_key);
         // Another task may have registered again already; its fence is not the closed one.
-        let is_closed = |slot: &Arc<Slot<Registration>>| slot.lock().complete() == Some(closed);
+        let is_closed =
+            |slot: &Arc<Slot<Registration>>| slot.lock_state().complete_fence() == Some(closed);
         if slots.get(&key).is_some_and(is_closed) {
             slots.remove(&key);
         }

@@ -50,7 +50,7 @@ pub(crate) async fn write_lists(
     memberships: &[&ListMembership],
     rewrite_unchanged: bool,
 ) -> WrittenLists {
-    let rewrite_unchanged = rewrite_unchanged && outbox.guards.holds(Guard::EntryWritten);
+    let rewrite_unchanged = rewrite_unchanged && outbox.guards.guard_holds(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
         let delta = deltas.entry(membership.address.list_address()).or_default();
@@ -91,7 +91,7 @@ async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result
             continue;
         }
         // If there is a table of that name, the entry is that of an entity there.
-        match outbox.store.row(named.at()).await {
+        match outbox.store.read_row(named.as_row_at()).await {
             Err(error) if error.is_table_missing() => old_forms.push(old),
             row => row.map(drop)?,
         }
@@ -112,7 +112,7 @@ pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, written: 
         // A list that is deleted later has no ETag: a delayed writer could create it again.
         ListWrite::Rows | ListWrite::Deleted | ListWrite::Unchanged => Guard::EntrySecondLook,
     };
-    !outbox.guards.holds(unsettled_by)
+    !outbox.guards.guard_holds(unsettled_by)
 }
 
 impl FoundList {
@@ -152,7 +152,8 @@ async fn write_rows(
     delta: &ListDelta,
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
-    let operations = delta.operations((&address.row.partition_key, &address.row.row_key), list)?;
+    let operations =
+        delta.list_operations((&address.row.partition_key, &address.row.row_key), list)?;
     // The head row is the first operation; its deletion means that no id is left.
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
     // The deadline travels with the batch too: a suspended program must not send it later.
@@ -160,7 +161,7 @@ async fn write_rows(
     for operation in operations {
         batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
     }
-    deadline.run(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
+    deadline.run_request(outbox.store.apply_unsealed(&batch)).await.map_err(explain_too_large)?;
     Ok(if is_deleted { ListWrite::Deleted } else { ListWrite::Rows })
 }
 
@@ -175,16 +176,16 @@ async fn write_blob(
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let (at, case) = (address.at(), outbox.store.table_case());
+    let (at, case) = (address.as_row_at(), outbox.store.table_case());
     let name = list_blob_path(at, case)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
-    let text = list_text_after(at, case, ids, delta, outbox.store.random.id())?;
+    let text = list_text_after(at, case, ids, delta, outbox.store.random.random_id())?;
     // The blob's version is the condition of its write, as the ETag is that of a row's.
-    let seen = match outbox.guards.holds(Guard::DestinationVersion) {
+    let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
         true => list.and_then(|list| list.version.clone()),
-        false => blobs.read(&name).await?.map(|blob| blob.version),
+        false => blobs.read_blob_version(&name).await?.map(|blob| blob.version),
     };
-    deadline.run(blobs.write(&name, text, seen)).await?;
+    deadline.run_request(blobs.write_blob_if_unchanged(&name, text, seen)).await?;
     Ok(ListWrite::Blob)
 }
 

@@ -37,13 +37,13 @@ pub(crate) async fn resolve_reservation(
     };
     let owner = RowAt::new(table, partition_key, &key.primary);
     let resolved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
-        resolve_once(outbox, known, owner, id, key)
+        resolve_reservation_once(outbox, known, owner, id, key)
     });
     let table = &key.address.row.table;
     resolved.await?.ok_or_else(|| backoff::contended_error().in_table(table))
 }
 
-async fn resolve_once(
+async fn resolve_reservation_once(
     outbox: &Outbox,
     (schema, kinds): (&'static Schema, CopyFamily),
     owner: RowAt<'_>,
@@ -53,7 +53,7 @@ async fn resolve_once(
     // The deadline starts before the owner is read, as for every remote write.
     let deadline = outbox.start_deadline();
     // A table that does not exist holds no reservation.
-    let found = outbox.store.row_if_table_exists(key.address.at()).await?;
+    let found = outbox.store.row_if_table_exists(key.address.as_row_at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };
     // The claim was settled meanwhile, or another claim has the row.
     if reserving_claim(&found)? != Some(id) {
@@ -61,15 +61,17 @@ async fn resolve_once(
     }
     // A claim row may have been forged. It resolves no reservation of another primary, even if that
     // one holds this claim's id: the other primary's claim resolves it.
-    if outbox.guards.holds(Guard::OwnReservation)
+    if outbox.guards.guard_holds(Guard::OwnReservation)
         && find_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
     {
         return Ok(Attempt::Done(()));
     }
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
     let operation = outbox.guards.remote_write(operation)?;
-    match deadline.write(&outbox.store, &key.address.row.table, kinds, operation).await {
-        Err(error) if error.lost_race() && outbox.guards.has(Mutation::SettlingGivesUp) => {
+    match deadline.write_copy(&outbox.store, &key.address.row.table, kinds, operation).await {
+        Err(error)
+            if error.lost_race() && outbox.guards.has_mutation(Mutation::SettlingGivesUp) =>
+        {
             Ok(Attempt::Done(()))
         }
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
@@ -84,7 +86,7 @@ pub(crate) fn unknown_owner_error(owner: RowAt<'_>, address: &CopyAddress) -> Er
         "the row names an owner in the table `{}`, which does not exist: open the table if it has another case, or call `Client::forget_table` if it was deleted",
         owner.table.escape_debug()
     );
-    Error::new(ErrorKind::UnrecognizedEntity, message).at_row(address.at())
+    Error::new(ErrorKind::UnrecognizedEntity, message).at_row(address.as_row_at())
 }
 
 /// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity
@@ -103,8 +105,8 @@ async fn restored_copy(
     // The owner comes first: while an entity moves, both its rows may derive the key.
     let holders: Vec<RowAddress> =
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
-    let holders = outbox.guards.keep(Guard::ReleaseRestores, holders);
-    for holder in holders.iter().flatten().map(RowAddress::at) {
+    let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
+    for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
         match find_key_holder(&outbox.store, holder, schema, &key.address).await? {
             KeyHolder::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));

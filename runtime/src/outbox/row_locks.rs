@@ -43,7 +43,7 @@ pub(crate) struct RowsLocked<'l>(
 impl RowLocks {
     /// Waits for the locks of rows of a table, given by PartitionKey and RowKey. Writers of one row
     /// get it in the order in which they asked. After a minute a writer goes on without the lock.
-    pub(crate) async fn lock<'k>(
+    pub(crate) async fn lock_rows<'k>(
         &self,
         table: &str,
         keys: impl IntoIterator<Item = (&'k str, &'k str)>,
@@ -65,7 +65,7 @@ impl RowLocks {
             // A free lock needs no timer, which the runtime may lack.
             turn.guard = match turn.lock.clone().try_lock_owned() {
                 Ok(guard) => Some(guard),
-                Err(_) => turn.wait().await,
+                Err(_) => turn.wait_for_lock().await,
             };
             held.push(turn);
         }
@@ -80,7 +80,7 @@ impl RowLocks {
 
 impl LockTurn<'_> {
     /// Waits for the lock; `None` after a minute.
-    async fn wait(&self) -> Option<OwnedMutexGuard<()>> {
+    async fn wait_for_lock(&self) -> Option<OwnedMutexGuard<()>> {
         let lock = self.lock.clone().lock_owned();
         timers::timeout(LONGEST_WAIT, lock).await
     }
@@ -107,17 +107,18 @@ mod tests {
     #[tokio::test]
     async fn a_lock_is_kept_while_somebody_wants_it_and_no_longer() {
         let locks = RowLocks::default();
-        let first = locks.lock("Staff", [("Sales", "1"), ("Sales", "2"), ("Sales", "1")]).await;
+        let first =
+            locks.lock_rows("Staff", [("Sales", "1"), ("Sales", "2"), ("Sales", "1")]).await;
         assert_eq!(locks.len(), 2);
-        let mut second = Box::pin(locks.lock("STAFF", [("Sales", "2")]));
+        let mut second = Box::pin(locks.lock_rows("STAFF", [("Sales", "2")]));
         assert!((&mut second).now_or_never().is_none());
-        assert!(locks.lock("Staff", [("Sales", "3")]).now_or_never().is_some());
+        assert!(locks.lock_rows("Staff", [("Sales", "3")]).now_or_never().is_some());
         drop(first);
         assert_eq!(locks.len(), 1, "the second one waits for it");
         drop(second.await);
         assert_eq!(locks.len(), 0);
-        let first = locks.lock("Staff", [("Sales", "2")]).await;
-        let mut gave_up = Box::pin(locks.lock("Staff", [("Sales", "2")]));
+        let first = locks.lock_rows("Staff", [("Sales", "2")]).await;
+        let mut gave_up = Box::pin(locks.lock_rows("Staff", [("Sales", "2")]));
         assert!((&mut gave_up).now_or_never().is_none());
         drop(first);
         drop(gave_up);
@@ -127,9 +128,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_writer_goes_on_without_a_lock_that_is_held_for_ever() {
         let locks = RowLocks::default();
-        let held = locks.lock("Staff", [("Sales", "1")]).await;
+        let held = locks.lock_rows("Staff", [("Sales", "1")]).await;
         let began = tokio::time::Instant::now();
-        drop(locks.lock("Staff", [("Sales", "1")]).await);
+        drop(locks.lock_rows("Staff", [("Sales", "1")]).await);
         assert_eq!(began.elapsed(), LONGEST_WAIT);
         assert_eq!(locks.len(), 1, "the first one holds it");
         drop(held);
@@ -139,8 +140,8 @@ mod tests {
     #[test]
     fn a_lock_is_waited_for_without_a_runtime() {
         let locks = RowLocks::default();
-        let first = locks.lock("Staff", [("Sales", "1")]).now_or_never().unwrap();
-        let mut second = Box::pin(locks.lock("Staff", [("Sales", "1")]));
+        let first = locks.lock_rows("Staff", [("Sales", "1")]).now_or_never().unwrap();
+        let mut second = Box::pin(locks.lock_rows("Staff", [("Sales", "1")]));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
         assert!(second.now_or_never().is_some());

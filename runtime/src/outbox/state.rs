@@ -74,30 +74,30 @@ impl Outbox {
             self.options;
         // A store of this process alone answers at once, and its users expect to read what they wrote.
         if copies_before_answer.unwrap_or(is_exclusive) {
-            self.background.finish(most, work).await
+            self.background.finish_or_leave(most, work).await
         } else {
-            self.background.begin(most, work)
+            self.background.begin_task(most, work)
         }
     }
 
     /// Starts the deadline of remote writes. Must be called before the primary that they follow
     /// from is read or committed.
     pub(crate) fn start_deadline(&self) -> WriteDeadline {
-        WriteDeadline::start(&self.options, &self.clock, self.guards)
+        WriteDeadline::start_deadline(&self.options, &self.clock, self.guards)
     }
 
     /// Adds a type and one of its tables to those that this client knows, so that its workers can
     /// do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
-        self.known_types.add(schema);
+        self.known_types.add_type(schema);
         self.store.watch_time([schema]);
-        self.store.known_tables.add(table);
+        self.store.known_tables.add_table(table);
     }
 
     /// Returns the number of known types. A larger number than before means that unknown rows may
     /// be understood now.
     pub(crate) fn number_of_known_types(&self) -> usize {
-        self.known_types.count()
+        self.known_types.version_count()
     }
 
     /// Returns the type and the index that the address of a copy names; `None` if they are not
@@ -107,7 +107,7 @@ impl Outbox {
         home: &str,
         address: &CopyAddress,
     ) -> Option<(&'static Schema, CopyFamily)> {
-        self.known_types.of_copy(home, address, self.rules())
+        self.known_types.type_of_copy(home, address, self.guards_and_case())
     }
 
     /// Returns the type whose remote list an address names; `None` if it is not known. `home` is
@@ -117,15 +117,15 @@ impl Outbox {
         home: &str,
         address: &CopyAddress,
     ) -> Option<&'static Schema> {
-        self.known_types.of_list(home, address, self.rules())
+        self.known_types.type_of_list(home, address, self.guards_and_case())
     }
 
-    fn rules(&self) -> (Guards, TableCase) {
+    fn guards_and_case(&self) -> (Guards, TableCase) {
         (self.guards, self.store.table_case())
     }
 
     /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
     pub(crate) fn random_fence_value(&self) -> i64 {
-        i64::from_ne_bytes(self.store.random.number().to_ne_bytes())
+        i64::from_ne_bytes(self.store.random.random_number().to_ne_bytes())
     }
 }

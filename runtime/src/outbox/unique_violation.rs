@@ -46,10 +46,12 @@ enum Holder {
 impl OccupiedCopy<'_> {
     /// Returns the violation of the index, which names the occupying row and its holder. Returns
     /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
-    pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<UniqueViolation>> {
+    pub(crate) async fn find_violation(&self, outbox: &Outbox) -> Result<Option<UniqueViolation>> {
         // Gone since the store refused the insert: another attempt may succeed.
-        let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
-        let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
+        let Some(found) = self.read_current(outbox, self.copy.row_key()).await? else {
+            return Ok(None);
+        };
+        let Some(holder) = self.find_holder(outbox, &found).await? else { return Ok(None) };
         let index = self.family.name;
         let message = match &holder {
             Holder::Entity(_, row_key, _) => {
@@ -82,35 +84,39 @@ impl OccupiedCopy<'_> {
         self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
     }
 
-    async fn read(&self, outbox: &Outbox, row_key: &str) -> Result<Option<Row>> {
+    async fn read_current(&self, outbox: &Outbox, row_key: &str) -> Result<Option<Row>> {
         let at = RowAt::new(self.table, self.copy.partition_key(), row_key);
-        let Some(row) = outbox.store.row(at).await? else { return Ok(None) };
+        let Some(row) = outbox.store.read_row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // A row that cannot be decrypted occupies the key all the same.
-        let opened =
-            outbox.store.sealing.open_one(self.table, row.clone(), Reading::Typed(schema), None);
+        let opened = outbox.store.sealing.open_one_row(
+            self.table,
+            row.clone(),
+            Reading::Typed(schema),
+            None,
+        );
         Ok(Some(opened.await.unwrap_or(row)))
     }
 
     /// Returns whether a primary derives the local copy with that RowKey.
-    async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
+    async fn derives_copy(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
-        let tokens = outbox.store.tokens_of(schema).await?;
+        let tokens = outbox.store.token_maker_of(schema).await?;
         let derived =
-            outbox.store.with_blind_token_keys(&tokens, || schema.derive(primary, &tokens));
+            outbox.store.with_blind_token_keys(&tokens, || schema.derive_rows(primary, &tokens));
         let rows = derived.await?.into_known_rows(schema)?;
         let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
 
     /// Returns the holder of the occupied key; `None` if the row changed while its entity was read.
-    async fn holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
-        let Some(schema) = self.effect.schema else { return Ok(Some(describe(found))) };
+    async fn find_holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
+        let Some(schema) = self.effect.schema else { return Ok(Some(describe_row(found))) };
         // A copy that cannot be read occupies the key all the same.
         let Ok(Some((partition_key, row_key))) = schema.owner_of_copy(found) else {
-            return Ok(Some(describe(found)));
+            return Ok(Some(describe_row(found)));
         };
-        let tokens = outbox.store.tokens_of(schema).await?;
+        let tokens = outbox.store.token_maker_of(schema).await?;
         let keys = [&*partition_key, &*row_key];
         let resolve = || tokens.resolve_row_key(schema, keys, found);
         let row_key = outbox.store.with_blind_token_keys(&tokens, resolve).await?;
@@ -131,17 +137,17 @@ impl OccupiedCopy<'_> {
                 let at = RowAt::new(self.table, &partition_key, &row_key);
                 read_primary(&outbox.store, at, Some(schema)).await
             }
-            (false, false) => self.read(outbox, &row_key).await,
+            (false, false) => self.read_current(outbox, &row_key).await,
         };
         let primary = match read {
             // A torn entity may hold the key.
             Err(error) if error.is_corrupt() && schema.is_wide() => {
-                return Ok(Some(describe(found)));
+                return Ok(Some(describe_row(found)));
             }
             read => read?,
         };
         let derives = match &primary {
-            Some(primary) => Some(self.derives(outbox, primary, found.row_key()).await),
+            Some(primary) => Some(self.derives_copy(outbox, primary, found.row_key()).await),
             None => None,
         };
         match derives {
@@ -152,19 +158,19 @@ impl OccupiedCopy<'_> {
                 return Ok(Some(Holder::Entity(partition_key, row_key, expired)));
             }
             // A primary that cannot be read may hold the key.
-            Some(Err(_)) => return Ok(Some(describe(found))),
+            Some(Err(_)) => return Ok(Some(describe_row(found))),
             Some(Ok(false)) | None => {}
         }
         // A second read: only a copy that kept its ETag while its entity was read is known to be an
         // orphan. Otherwise a writer may have moved the key on in between.
-        let again = self.read(outbox, found.row_key()).await?;
+        let again = self.read_current(outbox, found.row_key()).await?;
         let stood = again.is_some_and(|again| again.etag() == found.etag());
         Ok(stood.then_some(Holder::Orphan(row_key)))
     }
 }
 
 /// Describes a row by its type marker, for a message.
-fn describe(found: &Row) -> Holder {
+fn describe_row(found: &Row) -> Holder {
     Holder::Row(match found.get("EntityType") {
         Ok(Some(ValueRef::String(marker))) => format!("a row of `{}`", marker.escape_debug()),
         _ => "a row that does not say its type".to_owned(),

@@ -68,7 +68,7 @@ impl VerbOnCurrent {
     }
 
     /// Returns the effect on the stored primary; `None` stands for an entity that is not stored.
-    pub(crate) fn effect(&self, current: Option<&Row>) -> Result<Effect> {
+    pub(crate) fn effect_on_primary(&self, current: Option<&Row>) -> Result<Effect> {
         self.verb.effect_on(&self.planner, current)
     }
 }
@@ -83,7 +83,7 @@ impl Change {
         Ok(match verb.needs_current(&planner)? {
             None => Self::with_effect(verb.blind_effect(&planner)?),
             Some(on_race) => {
-                let keys = verb.keys(&planner)?;
+                let keys = verb.keys_to_read(&planner)?;
                 Self::OnCurrent(Box::new(VerbOnCurrent { planner, verb, keys, on_race }))
             }
         })
@@ -129,7 +129,9 @@ impl Change {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
-            for operation in wide::split(effect.schema, joined, ANY_GENERATION, &HashMap::new())? {
+            for operation in
+                wide::split_operation(effect.schema, joined, ANY_GENERATION, &HashMap::new())?
+            {
                 operations += 1;
                 bytes += size::as_stored(&operation, effect.schema, None)?.request_bytes()?;
             }
@@ -237,11 +239,11 @@ impl Unresolved {
             let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
             return Ok(Self::NeedsTokens(Box::new(verb)));
         }
-        Change::new(Planner { schema, tokens: Tokens::none() }, verb).map(Self::Ready)
+        Change::new(Planner { schema, tokens: Tokens::without_keys() }, verb).map(Self::Ready)
     }
 
     /// Returns the change after putting the blind tokens into its keys.
-    pub(crate) fn resolve(self, tokens: &Tokens) -> Result<Change> {
+    pub(crate) fn fill_tokens(self, tokens: &Tokens) -> Result<Change> {
         match self {
             Self::Ready(change) => Ok(change),
             Self::NeedsTokens(unresolved) => {

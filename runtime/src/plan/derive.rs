@@ -40,9 +40,9 @@ impl Schema {
     /// # Errors
     ///
     /// `is_decode` if the row does not fit its version.
-    pub(crate) fn derive(&'static self, opened: &Row, tokens: &Tokens) -> Result<Derived> {
+    pub(crate) fn derive_rows(&'static self, opened: &Row, tokens: &Tokens) -> Result<Derived> {
         let family = self.primary()?;
-        match self.kind_of(opened, Some(family))? {
+        match self.row_kind_of(opened, Some(family))? {
             RowKind::Primary(RowVersion::Known(_)) => {}
             RowKind::Primary(RowVersion::Unknown(version)) => {
                 return Ok(Derived::UnknownVersion(version));

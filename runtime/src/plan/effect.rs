@@ -100,7 +100,7 @@ impl Planner {
         if !wide::may_have_other_parts(self.schema) {
             return Ok(false);
         }
-        let kind = self.schema.kind_of(current, Some(self.schema.primary()?))?;
+        let kind = self.schema.row_kind_of(current, Some(self.schema.primary()?))?;
         Ok(!matches!(
             kind,
             RowKind::Primary(RowVersion::Known(writer)) if writer.version == self.schema.version
@@ -212,7 +212,7 @@ impl Planner {
 
     /// Refuses an effect that would lose an encrypted value which this program cannot decrypt.
     fn refuse_lossy(&self, current: &Row, effect: &Effect, unknown: &Unknown) -> Result<()> {
-        let Some(property) = unknown.encrypted() else { return Ok(()) };
+        let Some(property) = unknown.first_encrypted() else { return Ok(()) };
         let copies = |rows: &EntityRows| {
             let copies = rows.local_copies.iter().chain(&rows.remote_copies);
             copies.filter(|copy| copy.family.left_out.is_empty()).cloned().collect::<Vec<_>>()
@@ -262,7 +262,7 @@ impl Planner {
             remove: Vec::new(),
             blobs: new.blobs.clone(),
         };
-        let merged = apply(&*self.current_form(current)?, &all)?;
+        let merged = apply_patch(&*self.current_form(current)?, &all)?;
         let rows = self.rows_of(&merged)?.with_newer_blobs(&all.blobs);
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
@@ -282,7 +282,8 @@ impl Planner {
     /// Returns the effect that replaces `current` by itself with a patch applied.
     pub(super) fn rewrite(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
         refuse_moving(current)?;
-        let row = apply(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
+        let row =
+            apply_patch(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
         if self.is_single_row() && row.row_key() == current.row_key() {
             let guard = Condition::for_etag(current.etag());
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
@@ -379,7 +380,7 @@ impl Planner {
         }
         let family = self.schema.primary()?;
         if let RowKind::Primary(RowVersion::Known(writer)) =
-            self.schema.kind_of(primary, Some(family))?
+            self.schema.row_kind_of(primary, Some(family))?
             && writer.version == self.schema.version
         {
             return Ok(Cow::Borrowed(primary));
@@ -417,7 +418,7 @@ fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
 }
 
 /// Returns a row after a patch: some properties set, others removed.
-fn apply(row: &Row, changes: &PropertyChanges) -> Result<Row> {
+fn apply_patch(row: &Row, changes: &PropertyChanges) -> Result<Row> {
     let mut bag = row.to_bag()?;
     for (name, value) in changes.set.iter() {
         bag.set(name, value.clone());

@@ -32,7 +32,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
             Some(family) => {
                 let value = Operand::Stored(value);
                 KeyCondition { field: property, comparison: *comparison, value }
-                    .rewrite(family, access)
+                    .rewrite_as_filter(family, access)
             }
             None => refuse_left_out(property, access).map(|()| filter.clone()),
         },
@@ -41,7 +41,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
             Some(family) => {
                 let value = Operand::OnlyInKeys(*value);
                 KeyCondition { field: property, comparison: *comparison, value }
-                    .rewrite(family, access)
+                    .rewrite_as_filter(family, access)
             }
             None => refuse_left_out(property, access)
                 .map(|()| Filter::of_properties(property, *comparison, *value)),
@@ -121,7 +121,7 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
 }
 
 impl KeyCondition<'_> {
-    fn rewrite(self, family: &'static Family, access: &Access) -> Result<Filter> {
+    fn rewrite_as_filter(self, family: &'static Family, access: &Access) -> Result<Filter> {
         let split = family.partition.parts().count();
         let given = |at: usize| access.parts.get(at).cloned().flatten();
         for (at, part) in family.partition.parts().chain(family.row.parts()).enumerate() {
@@ -144,7 +144,7 @@ impl KeyCondition<'_> {
                 },
             };
             if let Some(given) = given(at) {
-                return self.constant(family, part, &text, &given);
+                return self.constant_answer(family, part, &text, &given);
             }
             let before: Option<Vec<String>> = (first..at).map(given).collect();
             if let Some(before) = before {
@@ -158,7 +158,13 @@ impl KeyCondition<'_> {
     }
 
     /// Answers the condition where the access path fixes the field.
-    fn constant(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
+    fn constant_answer(
+        &self,
+        family: &Family,
+        part: &Part,
+        text: &str,
+        given: &str,
+    ) -> Result<Filter> {
         let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
             Form::Descending => order.map(std::cmp::Ordering::reverse),

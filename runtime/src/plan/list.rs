@@ -51,7 +51,7 @@ pub(crate) struct StoredList {
 }
 
 impl StoredList {
-    /// Creates a list from its head row alone; [`extend`](Self::extend) adds the spill rows.
+    /// Creates a list from its head row alone; [`add_spill_row`](Self::add_spill_row) adds the spill rows.
     pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
         // Bounded, since another program could have written any number.
         let spills = match head.get("Spills")? {
@@ -67,7 +67,7 @@ impl StoredList {
     }
 
     /// Adds the ids of a spill row.
-    pub(crate) fn extend(&mut self, spill: &Row) -> Result<()> {
+    pub(crate) fn add_spill_row(&mut self, spill: &Row) -> Result<()> {
         let ids = read_ids(spill, self.form)?;
         self.ids.extend(ids.iter().cloned());
         let number = spill.row_key().rsplit_once(SPILL).and_then(|(_, digits)| digits.parse().ok());
@@ -79,12 +79,12 @@ impl StoredList {
     }
 
     /// Returns the number of spill rows that the head row counts.
-    pub(crate) fn spills(&self) -> usize {
+    pub(crate) fn spill_row_count(&self) -> usize {
         self.rows.len().saturating_sub(1)
     }
 
     /// Returns the head row.
-    pub(crate) fn head(&self) -> &Row {
+    pub(crate) fn head_row(&self) -> &Row {
         &self.head
     }
 
@@ -189,7 +189,7 @@ impl ListDelta {
     ///
     /// `is_too_large` if the list needs more rows than can be numbered, or than one transaction
     /// takes.
-    pub(crate) fn operations(
+    pub(crate) fn list_operations(
         &self,
         (partition_key, row_key): (&str, &str),
         current: Option<&StoredList>,

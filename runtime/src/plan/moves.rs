@@ -63,7 +63,7 @@ pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
 
 /// Returns the error for a row that is the source of a move.
 pub(crate) fn moving_error(row: &Row) -> Error {
-    Error::moving(row.partition_key(), row.row_key())
+    Error::moving_entity(row.partition_key(), row.row_key())
 }
 
 /// Names the move that inserted a row, and the row's source.
@@ -87,14 +87,15 @@ impl Arrival {
     /// Writes the arrival and the source's ETag as JSON.
     fn to_json(&self, source: &Row) -> String {
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
-        let [table, partition_key, row_key] = self.from.at().texts();
+        let [table, partition_key, row_key] = self.from.as_row_at().table_and_keys();
         serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])
             .to_string()
     }
 
     /// Returns whether both name one move from one source, compared by exact text.
     fn is_same_move(&self, other: &Self) -> bool {
-        self.id == other.id && self.from.at().texts() == other.from.at().texts()
+        self.id == other.id
+            && self.from.as_row_at().table_and_keys() == other.from.as_row_at().table_and_keys()
     }
 }
 
@@ -119,7 +120,7 @@ fn time_in_new_table(schema: &Schema, row: &Row, wanted: &Row) -> Result<Option<
 
 /// Returns the row under these keys, without the mark of a move, or with the one property in `own`
 /// (name and value).
-fn with_mark(
+fn with_move_mark(
     row: &Row,
     partition_key: &str,
     row_key: &str,
@@ -140,7 +141,7 @@ fn with_mark(
     Ok(built.finish()?.with_encrypted_names_of(row))
 }
 
-fn guard(row: &Row) -> Condition {
+fn etag_condition(row: &Row) -> Condition {
     Condition::for_etag(row.etag())
 }
 
@@ -175,12 +176,12 @@ pub(crate) fn mark_moving<E: TableEntity>(
         );
     }
     refuse_moving(row)?;
-    if let Some(property) = E::SCHEMA.unknown_of(row)?.encrypted() {
+    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_encrypted() {
         return Err(place(lossy_write_error(property)));
     }
     let wanted = (**stored).to_row().map_err(place)?;
     let to_time = time_in_new_table(E::SCHEMA, row, &wanted)?;
-    let mut arrived = with_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
+    let mut arrived = with_move_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
     if let (Some(dated), Some(time)) = (&E::SCHEMA.dated, to_time) {
         arrived = with_time(&arrived, dated, time)?;
     }
@@ -200,8 +201,8 @@ pub(crate) fn mark_moving<E: TableEntity>(
         to_row: wanted.row_key().to_owned(),
         to_time: to_time.map(Ticks::get),
     };
-    let marked = with_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
-    Ok((primary_only(E::SCHEMA, Operation::replace(marked, guard(row))), message))
+    let marked = with_move_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
+    Ok((primary_only(E::SCHEMA, Operation::replace(marked, etag_condition(row))), message))
 }
 
 /// Returns the row that the source becomes at the target.
@@ -212,7 +213,8 @@ fn target_row(
     arrival: &Arrival,
 ) -> Result<Row> {
     let own = arrival.to_json(source);
-    let row = with_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))?;
+    let row =
+        with_move_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))?;
     let Some(time) = message.to_time.and_then(Ticks::new) else { return Ok(row) };
     // The message is no part of what a seal covers, and its time belongs to the table that it names.
     let dated = schema.dated.as_ref().filter(|_| !schema.sealed).filter(|dated| {
@@ -229,8 +231,8 @@ fn target_row(
 }
 
 // Keys with blind tokens are refused by `mark_moving`, so that no step of a move makes any.
-fn derive(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
-    schema.derive(row, &Tokens::none())?.into_known_rows(schema)
+fn derive_moving_rows(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
+    schema.derive_rows(row, &Tokens::without_keys())?.into_known_rows(schema)
 }
 
 /// Returns the rows that a primary derives.
@@ -239,7 +241,8 @@ fn derive(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
 ///
 /// `is_unrecognized_entity` if the row is no primary of this type in a known version.
 fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
-    derive(schema, row)?.ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
+    derive_moving_rows(schema, row)?
+        .ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
 
 /// Plans the step that inserts the entity in the target.
@@ -279,26 +282,27 @@ pub(crate) fn update_target(
         row.put(name, value.as_ref());
     }
     let row = row.finish()?.with_encrypted_names_of(source);
-    let (old, new) = (derive(schema, target)?, Some(rows_of(schema, &row)?));
-    let replace = Operation::replace(row, guard(target));
+    let (old, new) = (derive_moving_rows(schema, target)?, Some(rows_of(schema, &row)?));
+    let replace = Operation::replace(row, etag_condition(target));
     Ok(Some(Effect { old, new, ..primary_only(schema, replace) }))
 }
 
 /// Plans the last step of a move: deletes the source under the ETag that was copied.
 pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Effect> {
     // Under the ETag that was copied: a change since then would be lost.
-    let delete = Operation::delete(source.partition_key(), source.row_key(), guard(source))?;
-    Ok(Effect { old: derive(schema, source)?, ..primary_only(schema, delete) })
+    let delete =
+        Operation::delete(source.partition_key(), source.row_key(), etag_condition(source))?;
+    Ok(Effect { old: derive_moving_rows(schema, source)?, ..primary_only(schema, delete) })
 }
 
 /// Plans the end of a move that the target refuses: removes the mark, so that the source can be
 /// written again.
-pub(crate) fn abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
+pub(crate) fn plan_abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
     Ok(primary_only(schema, remove_mark(source)?))
 }
 
 /// Returns the operation that removes the mark of a move from its source.
 pub(crate) fn remove_mark(source: &Row) -> Result<Operation> {
-    let row = with_mark(source, source.partition_key(), source.row_key(), None)?;
-    Ok(Operation::replace(row, guard(source)))
+    let row = with_move_mark(source, source.partition_key(), source.row_key(), None)?;
+    Ok(Operation::replace(row, etag_condition(source)))
 }

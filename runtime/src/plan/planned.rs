@@ -69,7 +69,7 @@ impl StoredAs {
     }
 
     /// Returns type and row family of an entity's row; `None` for other rows.
-    pub(crate) fn entity(self) -> Option<(&'static Schema, &'static Family)> {
+    pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static Family)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),
             Self::Untyped | Self::Framework => None,

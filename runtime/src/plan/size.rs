@@ -38,7 +38,7 @@ pub(super) fn as_stored<'o>(
 
 /// Returns a row with zeros of equal length in place of encrypted values.
 fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
-    let Some((schema, family)) = stored_as.entity() else { return Ok(row.clone()) };
+    let Some((schema, family)) = stored_as.type_and_family() else { return Ok(row.clone()) };
     let columns = schema.sealed_columns();
     let mut out = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();

@@ -83,18 +83,18 @@ pub(crate) fn token_scope(
 
 #[cfg(feature = "encrypt")]
 impl ScopedKeys {
-    fn key(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
-        if let Some(key) = lock(&self.known).get(scope) {
+    fn index_key_of_scope(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
+        if let Some(key) = lock_shared(&self.known).get(scope) {
             // Recorded, and fetched by the caller: this code cannot wait for a request.
             return key.clone();
         }
-        lock(&self.missing).insert(scope.clone());
+        lock_shared(&self.missing).insert(scope.clone());
         Err(unfetched_key(scope))
     }
 }
 
 #[cfg(feature = "encrypt")]
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_shared<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one insertion or removal: a poisoned lock is as good as a sound one.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,13 +108,13 @@ impl fmt::Debug for ScopedKeys {
 
 impl Tokens {
     /// Creates a maker of tokens for entities without blind tokens. It fails to make any.
-    pub(crate) fn none() -> Self {
+    pub(crate) fn without_keys() -> Self {
         Self::default()
     }
 
     /// Creates a maker of tokens with one index key for all partitions.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn with(key: Arc<IndexKey>) -> Self {
+    pub(crate) fn with_index_key(key: Arc<IndexKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 
@@ -139,7 +139,7 @@ impl Tokens {
     #[cfg(feature = "encrypt")]
     pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
-        let missing = std::mem::take(&mut *lock(&keys.missing));
+        let missing = std::mem::take(&mut *lock_shared(&keys.missing));
         (!missing.is_empty()).then(|| (keys.provider.clone(), missing))
     }
 
@@ -147,45 +147,45 @@ impl Tokens {
     #[cfg(feature = "encrypt")]
     pub(crate) fn store_index_key(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
         if let TokenKeys::ByScope(keys) = &self.keys {
-            lock(&keys.known).insert(scope, key);
+            lock_shared(&keys.known).insert(scope, key);
         }
     }
 
     #[cfg(feature = "encrypt")]
-    fn scope(&self, family: &Family, partition_key: &str) -> TokenScope {
+    fn token_scope(&self, family: &Family, partition_key: &str) -> TokenScope {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         Some(token_scope(&*keys.provider, family, partition_key))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has keys")]
-    fn scope(&self, _: &Family, _: &str) -> TokenScope {
+    fn token_scope(&self, _: &Family, _: &str) -> TokenScope {
         None
     }
 
     #[cfg(feature = "encrypt")]
-    fn key(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
+    fn index_key_of_scope(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
         match (&self.keys, scope) {
             (TokenKeys::One(key), _) => Ok(key.clone()),
-            (TokenKeys::ByScope(keys), Some(scope)) => keys.key(scope),
+            (TokenKeys::ByScope(keys), Some(scope)) => keys.index_key_of_scope(scope),
             (TokenKeys::None, _) | (TokenKeys::ByScope(_), None) => Err(no_index_key(field)),
         }
     }
 
     #[cfg(feature = "encrypt")]
-    fn token(
+    fn make_token(
         &self,
         scope: &TokenScope,
         table: &str,
         field: &str,
         value: ValueRef<'_>,
     ) -> Result<String> {
-        Ok(self.key(scope, field)?.token(table, field, value))
+        Ok(self.index_key_of_scope(scope, field)?.token(table, field, value))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
-    fn token(&self, _: &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
+    fn make_token(&self, _: &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
         Err(no_index_key(field))
     }
 
@@ -201,7 +201,7 @@ impl Tokens {
     pub(crate) fn check_scope(&self, scope: &TokenScope) -> Result<()> {
         #[cfg(feature = "encrypt")]
         if let (TokenKeys::ByScope(keys), Some(scope)) = (&self.keys, scope) {
-            return keys.key(scope).map(drop);
+            return keys.index_key_of_scope(scope).map(drop);
         }
         let _ = scope;
         Ok(())
@@ -218,7 +218,7 @@ impl Tokens {
         value: ValueRef<'_>,
         chars: u32,
     ) -> Result<String> {
-        let key = self.key(scope, property)?;
+        let key = self.index_key_of_scope(scope, property)?;
         Ok(key.short_token(table, property, value, chars.saturating_mul(TOKEN_CHARACTER_BITS)))
     }
 
@@ -320,11 +320,11 @@ impl Tokens {
         schema: &'static Schema,
         access: &Access,
     ) -> Result<Access> {
-        if !access.is_open() {
+        if !access.needs_key_tokens() {
             return Ok(access.clone());
         }
         let scope = self.scope_of_path(access)?;
-        access.with_tokens(|field, value| self.token(&scope, schema.table, field, value))
+        access.with_tokens(|field, value| self.make_token(&scope, schema.table, field, value))
     }
 
     /// Returns the scope of the rows that an access path reads.
@@ -337,9 +337,9 @@ impl Tokens {
         match access.keys.partition.as_deref() {
             // The one key of all partitions needs no PartitionKey, the default scope's neither.
             _ if !self.has_key_per_scope() || family.partition.has_tokens() => {
-                Ok(self.scope(family, ""))
+                Ok(self.token_scope(family, ""))
             }
-            Some(partition_key) => Ok(self.scope(family, partition_key)),
+            Some(partition_key) => Ok(self.token_scope(family, partition_key)),
             None => Err(no_scope()),
         }
     }
@@ -372,12 +372,12 @@ impl Tokens {
         family: &'static Family,
         row: &Row,
     ) -> Result<()> {
-        let scope = self.scope(family, row.partition_key());
+        let scope = self.token_scope(family, row.partition_key());
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         for (template, key) in keys {
             for (field, found) in template.find_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
-                if self.token(&scope, schema.table, field, value)? != found {
+                if self.make_token(&scope, schema.table, field, value)? != found {
                     return Err(wrong_token(field).at_keys(row.partition_key(), row.row_key()));
                 }
             }
@@ -400,7 +400,7 @@ impl EntityTokens<'_> {
             return Ok(keys.map(str::to_owned));
         }
         let [partition_key, row_key] = keys;
-        let tokens = self.in_scope(self.tokens.scope(family, partition_key))?;
+        let tokens = self.in_scope(self.tokens.token_scope(family, partition_key))?;
         Ok([
             key_with_tokens(&family.partition, partition_key, tokens),
             key_with_tokens(&family.row, row_key, tokens),
@@ -418,7 +418,8 @@ impl EntityTokens<'_> {
                         continue;
                     }
                     if let Some(value) = self.values.get(field)? {
-                        let token = self.tokens.token(&scope, self.schema.table, field, value)?;
+                        let token =
+                            self.tokens.make_token(&scope, self.schema.table, field, value)?;
                         tokens.push((field, token));
                     }
                 }

@@ -48,18 +48,18 @@ impl TransactionPlan {
         guards: Guards,
     ) -> Result<Self> {
         let mut transaction = Self { guards, ..Self::default() };
-        if guards.has(Mutation::CopiesFirst) {
+        if guards.has_mutation(Mutation::CopiesFirst) {
             transaction.add_all_copies(effects, missing)?;
         }
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::primary_of(effect.schema)?;
             for joined in &effect.primary {
-                let parts = wide::split(effect.schema, joined, generation, found)?;
+                let parts = wide::split_operation(effect.schema, joined, generation, found)?;
                 let may_miss = wide::may_miss_parts(effect.schema, joined);
                 let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
                 for operation in parts {
-                    let operation = match guards.has(Mutation::PrimaryUnconditional) {
+                    let operation = match guards.has_mutation(Mutation::PrimaryUnconditional) {
                         true => operation.without_condition(),
                         false => operation,
                     };
@@ -68,7 +68,7 @@ impl TransactionPlan {
             }
         }
         // After all primaries: the position of a failed operation then tells primaries from copies.
-        if !guards.has(Mutation::CopiesFirst) {
+        if !guards.has_mutation(Mutation::CopiesFirst) {
             transaction.add_all_copies(effects, missing)?;
         }
         let partition_key = effects
@@ -77,11 +77,11 @@ impl TransactionPlan {
             .map(|operation| operation.row().partition_key().to_owned())
             .unwrap_or_default();
         for (row_key, mut delta) in list_deltas(effects) {
-            if guards.has(Mutation::ListedIdStays) {
+            if guards.has_mutation(Mutation::ListedIdStays) {
                 delta.remove.clear();
             }
             let current = lists.get(&row_key).and_then(Option::as_ref);
-            for operation in delta.operations((&partition_key, &row_key), current)? {
+            for operation in delta.list_operations((&partition_key, &row_key), current)? {
                 transaction.push_framework_row(Role::List, operation);
             }
         }
@@ -106,7 +106,7 @@ impl TransactionPlan {
     }
 
     /// Returns the operations in the order in which they are sent.
-    pub(crate) fn planned(&self) -> &[Planned] {
+    pub(crate) fn planned_operations(&self) -> &[Planned] {
         &self.planned
     }
 
@@ -121,14 +121,14 @@ impl TransactionPlan {
         self.planned.push(planned);
     }
 
-    fn earlier(&mut self, row_key: &str) -> Option<&mut Planned> {
+    fn earlier_operation(&mut self, row_key: &str) -> Option<&mut Planned> {
         self.planned.get_mut(*self.by_row_key.get(row_key)?)
     }
 
     fn add_primary(&mut self, verb: usize, planned: Planned) -> Result<()> {
         let row = planned.operation.row();
         if let Some(Planned { role: Role::Primary(earlier) | Role::DeletedPart(earlier), .. }) =
-            self.earlier(row.row_key())
+            self.earlier_operation(row.row_key())
         {
             let message = format!(
                 "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
@@ -152,8 +152,8 @@ impl TransactionPlan {
         let new = effect.new.as_ref().map(|rows| rows.local_copies.as_slice()).unwrap_or_default();
         for copy in old {
             let is_kept = new.iter().any(|new| have_same_key(copy, new));
-            let is_left =
-                missing.contains(copy.row.row_key()) || self.guards.has(Mutation::OldCopyStays);
+            let is_left = missing.contains(copy.row.row_key())
+                || self.guards.has_mutation(Mutation::OldCopyStays);
             if !is_kept && !is_left {
                 let row = &copy.row;
                 let operation =
@@ -174,9 +174,9 @@ impl TransactionPlan {
         for copy in new {
             let (role, operation) = match old.iter().find(|old| have_same_key(old, copy)) {
                 Some(old) if !has_moved && old.row.has_same_content(&copy.row) => continue,
-                Some(_) if self.guards.has(Mutation::KeptCopyStays) => continue,
+                Some(_) if self.guards.has_mutation(Mutation::KeptCopyStays) => continue,
                 Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
-                None if self.guards.has(Mutation::TakenKeyReplaced) => {
+                None if self.guards.has_mutation(Mutation::TakenKeyReplaced) => {
                     let replace = Operation::insert_or_replace(copy.row.clone());
                     (Role::NewCopy(verb, copy.family), replace)
                 }
@@ -213,8 +213,8 @@ impl TransactionPlan {
     ///
     /// Returns the verb whose entity has the key already.
     fn join_with_earlier(&mut self, later: Planned) -> Result<(), Option<usize>> {
-        let is_inserted = self.guards.has(Mutation::FreedKeyInserted);
-        let Some(earlier) = self.earlier(later.operation.row().row_key()) else {
+        let is_inserted = self.guards.has_mutation(Mutation::FreedKeyInserted);
+        let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {
             self.push(later);
             return Ok(());
         };
@@ -261,10 +261,11 @@ impl TransactionPlan {
     /// ETag of the whole entity.
     pub(crate) fn etag_at(&self, position: usize, written: &[Written]) -> Option<ETag> {
         let planned = self.planned.get(position)?;
-        if let (Role::Primary(verb), Some((schema, _))) = (planned.role, planned.stored_as.entity())
+        if let (Role::Primary(verb), Some((schema, _))) =
+            (planned.role, planned.stored_as.type_and_family())
             && schema.is_wide()
         {
-            let answer = self.answers(verb + 1, written).pop().flatten()?;
+            let answer = self.answers_of_verbs(verb + 1, written).pop().flatten()?;
             return answer.etag;
         }
         written.get(position)?.etag.clone()
@@ -272,7 +273,11 @@ impl TransactionPlan {
 
     /// Returns the result of each verb: the store's answer for its primary. A verb that deletes one
     /// row and writes another gets the answer for the written row.
-    pub(crate) fn answers(&self, verbs: usize, written: &[Written]) -> Vec<Option<Written>> {
+    pub(crate) fn answers_of_verbs(
+        &self,
+        verbs: usize,
+        written: &[Written],
+    ) -> Vec<Option<Written>> {
         let mut schemas = vec![None; verbs];
         let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
         for (planned, answer) in self.planned.iter().zip(written) {
@@ -280,7 +285,7 @@ impl TransactionPlan {
             if let (Some((kept, deleted)), Some(schema)) =
                 (answers.get_mut(verb), schemas.get_mut(verb))
             {
-                *schema = planned.stored_as.entity().map(|(schema, _)| schema);
+                *schema = planned.stored_as.type_and_family().map(|(schema, _)| schema);
                 let is_delete = planned.operation.verb() == Verb::Delete;
                 if is_delete { deleted.push(answer) } else { kept.push(answer) }
             }

@@ -80,7 +80,7 @@ impl Verb {
     }
 
     /// Returns a row with the keys of the primary that the verb reads.
-    pub(super) fn keys(&self, planner: &Planner) -> Result<Row> {
+    pub(super) fn keys_to_read(&self, planner: &Planner) -> Result<Row> {
         match self {
             Self::Insert(rows)
             | Self::InsertOrReplace(rows)
@@ -141,9 +141,10 @@ impl Verb {
             // Err(planner.missing_entity_error(&rows.primary)), => A replacement must not create
             // the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
-            (Self::Replace { loaded, rows }, current) => {
-                planner.replace_keeping(planner.primary_unchanged_since_read(loaded, current)?, rows.clone())
-            }
+            (Self::Replace { loaded, rows }, current) => planner.replace_keeping(
+                planner.primary_unchanged_since_read(loaded, current)?,
+                rows.clone(),
+            ),
             (Self::Update { loaded, rows }, current) => {
                 planner.update(planner.primary_unchanged_since_read(loaded, current)?, rows.clone())
             }

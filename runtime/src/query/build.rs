@@ -101,7 +101,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn filter(mut self, condition: impl Condition<E>) -> Self {
-            self.request.condition(condition.into_filter());
+            self.request.add_condition(condition.into_filter());
             self
         }
 
@@ -206,19 +206,21 @@ impl<E: TableEntity> Query<E, Stored<E>> {
     /// ```
     #[must_use]
     pub fn select<P: Projection<Entity = E>>(self) -> Query<E, Stored<P>> {
-        selected::<E, P>(self.request)
+        query_selected::<E, P>(self.request)
     }
 }
 
-pub(crate) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
-    request.select::<T>();
-    let source = source::<E, T>(&request);
+pub(crate) fn query_selected<E: TableEntity, T: FromRow>(
+    mut request: Request,
+) -> Query<E, Stored<T>> {
+    request.select_properties::<T>();
+    let source = row_source::<E, T>(&request);
     Query { request, source, of: PhantomData }
 }
 
 /// Returns a source that decodes rows of the request's family as `T` and skips other rows, or reads
 /// the entities in its lists.
-fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
+fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
         return Source::Lists(Arc::new(|request, cursor| {
@@ -250,7 +252,7 @@ impl<E: TableEntity, V: FullView> Queried<E> for V {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        selected::<E, E>(request.0.typed(E::SCHEMA))
+        query_selected::<E, E>(request.0.for_type(E::SCHEMA))
     }
 }
 
@@ -258,7 +260,7 @@ impl<E: TableEntity> Queried<E> for ListRows {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        selected::<E, E>(request.0.typed(E::SCHEMA))
+        query_selected::<E, E>(request.0.for_type(E::SCHEMA))
     }
 }
 
@@ -284,14 +286,14 @@ impl<E, T> Query<E, T> {
         Query { request: self.request, source: map(self.source), of: PhantomData }
     }
 
-    pub(crate) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
+    pub(crate) fn edit_request(mut self, change: impl FnOnce(&mut Request)) -> Self {
         change(&mut self.request);
         self
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn reading(&self) -> Reading {
-        self.request.reading()
+    pub(crate) fn types_to_decrypt(&self) -> Reading {
+        self.request.types_to_decrypt()
     }
 
     /// Puts blind tokens into the keys of a path.

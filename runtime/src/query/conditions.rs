@@ -120,12 +120,12 @@ impl Request {
     /// unchanged.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
-            Some(schema) if access.is_open() => {
-                let tokens = self.store.tokens().await?;
+            Some(schema) if access.needs_key_tokens() => {
+                let tokens = self.store.token_maker().await?;
                 let resolve = || tokens.resolve_tokens(schema, access);
                 self.store.with_blind_token_keys(&tokens, resolve).await
             }
-            _ if access.is_open() => {
+            _ if access.needs_key_tokens() => {
                 let message =
                     "the path has a token in its keys, which only a query of its own type can make";
                 Err(Error::new(ErrorKind::Invalid, message))
@@ -159,7 +159,7 @@ impl Request {
 
     /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
     pub(crate) fn is_by_token(&self) -> bool {
-        self.access.is_open() || self.conditions.iter().any(has_encrypted)
+        self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted)
     }
 
     /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
@@ -170,7 +170,7 @@ impl Request {
             let filter = self.filter_of(access, &|property, _| Err(no_token(property)));
             return filter.map(Some);
         }
-        let tokens = self.store.tokens().await?;
+        let tokens = self.store.token_maker().await?;
         let asked = tokens.scopes_of_filter(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {

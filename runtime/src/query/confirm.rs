@@ -39,7 +39,9 @@ pub(crate) async fn confirmed_row(
     for place in owner.into_iter().chain(previous_owner(&row)?) {
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
-        if let KeyHolder::Holds(held) = find_key_holder(store, place.at(), schema, &name).await? {
+        if let KeyHolder::Holds(held) =
+            find_key_holder(store, place.as_row_at(), schema, &name).await?
+        {
             // With the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
@@ -53,7 +55,7 @@ pub(crate) async fn confirmed_row(
 impl Request {
     /// Replaces reserved rows by the copies that their primaries derive now, and leaves out those
     /// whose key no entity derives. Costs a read for each reserved row, and nothing for other rows.
-    pub(crate) async fn confirmed(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+    pub(crate) async fn confirm_reserved_rows(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
         let family = self.access.family.filter(|family| may_be_reserved(family));
         let may_have_reserved = match self.members {
             Some(members) => self.copies && family_with_reservations(members).is_some(),
@@ -65,7 +67,9 @@ impl Request {
         let mut confirmed = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
-                Ok(row) => confirmed.extend(self.confirmed_one(family, row).await.transpose()),
+                Ok(row) => {
+                    confirmed.extend(self.confirm_reserved_row(family, row).await.transpose())
+                }
                 Err(error) => confirmed.push(Err(error)),
             }
         }
@@ -73,7 +77,7 @@ impl Request {
     }
 
     /// Confirms one row of a typed request or of a set.
-    async fn confirmed_one(
+    async fn confirm_reserved_row(
         &self,
         family: Option<&'static Family>,
         row: Row,

@@ -46,10 +46,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// ```
     pub async fn count(&self) -> Result<u64> {
         let counted = self.counting_query();
-        let Some(run) = counted.run().await? else { return Ok(0) };
+        let Some(run) = counted.prepare_run().await? else { return Ok(0) };
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = run.fetch(cursor).await?;
+            let page = run.fetch_counted_page(cursor).await?;
             for item in page.items {
                 item?;
                 count += 1;
@@ -83,7 +83,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             return Ok(false);
         }
         // Any row will do, so the order of the store's rows does not matter.
-        let counted = self.counting_query().edit(Request::any_order).take(1);
+        let counted = self.counting_query().edit_request(Request::any_order).take(1);
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
@@ -91,7 +91,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.is_list() {
-            let query = query.edit(Request::keys_only);
+            let query = query.edit_request(Request::keys_only);
             let request = query.request.clone();
             // The answer is that of the query: it is asked once, not for each row.
             if request.schema.is_some() && request.is_type_compared_exactly() {

@@ -12,7 +12,7 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
 ) -> Result<Stored<T>> {
-    match recognized::<E, T>(&row, family) {
+    match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Stored::read_from(value, row, family)),
         Ok(Err(other)) => Err(at_row(&row, E::SCHEMA.unrecognized_error(&other))),
         Err(error) => Err(at_row(&row, error)),
@@ -25,7 +25,7 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
 ) -> Result<Option<Stored<T>>> {
-    match recognized::<E, T>(&row, family) {
+    match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Some(Stored::read_from(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
         Ok(Err(other)) => Err(at_row(&row, E::SCHEMA.unrecognized_error(&other))),
@@ -33,7 +33,7 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     }
 }
 
-fn recognized<E: TableEntity, T: FromRow>(
+fn decode_recognized<E: TableEntity, T: FromRow>(
     row: &Row,
     family: &'static Family,
 ) -> Result<Result<T, Recognition>> {

@@ -28,7 +28,7 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
 /// Returns the filter to send. Every row that meets `filter` meets it too.
 pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
     if has_encrypted(filter) {
-        approximate(filter, Approximation::Wider, token)
+        approximate_filter(filter, Approximation::Wider, token)
     } else {
         Ok(filter.clone())
     }
@@ -54,24 +54,28 @@ impl Approximation {
 
 /// Returns the filter after replacing its conditions on encrypted properties by conditions on blind
 /// tokens.
-fn approximate(filter: &Filter, bound: Approximation, token: TokenCondition<'_>) -> Result<Filter> {
+fn approximate_filter(
+    filter: &Filter,
+    bound: Approximation,
+    token: TokenCondition<'_>,
+) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Approximation::Wider => {
             token(property, value.get())?
         }
         // No narrower condition on tokens exists: nothing is certain to match.
         Filter::Blind { .. } => Filter::Constant(false),
-        Filter::Not(inner) => match approximate(inner, bound.negated(), token)? {
+        Filter::Not(inner) => match approximate_filter(inner, bound.negated(), token)? {
             Filter::Constant(constant) => Filter::Constant(!constant),
             inner => !inner,
         },
         Filter::And(terms) => {
-            let terms = terms.iter().map(|term| approximate(term, bound, token));
-            joined(terms.collect::<Result<_>>()?, Join::And)
+            let terms = terms.iter().map(|term| approximate_filter(term, bound, token));
+            join_terms(terms.collect::<Result<_>>()?, Join::And)
         }
         Filter::Or(terms) => {
-            let terms = terms.iter().map(|term| approximate(term, bound, token));
-            joined(terms.collect::<Result<_>>()?, Join::Or)
+            let terms = terms.iter().map(|term| approximate_filter(term, bound, token));
+            join_terms(terms.collect::<Result<_>>()?, Join::Or)
         }
         other => other.clone(),
     })
@@ -85,7 +89,7 @@ enum Join {
 }
 
 /// Joins terms. A constant term decides the result or is left out.
-fn joined(terms: Vec<Filter>, join: Join) -> Filter {
+fn join_terms(terms: Vec<Filter>, join: Join) -> Filter {
     let neutral = join == Join::And;
     let decides = |term: &Filter| matches!(term, Filter::Constant(value) if *value != neutral);
     if terms.iter().any(decides) {

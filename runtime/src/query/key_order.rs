@@ -16,7 +16,7 @@ use crate::{
     filter::Filter,
     filter::compare_utf16,
     limits::PAGE_ROWS,
-    page::{Continuation, Cursor, Page, fingerprint},
+    page::{Continuation, Cursor, Page, text_fingerprint},
 };
 
 /// Queries of several partitions, whose rows come in the order of their RowKeys;
@@ -78,10 +78,10 @@ impl<E: TableEntity> KeyOrder<E> {
     /// row.
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<Stored<E>>> {
         let most = usize::try_from(self.page_size).unwrap_or(usize::MAX);
-        let mut merge = self.start(cursor.as_ref(), self.page_size).await?;
+        let mut merge = self.start_merge(cursor.as_ref(), self.page_size).await?;
         let mut items = Vec::new();
         while items.len() < most {
-            let Some(item) = merge.next().await? else { return Ok(Page::new(items, None)) };
+            let Some(item) = merge.next_item().await? else { return Ok(Page::new(items, None)) };
             items.push(item);
         }
         let returned = cursor.map_or(0, |cursor| cursor.returned)
@@ -103,9 +103,9 @@ impl<E: TableEntity> KeyOrder<E> {
     pub fn stream(&self) -> Items<Stored<E>> {
         let this = self.clone();
         let merged = async move {
-            let merge = this.start(None, this.page_size).await?;
+            let merge = this.start_merge(None, this.page_size).await?;
             Ok::<_, Error>(stream::try_unfold(merge, |mut merge| async move {
-                Ok(merge.next().await?.map(|item| (item, merge)))
+                Ok(merge.next_item().await?.map(|item| (item, merge)))
             }))
         };
         stream::once(merged).try_flatten().boxed()
@@ -121,11 +121,11 @@ impl<E: TableEntity> KeyOrder<E> {
     }
 
     /// Prepares all queries for reading from the item after `cursor` on.
-    async fn start(&self, cursor: Option<&Cursor>, page_size: u32) -> Result<Merge<E>> {
+    async fn start_merge(&self, cursor: Option<&Cursor>, page_size: u32) -> Result<Merge<E>> {
         let mut partitions = Vec::with_capacity(self.queries.len());
         let mut text = String::from("in key order");
         for query in &self.queries {
-            let prepared = query.request.clone().prepare().await?;
+            let prepared = query.request.clone().prepare_request().await?;
             if prepared.request.tables.is_some() {
                 let message = "a window of times reads several tables, whose rows are not merged by RowKey; give each path one time";
                 return Err(
@@ -146,10 +146,10 @@ impl<E: TableEntity> KeyOrder<E> {
                 );
             }
             // The cursor holds keys only, so the fingerprint has to tell the paths and their order.
-            text.push_str(&format!("\u{0}{:x}", prepared.fingerprint()));
+            text.push_str(&format!("\u{0}{:x}", prepared.query_fingerprint()));
             partitions.push(partition);
         }
-        let fingerprint = fingerprint(&text);
+        let fingerprint = text_fingerprint(&text);
         let after = match cursor {
             None => None,
             Some(Cursor { fingerprint: found, at, .. }) => match &at.row_key {
@@ -162,16 +162,16 @@ impl<E: TableEntity> KeyOrder<E> {
         };
         let mut sources = Vec::with_capacity(self.queries.len());
         for (query, partition) in self.queries.iter().zip(partitions) {
-            let rest = query.clone().page_size(page_size).edit(|request| {
+            let rest = query.clone().page_size(page_size).edit_request(|request| {
                 if let Some((after_partition, row_key)) = after {
                     let rows = match compare_utf16(&partition, after_partition) {
                         Ordering::Greater => Filter::ge("RowKey", row_key.as_str()),
                         Ordering::Less | Ordering::Equal => Filter::gt("RowKey", row_key.as_str()),
                     };
-                    request.condition(Ok(rows));
+                    request.add_condition(Ok(rows));
                 }
             });
-            if let Some(run) = rest.run().await? {
+            if let Some(run) = rest.prepare_run().await? {
                 sources.push(MergedQuery {
                     run,
                     items: VecDeque::new(),
@@ -206,11 +206,11 @@ enum UnreadRows {
 
 impl<E: TableEntity> MergedQuery<E> {
     /// Reads pages until an item is available or nothing is left.
-    async fn fill(&mut self) -> Result<()> {
+    async fn read_until_item(&mut self) -> Result<()> {
         while self.items.is_empty()
             && let UnreadRows::From(cursor) = &mut self.rest
         {
-            let page = self.run.fetch(cursor.take()).await?;
+            let page = self.run.fetch_counted_page(cursor.take()).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;
             self.rest = match page.next {
                 Some(next) => UnreadRows::From(Some(next)),
@@ -230,9 +230,9 @@ impl<E: TableEntity> Merge<E> {
     }
 
     /// Removes and returns the item with the smallest keys; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Stored<E>>> {
+    async fn next_item(&mut self) -> Result<Option<Stored<E>>> {
         loop {
-            try_join_all(self.sources.iter_mut().map(MergedQuery::fill)).await?;
+            try_join_all(self.sources.iter_mut().map(MergedQuery::read_until_item)).await?;
             let least = self
                 .sources
                 .iter_mut()

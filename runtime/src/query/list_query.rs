@@ -25,7 +25,7 @@ use crate::{
     row::Row,
     store::{
         dated::is_no_table,
-        lists::{blob_name, find_list, read_list},
+        lists::{find_list, list_blob_name, read_list},
         rows::Store,
         sealing::shredded::ShreddedScopes,
     },
@@ -50,7 +50,7 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
         let table = request.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
         let period = dated.and_then(|dated| dated.period_of(&table, TableCase::Insensitive));
-        let window = period.map(|period| TimeWindow::at(period.start));
+        let window = period.map(|period| TimeWindow::at_time(period.start));
         points.extend(
             page.into_iter()
                 .map(|(partition_key, id)| Point::at(partition_key, id).with_window(window)),
@@ -75,8 +75,8 @@ pub(crate) async fn read_key_page(
     }
     let remote = request.family().filter(|family| family.is_remote);
     let Some(table) = prepared.table_of_page(cursor)? else { return Ok((Vec::new(), None)) };
-    if let Some(point) = prepared.point()? {
-        let keys = match ids_of_one(request, schema, &table, point).await {
+    if let Some(point) = prepared.point_keys()? {
+        let keys = match ids_of_one_list(request, schema, &table, point).await {
             // A dated table that is not there has no lists.
             Err(error) if is_no_table(&error) && request.is_dated() => Vec::new(),
             keys => keys?,
@@ -103,7 +103,7 @@ pub(crate) async fn read_key_page(
 }
 
 /// Reads the one list that a request names, of entities in `table`, and returns their keys.
-async fn ids_of_one(
+async fn ids_of_one_list(
     request: &Request,
     schema: &'static Schema,
     table: &str,
@@ -131,7 +131,7 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
     };
     let table = request.table_to_read();
     let at = RowAt::new(&table, partition_key, row_key);
-    blob_name(at, request.store.table_case()).map(Some)
+    list_blob_name(at, request.store.table_case()).map(Some)
 }
 
 /// Returns the keys of this table's entities in a remote list, which several tables may share.
@@ -177,13 +177,14 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
             let select = select.as_deref();
             async move {
                 let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
-                let row = match request.store.read_as(read, request.reading()).await {
+                let row = match request.store.read_as(read, request.types_to_decrypt()).await {
                     // The table was dropped after the list was read.
                     Err(error) if is_no_table(&error) && request.is_dated() => None,
                     row => row?,
                 };
-                let is_over =
-                    |row: &Row| request.store.is_over(row, request.reading(), Some(primary));
+                let is_over = |row: &Row| {
+                    request.store.is_over(row, request.types_to_decrypt(), Some(primary))
+                };
                 Ok::<_, Error>(row.filter(|row| !is_over(row)))
             }
         })
@@ -199,14 +200,14 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
         }
     }
     let belongs = match remote {
-        Some(family) => Some(MembershipTest::of::<E>(prepared, family).await?),
+        Some(family) => Some(MembershipTest::test_for_list::<E>(prepared, family).await?),
         None => None,
     };
     let mut items = Vec::new();
     for row in rows {
         let is_in = match &belongs {
             Some(belongs) => {
-                let holds = belongs.holds::<E>(&request.store, &row).await;
+                let holds = belongs.is_member::<E>(&request.store, &row).await;
                 holds.map_err(|error| at_row(&row, error))?
             }
             None => true,
@@ -228,16 +229,16 @@ struct MembershipTest {
 }
 
 impl MembershipTest {
-    async fn of<E: TableEntity>(
+    async fn test_for_list<E: TableEntity>(
         prepared: &PreparedRequest,
         family: &'static Family,
     ) -> Result<Self> {
-        let tokens = prepared.request.store.tokens_of(E::SCHEMA).await?;
+        let tokens = prepared.request.store.token_maker_of(E::SCHEMA).await?;
         Ok(Self { family, keys: prepared.access.keys.clone(), tokens })
     }
 
-    async fn holds<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
-        let derive = || E::SCHEMA.derive(row, &self.tokens);
+    async fn is_member<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
+        let derive = || E::SCHEMA.derive_rows(row, &self.tokens);
         let derived = store.with_blind_token_keys(&self.tokens, derive).await?;
         let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {

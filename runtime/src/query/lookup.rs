@@ -235,7 +235,7 @@ impl<E: TableEntity> Lookup<E> {
         match last_read.as_ref().filter(|last| last.number > begun) {
             // A read that began after this call saw all that was written before it.
             Some(last) => last.failed.clone().map_or(Ok(()), Err),
-            None => self.read(&mut last_read).await.map(drop),
+            None => self.read_entities(&mut last_read).await.map(drop),
         }
     }
 
@@ -278,7 +278,7 @@ impl<E: TableEntity> Lookup<E> {
             .and_then(|last| last.failed.clone())
         {
             Some(error) => Err(error),
-            None => self.read(&mut last_read).await,
+            None => self.read_entities(&mut last_read).await,
         }
     }
 
@@ -292,7 +292,10 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     /// Reads the entities, and keeps the result for the accesses that wait for this read.
-    async fn read(&self, last_read: &mut Option<LastRead>) -> Result<Arc<CachedEntities<E>>> {
+    async fn read_entities(
+        &self,
+        last_read: &mut Option<LastRead>,
+    ) -> Result<Arc<CachedEntities<E>>> {
         let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let result = self.read_store().await;
         *last_read = Some(LastRead { number, failed: result.as_ref().err().cloned() });

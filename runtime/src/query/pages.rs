@@ -27,7 +27,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
             let tables = query.request.tables.clone();
-            let run = query.run().await?.zip(tables);
+            let run = query.prepare_run().await?.zip(tables);
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
             let first_pages = stream::iter(periods)
                 .map(move |period| {
@@ -36,8 +36,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                         let Some((run, tables)) = run else { return Ok(None) };
                         // A cursor into each table, so that eight first pages can be read before
                         // the first is used up.
-                        let start = tables.cursor_at(period, run.prepared.fingerprint(), None)?;
-                        let page = run.fetch(Some(start.clone())).await?;
+                        let start =
+                            tables.cursor_at(period, run.prepared.query_fingerprint(), None)?;
+                        let page = run.fetch_counted_page(Some(start.clone())).await?;
                         Ok::<_, Error>(Some((run, start.table, page)))
                     }
                 })
@@ -78,14 +79,14 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         }
         stream::try_unfold(StreamPosition::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
-                StreamPosition::Start(query) => match query.run().await? {
+                StreamPosition::Start(query) => match query.prepare_run().await? {
                     Some(run) => (run, None),
                     None => return Ok(None),
                 },
                 StreamPosition::At(run, cursor) => (run, Some(cursor)),
                 StreamPosition::End => return Ok(None),
             };
-            let page = run.fetch(cursor).await?;
+            let page = run.fetch_counted_page(cursor).await?;
             let position = match page.next {
                 Some(next) => StreamPosition::At(run, next),
                 None => StreamPosition::End,
@@ -156,7 +157,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        let Page { items, next } = self.fetch(cursor).await?;
+        let Page { items, next } = self.fetch_page(cursor).await?;
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
     }
 
@@ -242,20 +243,20 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     }
 
     /// Reads one page, with a result for each row. A row that cannot be read counts as an item.
-    pub(crate) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        match self.run().await? {
-            Some(run) => run.fetch(cursor).await,
+    pub(crate) async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+        match self.prepare_run().await? {
+            Some(run) => run.fetch_counted_page(cursor).await,
             None => Ok(Page::new(Vec::new(), None)),
         }
     }
 
     /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    pub(super) async fn run(&self) -> Result<Option<Run<T>>> {
+    pub(super) async fn prepare_run(&self) -> Result<Option<Run<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
         // Once for all pages, so that they share one filter and one fingerprint.
-        let prepared = Arc::new(self.request.clone().prepare().await?);
+        let prepared = Arc::new(self.request.clone().prepare_request().await?);
         Ok(Some(Run { prepared, source: self.source.clone() }))
     }
 }
@@ -274,7 +275,10 @@ impl<T> Clone for Run<T> {
 
 impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor` in a span, and counts the returned items into the next cursor.
-    pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+    pub(super) async fn fetch_counted_page(
+        &self,
+        cursor: Option<Cursor>,
+    ) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
         let span = request.store.usage.verb_span("query", &request.table);
         if !span.is_disabled() {
@@ -332,7 +336,7 @@ fn pages_of_table<T: Send + 'static>(
         let Some(page) = page else { return Ok(None) };
         // After its last page, the cursor stands in the next table.
         let after = match page.next.filter(|next| next.table == table) {
-            Some(next) => Some(run.fetch(Some(next)).await?),
+            Some(next) => Some(run.fetch_counted_page(Some(next)).await?),
             None => None,
         };
         Ok::<_, Error>(Some((page.items, (run, table, after))))

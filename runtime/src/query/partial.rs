@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    build::{Condition, Items, Queried, Query, TypedRequest, selected, setters},
+    build::{Condition, Items, Queried, Query, TypedRequest, query_selected, setters},
     request::Request,
 };
 use crate::{
@@ -18,7 +18,7 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
     type Query = PartialQuery<E, M>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        PartialQuery { request: request.0.typed(E::SCHEMA), of: PhantomData }
+        PartialQuery { request: request.0.for_type(E::SCHEMA), of: PhantomData }
     }
 }
 
@@ -44,7 +44,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         P: Projection<Entity = E>,
         PartialCopy<M>: ReadableAs<P>,
     {
-        selected::<E, P>(self.request)
+        query_selected::<E, P>(self.request)
     }
 }
 
@@ -57,14 +57,14 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     where
         PartialCopy<M>: FullView,
     {
-        self.whole().stream()
+        self.query_whole_entities().stream()
     }
 
     pub fn collect(&self) -> BoxFuture<'static, Result<Vec<Stored<E>>>>
     where
         PartialCopy<M>: FullView,
     {
-        let query = self.whole();
+        let query = self.query_whole_entities();
         async move { query.collect().await }.boxed()
     }
 
@@ -72,7 +72,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     where
         PartialCopy<M>: FullView,
     {
-        let query = self.whole();
+        let query = self.query_whole_entities();
         async move { query.first().await }.boxed()
     }
 
@@ -80,11 +80,11 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     where
         PartialCopy<M>: FullView,
     {
-        let query = self.whole();
+        let query = self.query_whole_entities();
         async move { query.page(cursor).await }.boxed()
     }
 
-    fn whole(&self) -> Query<E, Stored<E>> {
-        selected::<E, E>(self.request.clone())
+    fn query_whole_entities(&self) -> Query<E, Stored<E>> {
+        query_selected::<E, E>(self.request.clone())
     }
 }

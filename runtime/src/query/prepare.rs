@@ -10,7 +10,7 @@ use crate::{
     entity::Access,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    page::{Cursor, fingerprint},
+    page::{Cursor, text_fingerprint},
     plan::wide::{self, PartsRead},
     row::Row,
     store::{
@@ -40,7 +40,7 @@ pub(crate) struct PreparedRequest {
 impl Request {
     /// Makes the blind tokens and the filter, and checks them. Sends nothing to the store, but may
     /// fetch a key from the client's key provider.
-    pub(crate) async fn prepare(self) -> Result<PreparedRequest> {
+    pub(crate) async fn prepare_request(self) -> Result<PreparedRequest> {
         let table = self.table.clone();
         self.prepare_unnamed().await.map_err(|error| error.in_table(&table))
     }
@@ -63,16 +63,16 @@ impl Request {
         // A request that finds nothing is refused for what another one is refused for.
         let filter = filter.map_or_else(|| self.filter_to_explain(), Ok)?;
         let access = keyed.unwrap_or_else(|| self.access.clone());
-        self.check(&filter)?;
+        self.check_request(&filter)?;
         let select = self.columns_to_read()?;
         let filter_after_opening = self.filter_after_opening()?;
         let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
         let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
         let mut text = format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}");
         if let Some(tables) = &self.tables {
-            text.push_str(&format!("\u{0}{}", tables.periods.fingerprint()));
+            text.push_str(&format!("\u{0}{}", tables.periods.periods_fingerprint()));
         }
-        let fingerprint = fingerprint(&text);
+        let fingerprint = text_fingerprint(&text);
         Ok(PreparedRequest {
             request: self,
             access,
@@ -92,12 +92,12 @@ impl Request {
         Ok(is_of_wide || self.parts_read()?.is_some())
     }
 
-    /// Leaves out the rows that have expired, unless the request is for these too.
+    /// Removes the rows that have expired, unless the request asks for expired rows too.
     fn drop_expired(&self, rows: &mut Vec<Result<Row>>) {
         if self.with_expired {
             return;
         }
-        let (reading, family) = (self.reading(), self.family());
+        let (reading, family) = (self.types_to_decrypt(), self.family());
         let is_over = |row: &Row| self.store.is_over(row, reading, family);
         // A row that is an error stays: the caller has to see it.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
@@ -106,13 +106,13 @@ impl Request {
 
 impl PreparedRequest {
     /// Returns the keys of the one row that the request reads; `None` if it may read several.
-    pub(crate) fn point(&self) -> Result<Option<(String, String)>> {
+    pub(crate) fn point_keys(&self) -> Result<Option<(String, String)>> {
         let point = self.access.checked()?.as_point();
         Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
     }
 
     /// Returns the number that identifies the query.
-    pub(crate) const fn fingerprint(&self) -> u64 {
+    pub(crate) const fn query_fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
@@ -151,7 +151,7 @@ impl PreparedRequest {
             None => Cow::Borrowed(&*table),
         };
         let (rows, next) = self.read_rows(&table_to_read, cursor).await?;
-        let next = match (next, tables.after(period)) {
+        let next = match (next, tables.period_after(period)) {
             (Some(next), _) => Some(Cursor { table: Some(table), ..next }),
             (None, Some(after)) => Some(tables.cursor_at(after, self.fingerprint, cursor)?),
             (None, None) => None,
@@ -175,7 +175,7 @@ impl PreparedRequest {
     /// a query of one table.
     pub(crate) fn next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
         let Some(tables) = &self.request.tables else { return Ok(None) };
-        let after = tables.period_of(cursor)?.and_then(|period| tables.after(period));
+        let after = tables.period_of(cursor)?.and_then(|period| tables.period_after(period));
         after.map(|period| tables.cursor_at(period, self.fingerprint, cursor)).transpose()
     }
 
@@ -201,8 +201,12 @@ impl PreparedRequest {
         };
         let page = page.map_err(|error| name_bad_table(error, table))?;
         let found = page.rows.len();
-        let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
-        let mut rows = request.confirmed(opened).await;
+        let opened = request
+            .store
+            .sealing
+            .open_rows(table, page.rows, request.types_to_decrypt(), select)
+            .await;
+        let mut rows = request.confirm_reserved_rows(opened).await;
         let joins = request.joins_rows()?;
         if !joins {
             request.drop_expired(&mut rows);

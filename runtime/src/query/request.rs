@@ -115,9 +115,9 @@ impl Request {
 
     /// Makes the request read dated tables. `name` is the table that the caller opened: the
     /// template, or one of the tables.
-    pub(crate) fn of_dated(mut self, dated: &'static DatedTables, name: &str) -> Self {
+    pub(crate) fn for_dated_tables(mut self, dated: &'static DatedTables, name: &str) -> Self {
         let Some(window) = self.access.window else { return self };
-        let periods = dated.periods(window);
+        let periods = dated.periods_of_window(window);
         let case = self.store.table_case();
         let named = dated.period_of(name, case);
         if window.is_time {
@@ -163,7 +163,7 @@ impl Request {
                 Filter::compare(dated.property, comparison, Value::DateTime(time))
             };
             let from = bound(Comparison::Ge, window.from);
-            self.condition(Ok(from.and_all(bound(Comparison::Lt, window.until))));
+            self.add_condition(Ok(from.and_all(bound(Comparison::Lt, window.until))));
         }
         self
     }
@@ -206,7 +206,7 @@ impl Request {
 
     /// Makes it a request for one entity type. Allows scans, since a typed path says `scan()`
     /// itself.
-    pub(crate) fn typed(self, schema: &'static Schema) -> Self {
+    pub(crate) fn for_type(self, schema: &'static Schema) -> Self {
         Self { schema: Some(schema), scan_allowed: true, ..self }
     }
 
@@ -216,12 +216,12 @@ impl Request {
     }
 
     /// Turns the request into one for the members of a set.
-    pub(crate) fn of_members(self, members: &'static Members, is_other: UnmatchedRowTest) -> Self {
+    pub(crate) fn for_members(self, members: &'static Members, is_other: UnmatchedRowTest) -> Self {
         Self { members: Some(members), is_other, ..self }
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn types_to_decrypt(&self) -> Reading {
         match (self.schema, self.members) {
             (Some(schema), _) => Reading::Typed(schema),
             (None, Some(members)) => Reading::Members(members),
@@ -230,7 +230,7 @@ impl Request {
     }
 
     /// Adds a condition. The verb that runs the query returns the error of a faulty condition.
-    pub(crate) fn condition(&mut self, filter: Result<Filter>) {
+    pub(crate) fn add_condition(&mut self, filter: Result<Filter>) {
         match filter {
             Ok(filter) => match filter.check() {
                 Ok(()) => self.conditions.push(filter),
@@ -245,7 +245,7 @@ impl Request {
     }
 
     /// Selects the properties of `T`.
-    pub(crate) fn select<T: FromRow>(&mut self) {
+    pub(crate) fn select_properties<T: FromRow>(&mut self) {
         self.select = if self.is_list() { None } else { T::columns(self.access.family) };
     }
 
@@ -264,7 +264,7 @@ impl Request {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 let family = self.family().map_or(schema.primary(), Ok)?;
-                match schema.kind_of(row, Some(family))? {
+                match schema.row_kind_of(row, Some(family))? {
                     RowKind::Primary(RowVersion::Unknown(version))
                     | RowKind::Copy(_, RowVersion::Unknown(version)) => {
                         Err(schema.unknown_version_error(version))
@@ -432,7 +432,7 @@ impl Request {
 
     /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
     /// `first` on a store without an order of rows.
-    pub(crate) fn check(&self, filter: &Filter) -> Result<()> {
+    pub(crate) fn check_request(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
             return Err(Error::new(ErrorKind::Invalid, message));

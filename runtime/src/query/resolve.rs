@@ -70,7 +70,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         Query::new(self.request, move |row| {
             let family = family.map_or(E::SCHEMA.primary(), Ok)?;
             let kind =
-                E::SCHEMA.kind_of(&row, Some(family)).map_err(|error| at_row(&row, error))?;
+                E::SCHEMA.row_kind_of(&row, Some(family)).map_err(|error| at_row(&row, error))?;
             if kind.is_of(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
         })
     }

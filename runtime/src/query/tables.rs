@@ -30,7 +30,7 @@ pub(crate) enum Periods {
 
 impl Periods {
     /// Returns the earliest and the latest period; `None` if there is none.
-    fn bounds(&self) -> Option<(Period, Period)> {
+    fn first_and_last_period(&self) -> Option<(Period, Period)> {
         match self {
             Self::Window(bounds) => *bounds,
             Self::Existing(periods) => periods.first().copied().zip(periods.last().copied()),
@@ -40,7 +40,7 @@ impl Periods {
     /// Returns a text that identifies the periods of the query.
     // All existing tables are one choice, since a cursor outlives tables that are dropped and
     // created.
-    pub(crate) fn fingerprint(&self) -> String {
+    pub(crate) fn periods_fingerprint(&self) -> String {
         match self {
             Self::Window(bounds) => format!("{bounds:?}"),
             Self::Existing(_) => "all".to_owned(),
@@ -50,13 +50,13 @@ impl Periods {
 
 impl QueriedTables {
     /// Returns the period whose table is read first; `None` if there is none.
-    pub(crate) fn first(&self) -> Option<Period> {
-        let (earliest, latest) = self.periods.bounds()?;
+    pub(crate) fn first_period(&self) -> Option<Period> {
+        let (earliest, latest) = self.periods.first_and_last_period()?;
         Some(if self.newest_first { latest } else { earliest })
     }
 
     /// Returns the period whose table is read after that of `period`; `None` after the last.
-    pub(crate) fn after(&self, period: Period) -> Option<Period> {
+    pub(crate) fn period_after(&self, period: Period) -> Option<Period> {
         let (earliest, latest) = match &self.periods {
             Periods::Window(bounds) => (*bounds)?,
             Periods::Existing(periods) => {
@@ -66,14 +66,17 @@ impl QueriedTables {
                 };
             }
         };
-        let next =
-            if self.newest_first { self.dated.previous(period) } else { self.dated.next(period) };
+        let next = if self.newest_first {
+            self.dated.period_before(period)
+        } else {
+            self.dated.period_after(period)
+        };
         next.filter(|next| (earliest..=latest).contains(next))
     }
 
     /// Iterates over all periods in the order in which their tables are read.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Period> {
-        std::iter::successors(self.first(), |period| self.after(*period))
+        std::iter::successors(self.first_period(), |period| self.period_after(*period))
     }
 
     /// Returns the period of the table that a cursor points into; that of the first table without a
@@ -83,7 +86,7 @@ impl QueriedTables {
     ///
     /// `is_invalid_cursor` for a table that the query does not read.
     pub(crate) fn period_of(&self, cursor: Option<&Cursor>) -> Result<Option<Period>> {
-        let Some(cursor) = cursor else { return Ok(self.first()) };
+        let Some(cursor) = cursor else { return Ok(self.first_period()) };
         let table = cursor.table.as_deref().unwrap_or_default();
         let period = self.dated.period_of(table, TableCase::Insensitive);
         let is_read = |period: &Period| match &self.periods {

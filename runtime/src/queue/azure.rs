@@ -127,7 +127,7 @@ impl AzureQueue {
             Err(error) if is_queue_missing(&error) => return Ok(Vec::new()),
             got => got?,
         };
-        Ok(got.into_iter().map(|one| received(one, until)).collect())
+        Ok(got.into_iter().map(|one| received_message(one, until)).collect())
     }
 
     /// Hides a received message for `visibility`, with a new body if one is given.
@@ -251,13 +251,14 @@ fn encode_body(body: &str) -> Result<String> {
     Err(Error::new(ErrorKind::TooLarge, message))
 }
 
-/// Decodes a text; returns `None` if it is not base64 of UTF-8: another program sent it as it is.
+/// Decodes the base64 text of a message. Returns `None` if it is not base64 of UTF-8, since another program
+/// sent the message as plain text.
 fn decode_text(text: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()
 }
 
 /// Converts a message of the service, held until `until`.
-fn received(one: QueueMessage, until: Instant) -> Received {
+fn received_message(one: QueueMessage, until: Instant) -> Received {
     match decode_text(&one.text) {
         Some(body) => Received::new(one.id, body, one.count, until, one.receipt),
         None => {
@@ -549,7 +550,7 @@ mod tests {
     fn came(text: &str) -> Received {
         let text = text.to_owned();
         let one = QueueMessage { id: "1".into(), receipt: "Yz==".into(), count: 1, text };
-        received(one, Instant::now())
+        received_message(one, Instant::now())
     }
 
     #[test]

@@ -84,7 +84,7 @@ const fn is_zero(number: &u32) -> bool {
 
 impl Envelope {
     /// Wraps a message under the id `id`. Fails with `is_invalid` if it cannot be written as JSON.
-    pub(crate) fn wrap<M: Message>(id: String, message: &M, now: Ticks) -> Result<Self> {
+    pub(crate) fn wrap_message<M: Message>(id: String, message: &M, now: Ticks) -> Result<Self> {
         let body = serde_json::value::to_raw_value(message).map_err(|cause| {
             let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
             Error::new(ErrorKind::Invalid, text).with_source(cause)
@@ -126,18 +126,18 @@ impl Envelope {
     }
 
     /// Returns the message itself as JSON text.
-    pub(crate) fn body(&self) -> &str {
+    pub(crate) fn body_json(&self) -> &str {
         self.body.as_ref().map_or("null", |body| body.get())
     }
 
     /// Returns the message as the work that its code covers, in the queue `queue`, under its id there.
-    pub(crate) fn work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
-        let (name, version, body) = (self.name.as_str(), self.version, self.body());
-        Work::Queued { queue, id, name, version, body, sent: self.sent() }
+    pub(crate) fn as_work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
+        let (name, version, body) = (self.name.as_str(), self.version, self.body_json());
+        Work::Queued { queue, id, name, version, body, sent: self.sent_time() }
     }
 
     /// Returns when the message was sent, if its type expires.
-    pub(crate) fn sent(&self) -> Option<Ticks> {
+    pub(crate) fn sent_time(&self) -> Option<Ticks> {
         Ticks::new(self.sent?.checked_add(Ticks::UNIX_EPOCH.get())?)
     }
 
@@ -147,7 +147,7 @@ impl Envelope {
     }
 
     /// Returns the code over the message; empty, and so never right, if it is no base64url.
-    pub(crate) fn code(&self) -> Option<Vec<u8>> {
+    pub(crate) fn authenticity_code(&self) -> Option<Vec<u8>> {
         Some(URL_SAFE_NO_PAD.decode(self.mac.as_ref()?).unwrap_or_default())
     }
 
@@ -159,18 +159,19 @@ impl Envelope {
     /// Marks the message as handled, and drops its body, which no delivery needs again.
     pub(crate) fn mark_handled_and_drop_body(self, receipts: Receipts) -> Self {
         // The digest stands for the body, without which nobody could verify the code.
-        let digest = self.mac.as_ref().map(|_| URL_SAFE_NO_PAD.encode(Sha256::digest(self.body())));
+        let digest =
+            self.mac.as_ref().map(|_| URL_SAFE_NO_PAD.encode(Sha256::digest(self.body_json())));
         Self { body: None, done: true, receipts, digest, foreign: Members::new(), ..self }
     }
 
     /// Returns the text of a new message, with spaces at its end as room for what workers add.
     pub(crate) fn padded_text(&self) -> Result<String> {
         // Workers add members to the text later, and the queue limits its length.
-        Ok(self.text()? + PADDING)
+        Ok(self.to_message_text()? + PADDING)
     }
 
     /// Returns the text of the message. Fails with `is_invalid` if it cannot be written as JSON.
-    pub(crate) fn text(&self) -> Result<String> {
+    pub(crate) fn to_message_text(&self) -> Result<String> {
         let written = || {
             let own = serde_json::to_string(self)?;
             if self.foreign.is_empty() {

@@ -47,7 +47,7 @@ impl ServerClock {
     }
 
     /// Corrects the clock by the date of an answer to a request that was sent at `sent` (local ticks).
-    pub(crate) fn correct(&self, date: Ticks, sent: i64) {
+    pub(crate) fn correct_by_date(&self, date: Ticks, sent: i64) {
         // The date is cut to seconds and its request took a while, so it allows a range of offsets.
         // An offset within the range is kept, since the date is no more exact.
         let least = date.get().saturating_sub(self.local_ticks());
@@ -91,7 +91,7 @@ mod tests {
         assert!(!server.is_known());
         clock.advance(Duration::from_millis(300));
         let local = server.local_ticks();
-        server.correct(at(100), local);
+        server.correct_by_date(at(100), local);
         assert!(server.is_known());
         assert_eq!(server.now().get(), local);
     }
@@ -100,7 +100,7 @@ mod tests {
     fn a_clock_that_is_hours_off_is_corrected_both_ways() {
         for local in [at(100), at(20_000)] {
             let server = ServerClock::new(Arc::new(SteppedClock::new(local)));
-            server.correct(at(10_000), server.local_ticks());
+            server.correct_by_date(at(10_000), server.local_ticks());
             assert_eq!(server.now(), at(10_000));
         }
     }

@@ -152,12 +152,12 @@ impl MessageQueue {
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
         self.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         // An id of our own: the queue's may change when a message is moved or sent again.
-        let envelope = Envelope::wrap(self.random.id(), message, self.clock.now())?;
+        let envelope = Envelope::wrap_message(self.random.random_id(), message, self.clock.now())?;
         let must = self.codes.is_required_of(M::AUTHENTICITY);
-        let work = envelope.work(self.name(), &envelope.id);
+        let work = envelope.as_work(self.name(), &envelope.id);
         // The queue's name is part of the code: a copy of the message in another queue fails to
         // verify.
-        let code = self.codes.sign(None, &work, must).await?;
+        let code = self.codes.sign_work(None, &work, must).await?;
         let envelope = envelope.with_code(code);
         self.port.send(&envelope.padded_text()?, delay).await?;
         Ok(envelope.id)
@@ -201,15 +201,15 @@ impl MessageQueue {
     /// # }
     /// ```
     pub async fn authenticity(&self, poison: &Poison) -> WorkAuthenticity {
-        self.verify(poison).await.unwrap_or(WorkAuthenticity::Unverified)
+        self.verify_poison(poison).await.unwrap_or(WorkAuthenticity::Unverified)
     }
 
-    async fn verify(&self, poison: &Poison) -> Result<WorkAuthenticity> {
+    async fn verify_poison(&self, poison: &Poison) -> Result<WorkAuthenticity> {
         // A text of another program, which nobody signs.
         let Ok(envelope) = Envelope::parse(poison.body()) else {
             return Ok(WorkAuthenticity::Unverified);
         };
-        let Some(code) = envelope.code() else {
+        let Some(code) = envelope.authenticity_code() else {
             // The type alone tells whether it needs a code, and types are not known here.
             return Ok(match self.codes.is_required_of(MessageAuthenticity::ByClient) {
                 true => WorkAuthenticity::Unverified,
@@ -219,8 +219,8 @@ impl MessageQueue {
         if !self.codes.has_keys() {
             return Ok(WorkAuthenticity::Unverified);
         }
-        let work = envelope.work(self.name(), &envelope.id);
-        match self.codes.verify(None, &work, Some(&code), true).await {
+        let work = envelope.as_work(self.name(), &envelope.id);
+        match self.codes.verify_work(None, &work, Some(&code), true).await {
             Ok(()) => Ok(WorkAuthenticity::Authentic),
             Err(WorkFault::NotAuthentic) => Ok(WorkAuthenticity::NotAuthentic),
             Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => Err(error),
@@ -254,7 +254,7 @@ impl MessageQueue {
     /// `is_not_found` if it is no longer among the poison messages; `is_decrypt` for a wrong code, and the
     /// error of the key store if its key cannot be had.
     pub async fn requeue(&self, poison: &Poison) -> Result<()> {
-        if self.verify(poison).await? == WorkAuthenticity::NotAuthentic {
+        if self.verify_poison(poison).await? == WorkAuthenticity::NotAuthentic {
             let message = format!(
                 "the message is not authentic: nobody with the keys sent it as it is to the queue `{}`",
                 self.name().escape_debug()

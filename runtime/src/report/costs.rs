@@ -19,7 +19,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(schema: &Schema) -> Self {
+    fn count_rows_of(schema: &Schema) -> Self {
         let mut counts =
             Self { blobs: schema.blobs.len(), parts: schema.parts.len().max(1), ..Self::default() };
         for family in schema.families {
@@ -36,18 +36,24 @@ impl Counts {
         counts
     }
 
-    fn remote(self) -> usize {
+    fn remote_rows(self) -> usize {
         self.remote_copies + self.remote_lists
     }
 
     /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
     /// the type has copies, lists or blobs, otherwise 0; each part of a wide entity is a read.
     fn lookup_reads(self) -> usize {
-        self.parts * usize::from(self.copies + self.lists + self.remote() + self.blobs > 0)
+        self.parts * usize::from(self.copies + self.lists + self.remote_rows() + self.blobs > 0)
     }
 
     /// Returns the cost of a verb. `remote` is the number of remote rows that it concerns.
-    fn cost(self, verb: &'static str, reads: usize, operations: usize, remote: usize) -> CostModel {
+    fn verb_cost(
+        self,
+        verb: &'static str,
+        reads: usize,
+        operations: usize,
+        remote: usize,
+    ) -> CostModel {
         // A dirty row names what is open; the fence keeps the partition registered.
         let (outbox, dirty) = if remote > 0 { (2, 1) } else { (0, 0) };
         CostModel {
@@ -62,7 +68,7 @@ impl Counts {
         }
     }
 
-    fn reserving(self, cost: CostModel) -> CostModel {
+    fn with_reservations(self, cost: CostModel) -> CostModel {
         let claim = usize::from(self.reserved > 0);
         CostModel {
             reservations: claim + self.reserved,
@@ -75,34 +81,39 @@ impl Counts {
 /// Returns the cost of each verb, for an entity whose indexes all have a copy and whose partition is
 /// registered already.
 pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
-    let n = Counts::of(schema);
+    let n = Counts::count_rows_of(schema);
     let (rows, moved) = (n.parts + n.copies + n.lists, n.parts + 2 * n.copies + 2 * n.lists);
-    let is_confirmed = n.remote() > 0;
+    let is_confirmed = n.remote_rows() > 0;
     let kept = |verb, reads, own_rows| {
-        n.cost(verb, reads + n.remote_copies, own_rows + n.copies, n.remote_copies)
+        n.verb_cost(verb, reads + n.remote_copies, own_rows + n.copies, n.remote_copies)
     };
     let deleted = |verb, reads| CostModel {
         // The dirty row goes with the blobs, or a worker deletes it.
-        after: n.remote() + usize::from(n.blobs > 0 && !is_confirmed),
+        after: n.remote_rows() + usize::from(n.blobs > 0 && !is_confirmed),
         removals: n.blobs,
         is_confirmed,
-        ..n.cost(verb, reads, rows, n.remote() + n.blobs)
+        ..n.verb_cost(verb, reads, rows, n.remote_rows() + n.blobs)
     };
     vec![
         CostModel {
             uploads: n.blobs,
-            ..n.reserving(n.cost("insert", n.lists + n.remote_lists, rows, n.remote()))
+            ..n.with_reservations(n.verb_cost(
+                "insert",
+                n.lists + n.remote_lists,
+                rows,
+                n.remote_rows(),
+            ))
         },
         kept("replace, no key changes", 0, n.parts),
         CostModel {
             // One row comes and one goes. A worker deletes the dirty row.
-            after: 2 * n.remote(),
+            after: 2 * n.remote_rows(),
             is_confirmed,
-            ..n.reserving(n.cost(
+            ..n.with_reservations(n.verb_cost(
                 "replace, every key changes",
                 2 * n.lists + n.remote_copies + 2 * n.remote_lists,
                 moved,
-                n.remote(),
+                n.remote_rows(),
             ))
         },
         // The merge of a field is of the part that holds it, unless a copy holds the field too.

@@ -109,7 +109,7 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowsModel> {
         }
     });
     let blobs = schema.blobs.iter().map(|names| {
-        let has: Vec<&str> = names.all().collect();
+        let has: Vec<&str> = names.property_names().collect();
         let bytes = if names.key.is_some() { "the bytes, encrypted" } else { "the bytes" };
         RowsModel {
             kind: Kind::Bytes,
@@ -234,8 +234,8 @@ fn push_fields(
         if column.has_default {
             flags.push("default".to_owned());
         }
-        if column.part() > 1 {
-            flags.push(format!("part {}", column.part()));
+        if column.part_number() > 1 {
+            flags.push(format!("part {}", column.part_number()));
         }
         if let Some(sealed) = column.sealed {
             flags.push("encrypted".to_owned());

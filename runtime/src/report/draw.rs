@@ -31,7 +31,7 @@ impl Area {
 }
 
 /// Returns text with the characters escaped that markup gives a meaning.
-pub(super) fn escape(text: &str) -> String {
+pub(super) fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -47,15 +47,15 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Returns the width of a text in the font of code.
 fn mono_width(text: &str) -> f64 {
-    letters(text) * MONO
+    width_in_letters(text) * MONO
 }
 
 /// Returns the width of a text in the font of words.
 fn plain_width(text: &str) -> f64 {
-    letters(text) * PLAIN
+    width_in_letters(text) * PLAIN
 }
 
-fn letters(text: &str) -> f64 {
+fn width_in_letters(text: &str) -> f64 {
     // A count of letters of one line is small.
     u32::try_from(text.chars().count()).map_or(f64::MAX, f64::from)
 }
@@ -108,30 +108,30 @@ impl Svg {
     }
 
     /// Begins a group of elements.
-    pub(super) fn open(&mut self, class: &str) {
+    pub(super) fn open_group(&mut self, class: &str) {
         self.push(format_args!("<g class=\"{class}\">\n"));
     }
 
-    pub(super) fn close(&mut self) {
+    pub(super) fn close_group(&mut self) {
         self.body.push_str("</g>\n");
     }
 
-    pub(super) fn area(&mut self, class: &str, area: Area, radius: u32) {
+    pub(super) fn draw_area(&mut self, class: &str, area: Area, radius: u32) {
         let Area { x, y, width, height } = area;
         self.push(format_args!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"{radius}\"/>\n"
         ));
     }
 
-    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
-        let text = escape(text);
+    pub(super) fn draw_text(&mut self, class: &str, x: f64, y: f64, text: &str) {
+        let text = escape_markup(text);
         self.push(format_args!(
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n"
         ));
     }
 
     /// Draws straight lines through the points.
-    pub(super) fn line(&mut self, class: &str, points: &[(f64, f64)]) {
+    pub(super) fn draw_line(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut path = String::new();
         for (at, (x, y)) in points.iter().enumerate() {
             let _ = write!(path, "{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" });
@@ -140,7 +140,7 @@ impl Svg {
     }
 
     /// Draws the tip of an arrow that ends at `x`, `y` and comes from the left.
-    pub(super) fn tip(&mut self, class: &str, x: f64, y: f64) {
+    pub(super) fn draw_arrow_tip(&mut self, class: &str, x: f64, y: f64) {
         let (back, top, bottom) = (x - TIP.0, y - TIP.1, y + TIP.1);
         self.push(format_args!(
             "<path class=\"{class}\" d=\"M{x:.1} {y:.1}L{back:.1} {top:.1}L{back:.1} {bottom:.1}Z\"/>\n"
@@ -148,8 +148,8 @@ impl Svg {
     }
 
     /// Returns the complete picture as an SVG element.
-    pub(super) fn finish(self, class: &str, label: &str, width: f64, height: f64) -> String {
-        let label = escape(label);
+    pub(super) fn into_svg(self, class: &str, label: &str, width: f64, height: f64) -> String {
+        let label = escape_markup(label);
         format!(
             "<svg class=\"{class}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{label}\">\n{}</svg>\n",
             self.body
@@ -158,7 +158,7 @@ impl Svg {
 
     /// Returns the complete picture as the text of an SVG file.
     pub(super) fn into_file(self, title: &str, style: &str, width: f64, height: f64) -> String {
-        let title = escape(title);
+        let title = escape_markup(title);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>\n{style}</style>\n{}</svg>\n",

@@ -52,7 +52,7 @@ pub(super) fn example_key(template: &Template) -> ExampleKey {
 
 fn example_part(template: &Template, at: usize, part: &'static Part) -> ExamplePart {
     let name = text_for(part.field);
-    for value in candidates(part.field, &name) {
+    for value in candidate_values(part.field, &name) {
         let written = template.encode_part(at, |out| (part.encode)(part.form, value, out));
         if let Ok(text) = written {
             // A token depends on a secret key.
@@ -66,7 +66,7 @@ fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleP
 
 /// Returns values of every type that keys can have, for a field of this name. A number comes before text
 /// that looks like one, and an Int64 before an Int32, which larger numbers are read from, too.
-fn candidates<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
+fn candidate_values<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
     let year = field.to_ascii_lowercase().contains("year").then_some(2014);
     let numbers = || year.into_iter().chain(NUMBERS);
     let mut values: Vec<ValueRef<'_>> = numbers().map(ValueRef::Int64).collect();

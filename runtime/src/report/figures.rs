@@ -25,7 +25,10 @@ const NEWEST_TABLES: usize = 8;
 const SHOWN: usize = 5;
 
 /// Adds what the store has to each table, and returns what it has of the outbox.
-pub(super) async fn measure(client: &Client, tables: &mut [TableModel]) -> Result<OutboxFigures> {
+pub(super) async fn measure_store(
+    client: &Client,
+    tables: &mut [TableModel],
+) -> Result<OutboxFigures> {
     let names = match tables.iter().any(|table| table.dated.is_some()) {
         true => client.tables().await?,
         false => Vec::new(),

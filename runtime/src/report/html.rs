@@ -1,18 +1,22 @@
 //! Writes a report as one HTML page that needs no other file and no script.
 
 use super::{
-    draw::escape,
+    draw::escape_markup,
     model::{EntityModel, OutboxFigures, Place, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
-    picture::{legend, pictures},
+    picture::{draw_legend, draw_pictures},
 };
 
 const STYLE: &str =
     concat!(include_str!("palette.css"), include_str!("picture.css"), include_str!("style.css"));
 
 /// Returns the report as an HTML page.
-pub(super) fn html(title: &str, tables: &[TableModel], outbox: Option<&OutboxFigures>) -> String {
-    let title = escape(title);
+pub(super) fn render_html(
+    title: &str,
+    tables: &[TableModel],
+    outbox: Option<&OutboxFigures>,
+) -> String {
+    let title = escape_markup(title);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -31,10 +35,10 @@ pub(super) fn html(title: &str, tables: &[TableModel], outbox: Option<&OutboxFig
 fn push_contents(tables: &[TableModel], out: &mut String) {
     out.push_str("<nav>\n");
     for table in tables {
-        let name = escape(&table.name);
+        let name = escape_markup(&table.name);
         out.push_str(&format!("<a class=\"table\" href=\"#table-{name}\">Table {name}</a>\n"));
         for entity in &table.entities {
-            let name = escape(&entity.name);
+            let name = escape_markup(&entity.name);
             out.push_str(&format!("<a href=\"#{name}\">{name}</a>\n"));
         }
     }
@@ -42,7 +46,7 @@ fn push_contents(tables: &[TableModel], out: &mut String) {
 }
 
 fn push_table(table: &TableModel, out: &mut String) {
-    let name = escape(&table.name);
+    let name = escape_markup(&table.name);
     out.push_str(&format!("<section id=\"table-{name}\">\n<h2>Table {name}</h2>\n"));
     if let Some(periods) = &table.periods {
         out.push_str(&format!("<p class=\"about\">{}</p>\n", with_code(periods)));
@@ -51,10 +55,10 @@ fn push_table(table: &TableModel, out: &mut String) {
         push_figures(figures, out);
     }
     out.push_str("<figure>\n");
-    out.push_str(&pictures(table));
+    out.push_str(&draw_pictures(table));
     out.push_str("<figcaption>");
     let mut rows = table.entities.iter().flat_map(|entity| &entity.rows);
-    out.push_str(&legend(rows.any(|rows| rows.place == Place::Upload)));
+    out.push_str(&draw_legend(rows.any(|rows| rows.place == Place::Upload)));
     out.push_str("</figcaption>\n</figure>\n");
     table.entities.iter().for_each(|entity| push_entity(entity, out));
     out.push_str("</section>\n");
@@ -64,7 +68,7 @@ fn push_table(table: &TableModel, out: &mut String) {
 fn push_numbers(numbers: &[(String, &str)], out: &mut String) {
     out.push_str("<dl class=\"figures\">\n");
     for (number, words) in numbers {
-        out.push_str(&format!("<div><dt>{words}</dt><dd>{}</dd></div>\n", escape(number)));
+        out.push_str(&format!("<div><dt>{words}</dt><dd>{}</dd></div>\n", escape_markup(number)));
     }
     out.push_str("</dl>\n");
 }
@@ -80,7 +84,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     }
     let numbers = [
         (status.oldest.map_or("none".to_owned(), age), "lag"),
-        (grouped(outbox.open()), "open rows"),
+        (grouped(outbox.open_rows()), "open rows"),
         (grouped(status.partitions), "partitions"),
         (status.stuck.len().to_string(), "stuck"),
     ];
@@ -107,7 +111,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
     let rows = found.top.iter().map(|partition| {
         let share = percent(partition.share);
         vec![
-            code(&partition.partition_key.escape_debug().to_string()),
+            code_markup(&partition.partition_key.escape_debug().to_string()),
             grouped(partition.rows),
             size(partition.bytes),
             format!(
@@ -121,12 +125,12 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
 }
 
 /// Returns code as markup.
-fn code(text: &str) -> String {
+fn code_markup(text: &str) -> String {
     match text {
         "" => String::new(),
         text => {
             // Places where a long key may break.
-            let text = escape(text).replace('{', "<wbr>{").replace('_', "_<wbr>");
+            let text = escape_markup(text).replace('{', "<wbr>{").replace('_', "_<wbr>");
             format!("<code>{text}</code>")
         }
     }
@@ -157,12 +161,12 @@ fn push_cells(
 }
 
 fn push_entity(entity: &EntityModel, out: &mut String) {
-    let name = escape(&entity.name);
+    let name = escape_markup(&entity.name);
     let sealed = if entity.is_sealed { ", each row sealed" } else { "" };
     out.push_str(&format!(
         "<article id=\"{name}\">\n<h3>{name}</h3>\n<p class=\"about\">Recognised by {}, {}{sealed}.</p>\n",
-        escape(&entity.recognised_by),
-        escape(&entity.versions)
+        escape_markup(&entity.recognised_by),
+        escape_markup(&entity.versions)
     ));
     if !entity.warnings.is_empty() {
         out.push_str("<ul class=\"notes\">\n");
@@ -173,29 +177,40 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     }
     let rows = entity.rows.iter().map(|rows| {
         vec![
-            format!("<b>{}</b>", escape(&rows.name)),
+            format!("<b>{}</b>", escape_markup(&rows.name)),
             rows.kind_words(),
-            escape(&rows.table),
-            format!("{}<br>{}", code(&rows.partition.template), code(&rows.row.template)),
-            format!("{}<br>{}", code(&rows.partition.example), code(&rows.row.example)),
-            escape(&rows.holds),
-            rows.written().to_owned(),
+            escape_markup(&rows.table),
+            format!(
+                "{}<br>{}",
+                code_markup(&rows.partition.template),
+                code_markup(&rows.row.template)
+            ),
+            format!(
+                "{}<br>{}",
+                code_markup(&rows.partition.example),
+                code_markup(&rows.row.example)
+            ),
+            escape_markup(&rows.holds),
+            rows.when_written().to_owned(),
         ]
     });
     let heads = ["name", "kind", "table", "PartitionKey, RowKey", "example", "holds", "written"];
     push_cells("Rows", "keys", &heads, rows, out);
     let fields = entity.fields.iter().map(|field| {
-        let flags: String =
-            field.flags.iter().map(|flag| format!("<span>{}</span>", escape(flag))).collect();
-        vec![code(&field.name), escape(&field.edm), flags]
+        let flags: String = field
+            .flags
+            .iter()
+            .map(|flag| format!("<span>{}</span>", escape_markup(flag)))
+            .collect();
+        vec![code_markup(&field.name), escape_markup(&field.edm), flags]
     });
     push_cells("Properties", "fields", &["property", "type", "flags"], fields, out);
     let paths = entity.paths.iter().map(|path| {
         vec![
-            code(&path.entry),
-            escape(&path.given.join(", ")),
-            format!("<span class=\"{0}\">{0}</span>", escape(&path.class)),
-            code(&path.filter),
+            code_markup(&path.entry),
+            escape_markup(&path.given.join(", ")),
+            format!("<span class=\"{0}\">{0}</span>", escape_markup(&path.class)),
+            code_markup(&path.filter),
             with_code(&path.requests),
         ]
     });
@@ -203,7 +218,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     push_cells("Access paths", "paths", &heads, paths, out);
     let costs = entity.costs.iter().map(|cost| {
         vec![
-            code(cost.verb),
+            code_markup(cost.verb),
             cost.before_words(),
             cost.reads.to_string(),
             cost.operations.to_string(),
@@ -226,8 +241,8 @@ fn with_code(text: &str) -> String {
     let mut out = String::new();
     for (at, piece) in text.split('`').enumerate() {
         match at % 2 {
-            0 => out.push_str(&escape(piece)),
-            _ => out.push_str(&code(piece)),
+            0 => out.push_str(&escape_markup(piece)),
+            _ => out.push_str(&code_markup(piece)),
         }
     }
     out

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// Returns the report as Markdown.
-pub(super) fn markdown(
+pub(super) fn render_markdown(
     title: &str,
     tables: &[TableModel],
     outbox: Option<&OutboxFigures>,
@@ -39,7 +39,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     let some = if outbox.is_whole { "" } else { " at least" };
     out.push_str(&format!(
         "\nOutbox:{some} {} open rows in {some_partitions} partitions, {} stuck; lag {}.\n",
-        grouped(outbox.open()),
+        grouped(outbox.open_rows()),
         grouped(status.stuck.len() as u64),
         status.oldest.map_or("none".to_owned(), age),
         some_partitions = grouped(status.partitions),
@@ -62,7 +62,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
         &["largest partitions", "rows", "bytes", "share of the rows"],
         found.top.iter().map(|partition| {
             vec![
-                code(&partition.partition_key.escape_debug().to_string()),
+                code_markup(&partition.partition_key.escape_debug().to_string()),
                 grouped(partition.rows),
                 size(partition.bytes),
                 percent(partition.share),
@@ -73,7 +73,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
 }
 
 /// Returns code in Markdown, with the bars of tables escaped.
-fn code(text: &str) -> String {
+fn code_markup(text: &str) -> String {
     match text {
         "" => String::new(),
         text => format!("`{}`", text.replace('|', "\\|")),
@@ -101,11 +101,15 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
                 rows.name.clone(),
                 rows.kind_words(),
                 rows.table.clone(),
-                code(&rows.partition.template),
-                code(&rows.row.template),
-                format!("{} {}", code(&rows.partition.example), code(&rows.row.example)),
+                code_markup(&rows.partition.template),
+                code_markup(&rows.row.template),
+                format!(
+                    "{} {}",
+                    code_markup(&rows.partition.example),
+                    code_markup(&rows.row.example)
+                ),
                 rows.holds.clone(),
-                rows.written().to_owned(),
+                rows.when_written().to_owned(),
             ]
         }),
         out,
@@ -115,17 +119,17 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
         entity
             .fields
             .iter()
-            .map(|field| vec![code(&field.name), field.edm.clone(), field.flags.join(", ")]),
+            .map(|field| vec![code_markup(&field.name), field.edm.clone(), field.flags.join(", ")]),
         out,
     );
     push_table(
         &["path", "given", "class", "$filter", "requests"],
         entity.paths.iter().map(|path| {
             vec![
-                code(&path.entry),
+                code_markup(&path.entry),
                 path.given.join(", "),
                 path.class.clone(),
-                code(&path.filter),
+                code_markup(&path.filter),
                 path.requests.clone(),
             ]
         }),
@@ -141,7 +145,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
         ],
         entity.costs.iter().map(|cost| {
             vec![
-                code(cost.verb),
+                code_markup(cost.verb),
                 cost.before_words(),
                 cost.reads.to_string(),
                 cost.operations.to_string(),

@@ -20,7 +20,7 @@ pub(super) struct TableModel {
 /// The figures of one table in a store.
 #[derive(Debug)]
 pub(super) struct TableFigures {
-    /// Sentences on what was read, or why nothing was.
+    /// Sentences that say what was read from the store, or why nothing was read.
     pub(super) notes: Vec<String>,
     pub(super) partitions: PartitionReport,
 }
@@ -34,7 +34,7 @@ pub(super) struct OutboxFigures {
 
 impl OutboxFigures {
     /// Returns the number of rows that stand for open work.
-    pub(super) fn open(&self) -> u64 {
+    pub(super) fn open_rows(&self) -> u64 {
         self.status.dirty_rows + self.status.claims + self.status.messages
     }
 }
@@ -111,7 +111,7 @@ impl RowsModel {
     }
 
     /// Returns in words when the rows are written.
-    pub(super) fn written(&self) -> &'static str {
+    pub(super) fn when_written(&self) -> &'static str {
         match (self.kind, self.place) {
             (Kind::Primary, _) => "the transaction",
             (_, Place::Upload) => "before the transaction",

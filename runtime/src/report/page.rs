@@ -2,7 +2,7 @@
 
 use super::{
     describe::tables_of,
-    figures::measure,
+    figures::measure_store,
     html, markdown,
     model::{OutboxFigures, TableModel},
     picture::picture_file,
@@ -90,7 +90,7 @@ impl Report {
     /// The first error of the backend. A table that does not exist is no error.
     pub async fn measured(self, client: &Client) -> Result<Self> {
         let Self { title, mut tables, .. } = self;
-        let outbox = measure(client, &mut tables).await?;
+        let outbox = measure_store(client, &mut tables).await?;
         Ok(Self { title, tables, outbox: Some(outbox) })
     }
 
@@ -104,7 +104,7 @@ impl Report {
     /// assert!(entable::report![Employee].markdown().contains("## Table Staff"));
     /// ```
     pub fn markdown(&self) -> String {
-        markdown::markdown(&self.title, &self.tables, self.outbox.as_ref())
+        markdown::render_markdown(&self.title, &self.tables, self.outbox.as_ref())
     }
 
     /// Returns the report as one HTML page with pictures, for light and dark screens, phones and paper.
@@ -118,7 +118,7 @@ impl Report {
     /// assert!(entable::report![Employee].html().starts_with("<!doctype html>"));
     /// ```
     pub fn html(&self) -> String {
-        html::html(&self.title, &self.tables, self.outbox.as_ref())
+        html::render_html(&self.title, &self.tables, self.outbox.as_ref())
     }
 
     /// Returns the picture of a table as an SVG file for light and dark pages, such as a README. Returns

@@ -89,7 +89,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
     };
     let all = row.parts.len();
     let whole = Keys::point(partition.text.clone(), row.text.clone());
-    let point = |requests| given(family, all).map(|fields| path(fields, &whole, requests));
+    let point = |requests| given_fields(family, all).map(|fields| path(fields, &whole, requests));
     if family.is_list() {
         let ids = point("1 for the ids, 1 more for each entity");
         let filter = |ids: PathModel| match family.in_blob {
@@ -99,7 +99,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
         return ids.map(filter).into_iter().collect();
     }
     let ranges = (0..all).rev().filter_map(|known| {
-        let fields = given(family, known)?;
+        let fields = given_fields(family, known)?;
         let texts: Vec<&str> = row.parts.iter().take(known).map(|part| &*part.text).collect();
         let keys = Keys::partition(partition.text.clone()).prefix(prefix_of(&family.row, &texts));
         Some(path(fields, &keys, A_PAGE))
@@ -110,7 +110,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
 /// Returns the fields that a caller gives for a path by the PartitionKey and the first `known`
 /// parts of the RowKey. Returns `None` if a further RowKey part writes one of these fields: a field
 /// is given as a whole, except that the PartitionKey may take only its period or bucket.
-fn given(family: &Family, known: usize) -> Option<Vec<String>> {
+fn given_fields(family: &Family, known: usize) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let is_open = |field: &str| family.row.parts().skip(known).any(|part| part.field == field);
     for part in family.partition.parts() {

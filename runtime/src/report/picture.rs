@@ -48,19 +48,19 @@ const STYLE: &str = concat!(include_str!("palette.css"), include_str!("picture.c
 
 /// Returns the picture of a table as a file of its own.
 pub(super) fn picture_file(table: &TableModel) -> String {
-    let (canvas, height) = draw(table, WIDE);
+    let (canvas, height) = draw_table(table, WIDE);
     let title = title_of(table);
     canvas.svg.into_file(&title, STYLE, canvas.measures.width, height)
 }
 
 /// Returns the pictures of a table, for wide and for narrow screens.
-pub(super) fn pictures(table: &TableModel) -> String {
-    [WIDE, NARROW].map(|measures| picture(table, measures)).concat()
+pub(super) fn draw_pictures(table: &TableModel) -> String {
+    [WIDE, NARROW].map(|measures| draw_picture(table, measures)).concat()
 }
 
-fn picture(table: &TableModel, measures: Measures) -> String {
-    let (canvas, height) = draw(table, measures);
-    canvas.svg.finish(measures.class, &title_of(table), measures.width, height)
+fn draw_picture(table: &TableModel, measures: Measures) -> String {
+    let (canvas, height) = draw_table(table, measures);
+    canvas.svg.into_svg(measures.class, &title_of(table), measures.width, height)
 }
 
 fn title_of(table: &TableModel) -> String {
@@ -68,7 +68,7 @@ fn title_of(table: &TableModel) -> String {
 }
 
 /// Draws a table, and returns the picture with its height.
-fn draw(table: &TableModel, measures: Measures) -> (Canvas, f64) {
+fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
     let mut canvas = Canvas { svg: Svg::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
     let has_remote = table
         .entities
@@ -83,7 +83,7 @@ fn draw(table: &TableModel, measures: Measures) -> (Canvas, f64) {
         let is_here = |entity: &&EntityModel| {
             entity.rows.first().is_some_and(|rows| rows.partition.template == *template)
         };
-        canvas.scope(&table.entities.iter().filter(is_here).collect::<Vec<_>>());
+        canvas.draw_shared_partition(&table.entities.iter().filter(is_here).collect::<Vec<_>>());
     }
     let height = canvas.left.max(canvas.right);
     (canvas, height)
@@ -101,7 +101,7 @@ struct Canvas {
     trunks: u32,
 }
 
-/// An arrow from a primary to what is outside of its partition.
+/// An arrow from a primary to remote rows.
 struct Arrow {
     places: &'static [Place],
     line: &'static str,
@@ -131,17 +131,17 @@ impl Lines {
         self.height += LINE;
     }
 
-    fn code(&mut self, class: &'static str, text: &str, width: f64) {
+    fn add_code(&mut self, class: &'static str, text: &str, width: f64) {
         break_code(text, width).into_iter().for_each(|line| self.push(class, line));
     }
 
-    fn words(&mut self, class: &'static str, text: &str, width: f64) {
+    fn add_words(&mut self, class: &'static str, text: &str, width: f64) {
         break_words(text, width).into_iter().for_each(|line| self.push(class, line));
     }
 
-    fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
+    fn draw_lines(&self, svg: &mut Svg, x: f64, y: f64) {
         for (class, at, text) in &self.lines {
-            svg.text(class, x, y + at + FOOT, text);
+            svg.draw_text(class, x, y + at + FOOT, text);
         }
     }
 }
@@ -159,14 +159,14 @@ fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
         Kind::Primary => "primary".to_owned(),
         _ => rows.kind_words(),
     };
-    lines.code("m b", &name, width);
-    lines.words("s", &words, width);
+    lines.add_code("m b", &name, width);
+    lines.add_words("s", &words, width);
     if rows.kind == Kind::Bytes {
         return lines;
     }
-    lines.code("m", &rows.row.template, width);
+    lines.add_code("m", &rows.row.template, width);
     if rows.row.example != rows.row.template {
-        lines.code("m s", &rows.row.example, width);
+        lines.add_code("m s", &rows.row.example, width);
     }
     lines
 }
@@ -175,33 +175,33 @@ fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
 fn head_of(rows: &RowsModel, table: Option<&str>, width: f64) -> Lines {
     let mut lines = Lines::new();
     if let Some(table) = table {
-        lines.words("b", &format!("Table {table}"), width);
+        lines.add_words("b", &format!("Table {table}"), width);
     }
     if rows.kind == Kind::Bytes {
-        lines.words("s", "Blob, under a new name for each value", width);
+        lines.add_words("s", "Blob, under a new name for each value", width);
         let name = |partition: &str, row: &str| {
             format!("{}/{partition}/{row}/{}/..", rows.table, rows.name)
         };
         let template = name(&rows.partition.template, &rows.row.template);
-        lines.code("m b", &template, width);
+        lines.add_code("m b", &template, width);
         let example = name(&rows.partition.example, &rows.row.example);
         if example != template {
-            lines.code("m s", &example, width);
+            lines.add_code("m s", &example, width);
         }
         return lines;
     }
     let blob = rows.place == Place::Blob;
-    lines.words("s", if blob { "Blob, by PartitionKey" } else { "PartitionKey" }, width);
-    lines.code("m b", &rows.partition.template, width);
+    lines.add_words("s", if blob { "Blob, by PartitionKey" } else { "PartitionKey" }, width);
+    lines.add_code("m b", &rows.partition.template, width);
     if rows.partition.example != rows.partition.template {
-        lines.code("m s", &rows.partition.example, width);
+        lines.add_code("m s", &rows.partition.example, width);
     }
     lines
 }
 
 impl Canvas {
     /// Draws the partition that entities share, and the other partitions of each.
-    fn scope(&mut self, entities: &[&EntityModel]) {
+    fn draw_shared_partition(&mut self, entities: &[&EntityModel]) {
         let Some(first) = entities.first().and_then(|entity| entity.rows.first()) else { return };
         let (x, width) = self.measures.left;
         let head = head_of(first, None, width - 2.0 * PAD);
@@ -225,14 +225,14 @@ impl Canvas {
         let mut foot = Lines::new();
         note.into_iter().for_each(|line| foot.push("ok", line));
         let partition = Area { x, y: top, width, height: y + foot.height + PAD - 6.0 - top };
-        self.svg.open("partition");
-        self.svg.area("box", partition, 10);
-        head.draw(&mut self.svg, x + PAD, top + PAD);
-        foot.draw(&mut self.svg, x + PAD, y);
+        self.svg.open_group("partition");
+        self.svg.draw_area("box", partition, 10);
+        head.draw_lines(&mut self.svg, x + PAD, top + PAD);
+        foot.draw_lines(&mut self.svg, x + PAD, y);
         let lane = x + PAD + 6.0;
         let mut primaries: Vec<(&EntityModel, Area)> = Vec::new();
         for (entity, rows, lines, area) in &placed {
-            self.row(rows, lines, *area);
+            self.draw_rows(rows, lines, *area);
             let middle = area.y + area.height / 2.0;
             match (rows.kind, primaries.last()) {
                 (Kind::Primary, _) | (_, None) => primaries.push((*entity, *area)),
@@ -240,29 +240,35 @@ impl Canvas {
                     let from = primary.y + primary.height / 2.0 + 6.0;
                     let points =
                         [(primary.x, from), (lane, from), (lane, middle), (area.x - 7.0, middle)];
-                    self.svg.line("go", &points);
-                    self.svg.tip("tip", area.x, middle);
+                    self.svg.draw_line("go", &points);
+                    self.svg.draw_arrow_tip("tip", area.x, middle);
                 }
             }
         }
-        self.svg.close();
+        self.svg.close_group();
         self.left = partition.bottom() + BETWEEN * 1.5;
         for (entity, primary) in primaries {
-            self.others(entity, primary, partition, &UPLOADS);
-            self.others(entity, primary, partition, &FOLLOWERS);
+            self.draw_remote_partitions(entity, primary, partition, &UPLOADS);
+            self.draw_remote_partitions(entity, primary, partition, &FOLLOWERS);
         }
     }
 
-    fn row(&mut self, rows: &RowsModel, lines: &Lines, area: Area) {
-        self.svg.open("rows");
+    fn draw_rows(&mut self, rows: &RowsModel, lines: &Lines, area: Area) {
+        self.svg.open_group("rows");
         let class = if rows.kind == Kind::Primary { "row main" } else { "row" };
-        self.svg.area(class, area, 6);
-        lines.draw(&mut self.svg, area.x + PAD, area.y + PAD - 2.0);
-        self.svg.close();
+        self.svg.draw_area(class, area, 6);
+        lines.draw_lines(&mut self.svg, area.x + PAD, area.y + PAD - 2.0);
+        self.svg.close_group();
     }
 
     /// Draws what an entity has outside of its partition, with arrows from its primary.
-    fn others(&mut self, entity: &EntityModel, primary: Area, partition: Area, arrow: &Arrow) {
+    fn draw_remote_partitions(
+        &mut self,
+        entity: &EntityModel,
+        primary: Area,
+        partition: Area,
+        arrow: &Arrow,
+    ) {
         let remote: Vec<&RowsModel> =
             entity.rows.iter().filter(|rows| arrow.places.contains(&rows.place)).collect();
         if remote.is_empty() {
@@ -291,7 +297,7 @@ impl Canvas {
         let mut ends = Vec::new();
         for rows in remote {
             let other = (Some(rows.table.as_str()) != own).then_some(rows.table.as_str());
-            let area = self.other(entity, rows, other, y);
+            let area = self.draw_remote_partition(entity, rows, other, y);
             ends.push(area.1);
             y = area.0.bottom() + BETWEEN;
         }
@@ -301,15 +307,15 @@ impl Canvas {
         }
         let start = if self.measures.is_narrow { primary.x } else { primary.right() };
         let lowest = ends.iter().map(|(_, y)| *y).fold(from, f64::max);
-        self.svg.line(arrow.line, &[(start, from), (lane, from), (lane, lowest)]);
+        self.svg.draw_line(arrow.line, &[(start, from), (lane, from), (lane, lowest)]);
         for (x, y) in ends {
-            self.svg.line(arrow.line, &[(lane, y), (x - 7.0, y)]);
-            self.svg.tip(arrow.tip, x, y);
+            self.svg.draw_line(arrow.line, &[(lane, y), (x - 7.0, y)]);
+            self.svg.draw_arrow_tip(arrow.tip, x, y);
         }
     }
 
     /// Draws a partition of remote rows. Returns its area, and where its arrow ends.
-    fn other(
+    fn draw_remote_partition(
         &mut self,
         entity: &EntityModel,
         rows: &RowsModel,
@@ -326,17 +332,17 @@ impl Canvas {
             height: lines.height + 2.0 * PAD - 4.0,
         };
         let area = Area { x, y, width, height: row.bottom() + PAD - y };
-        self.svg.open("partition");
-        self.svg.area("box", area, 10);
-        head.draw(&mut self.svg, x + PAD, y + PAD);
-        self.row(rows, &lines, row);
-        self.svg.close();
+        self.svg.open_group("partition");
+        self.svg.draw_area("box", area, 10);
+        head.draw_lines(&mut self.svg, x + PAD, y + PAD);
+        self.draw_rows(rows, &lines, row);
+        self.svg.close_group();
         (area, (x, y + ARROW))
     }
 }
 
 /// Returns the legend of the arrows.
-pub(super) fn legend(has_uploads: bool) -> String {
+pub(super) fn draw_legend(has_uploads: bool) -> String {
     let mut items =
         vec![("go", "tip", "same transaction"), ("late", "ltip", "later, by the outbox")];
     if has_uploads {
@@ -345,10 +351,10 @@ pub(super) fn legend(has_uploads: bool) -> String {
     let mut out = String::from("<p class=\"legend\">");
     for (line, tip, words) in items {
         let mut svg = Svg::default();
-        svg.line(line, &[(1.0, 8.0), (30.0, 8.0)]);
-        svg.tip(tip, 38.0, 8.0);
+        svg.draw_line(line, &[(1.0, 8.0), (30.0, 8.0)]);
+        svg.draw_arrow_tip(tip, 38.0, 8.0);
         out.push_str("<span>");
-        out.push_str(&svg.finish("sign", words, 40.0, 16.0));
+        out.push_str(&svg.into_svg("sign", words, 40.0, 16.0));
         out.push_str(&format!("{words}</span>"));
     }
     out.push_str("</p>\n");

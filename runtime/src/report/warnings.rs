@@ -31,7 +31,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
             BATCH_OPERATIONS.checked_div(schema.parts.len()).unwrap_or(BATCH_OPERATIONS)
         ));
     }
-    warnings.extend(size(schema));
+    warnings.extend(size_warning(schema));
     if schema.families.iter().any(|family| family.is_remote) {
         warnings.push(
             "Rows in other partitions follow their primary. Run a worker: it finishes what a writer \
@@ -40,7 +40,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
         );
     }
     warnings.extend(partition_needed(schema));
-    warnings.extend(scans(schema, fields));
+    warnings.extend(scan_warning(schema, fields));
     warnings
 }
 
@@ -98,7 +98,7 @@ fn rows_per_write(schema: &Schema) -> Option<String> {
     })
 }
 
-fn size(schema: &Schema) -> Option<String> {
+fn size_warning(schema: &Schema) -> Option<String> {
     let properties = (1..=schema.parts.len().max(1))
         .map(|part| ColumnSchema::count_in_part(schema.columns, part))
         .max()
@@ -138,7 +138,7 @@ fn partition_needed(schema: &'static Schema) -> Option<String> {
     })
 }
 
-fn scans(schema: &'static Schema, fields: &[FieldModel]) -> Option<String> {
+fn scan_warning(schema: &'static Schema, fields: &[FieldModel]) -> Option<String> {
     let in_keys = |name: &str| {
         schema.families.iter().any(|family| {
             let mut parts = family.partition.parts().chain(family.row.parts());

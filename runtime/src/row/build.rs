@@ -72,7 +72,7 @@ impl RowBuilder {
     }
 
     /// Makes room for so many bytes of properties, so that the row is allocated once.
-    pub(crate) fn reserve(&mut self, bytes: usize) {
+    pub(crate) fn reserve_bytes(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes);
     }
 

@@ -54,7 +54,7 @@ impl Row {
         Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
     }
 
-    /// Starts to build the row with these keys.
+    /// Starts to build a row with keys `partition_key` and `row_key`.
     pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
         RowBuilder::new(partition_key, row_key)
     }
@@ -71,7 +71,7 @@ impl Row {
         Ok(Self::from_unchecked(bytes))
     }
 
-    /// Copies borrowed bytes into a row of its own.
+    /// Copies borrowed bytes into a row that owns its bytes.
     #[cfg(feature = "embedded")]
     pub(crate) fn copy_of(bytes: RowBytes<'_>) -> Self {
         Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
@@ -84,7 +84,7 @@ impl Row {
     ///
     /// `is_corrupt` for a damaged row. Values are not checked.
     pub(crate) fn selected(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
-        let header = bytes.header();
+        let header = bytes.header_bytes();
         // Keys and Timestamp are in the header.
         let is_of_header =
             |name: &String| matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
@@ -202,7 +202,7 @@ impl Row {
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
-    /// Marks these properties as stored encrypted, in place of those marked before.
+    /// Marks the properties `names` as stored encrypted, and no other property any more.
     #[must_use]
     pub(crate) fn with_encrypted_names(
         mut self,
@@ -234,14 +234,14 @@ impl Row {
     }
 
     /// Returns the bytes of keys and properties, without the Timestamp.
-    fn content(&self) -> &[u8] {
+    fn content_bytes(&self) -> &[u8] {
         self.bytes.get(9..).unwrap_or_default()
     }
 
     /// Returns whether two rows have equal keys and properties. Timestamps, ETags, operation ids and
     /// the order of properties may differ, since a service can return properties in another order.
     pub(crate) fn has_same_content(&self, other: &Self) -> bool {
-        self.content() == other.content()
+        self.content_bytes() == other.content_bytes()
             || self.key_bytes() == other.key_bytes()
                 && self.sorted_properties() == other.sorted_properties()
     }

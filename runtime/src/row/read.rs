@@ -39,15 +39,15 @@ impl<'a> PropertyReader<'a> {
     // much as reading it.
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(&'a [u8], ValueRef<'a>)>> {
-        let Some(slot) = self.start()? else { return Ok(None) };
-        let value = slot.value().ok_or_else(|| self.damaged())?;
+        let Some(slot) = self.next_slot()? else { return Ok(None) };
+        let value = slot.decode_value().ok_or_else(|| self.damaged_error())?;
         Ok(Some((slot.name, value)))
     }
 
     /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
     pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>> {
-        Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
+        Ok(self.next_slot()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
     /// Reads the name of the next property and all bytes that encode the property, or returns `None`
@@ -55,7 +55,7 @@ impl<'a> PropertyReader<'a> {
     #[inline]
     pub(crate) fn next_encoded(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>> {
         let bytes = self.rest;
-        let Some(slot) = self.start()? else { return Ok(None) };
+        let Some(slot) = self.next_slot()? else { return Ok(None) };
         let length = bytes.len() - self.rest.len();
         Ok(bytes.get(..length).map(|encoded| (slot.name, encoded)))
     }
@@ -68,26 +68,26 @@ impl<'a> PropertyReader<'a> {
 
     /// Reads on to the property `name` and returns its value, or `None` if it does not follow.
     /// Values before it are not decoded.
-    pub(super) fn find(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
-        while let Some(slot) = self.start()? {
+    pub(super) fn find_property(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
+        while let Some(slot) = self.next_slot()? {
             if slot.name == name.as_bytes() {
-                return slot.value().map(Some).ok_or_else(|| self.damaged());
+                return slot.decode_value().map(Some).ok_or_else(|| self.damaged_error());
             }
         }
         Ok(None)
     }
 
     #[inline(always)]
-    fn start(&mut self) -> Result<Option<Slot<'a>>> {
+    fn next_slot(&mut self) -> Result<Option<Slot<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        Slot::read(&mut self.rest).map(Some).ok_or_else(|| self.damaged())
+        Slot::read_slot(&mut self.rest).map(Some).ok_or_else(|| self.damaged_error())
     }
 
     /// Returns the error of a damaged property and ends the reading.
     #[cold]
-    fn damaged(&mut self) -> Error {
+    fn damaged_error(&mut self) -> Error {
         self.rest = &[];
         corrupt_row("a property is cut, of an unknown type, or its value is none of its type")
     }
@@ -102,26 +102,26 @@ struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     #[inline(always)]
-    fn read(rest: &mut &'a [u8]) -> Option<Self> {
-        let name = usize::from(u16::from_le_bytes(array(rest)?));
-        let [tag] = array(rest)?;
+    fn read_slot(rest: &mut &'a [u8]) -> Option<Self> {
+        let name = usize::from(u16::from_le_bytes(take_array(rest)?));
+        let [tag] = take_array(rest)?;
         let edm = EdmType::from_tag(tag)?;
-        let name = take(rest, name)?;
+        let name = take_bytes(rest, name)?;
         let size = match edm {
             EdmType::Boolean => 1,
             EdmType::Int32 => 4,
             EdmType::Int64 | EdmType::Double | EdmType::DateTime => 8,
             EdmType::Guid => 16,
             EdmType::String | EdmType::Binary => {
-                usize::try_from(u32::from_le_bytes(array(rest)?)).ok()?
+                usize::try_from(u32::from_le_bytes(take_array(rest)?)).ok()?
             }
         };
-        Some(Self { name, edm, bytes: take(rest, size)? })
+        Some(Self { name, edm, bytes: take_bytes(rest, size)? })
     }
 
     /// Decodes the value. Returns `None` if the bytes do not fit the type.
     #[inline(always)]
-    fn value(&self) -> Option<ValueRef<'a>> {
+    fn decode_value(&self) -> Option<ValueRef<'a>> {
         let bytes = self.bytes;
         Some(match self.edm {
             EdmType::Boolean => match bytes {
@@ -143,14 +143,14 @@ impl<'a> Slot<'a> {
 }
 
 #[inline]
-fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+fn take_bytes<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
     Some(taken)
 }
 
 #[inline]
-fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(*taken)

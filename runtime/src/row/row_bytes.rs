@@ -66,7 +66,7 @@ impl<'a> RowBytes<'a> {
         if !keys.is_ascii() && !is_text() {
             return Err(corrupt_row("the keys are not UTF-8"));
         }
-        if row.ticks().and_then(Ticks::new).is_none() {
+        if row.stored_ticks().and_then(Ticks::new).is_none() {
             return Err(corrupt_row("the Timestamp is not in the years 1 to 9999"));
         }
         Ok(row)
@@ -114,7 +114,7 @@ impl<'a> RowBytes<'a> {
     }
 
     #[inline]
-    fn ticks(self) -> Option<i64> {
+    fn stored_ticks(self) -> Option<i64> {
         let ticks = self.bytes.get(TIMESTAMP)?;
         ticks.try_into().ok().map(i64::from_le_bytes)
     }
@@ -122,12 +122,12 @@ impl<'a> RowBytes<'a> {
     /// Returns when the row was last written, or `None` if it was not written yet.
     #[inline]
     pub(crate) fn timestamp(self) -> Option<Ticks> {
-        self.ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
+        self.stored_ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
     }
 
     /// Returns the bytes before the properties: format, Timestamp and keys.
     #[inline]
-    pub(super) fn header(self) -> &'a [u8] {
+    pub(super) fn header_bytes(self) -> &'a [u8] {
         let keys = self.joined_keys().map_or(0, |(_, keys)| keys.len());
         self.bytes.get(..HEADER + keys).unwrap_or_default()
     }
@@ -170,6 +170,6 @@ impl<'a> RowBytes<'a> {
     ///
     /// `is_corrupt` for a damaged row. Values of other properties are not checked.
     pub(crate) fn get(self, name: &str) -> Result<Option<ValueRef<'a>>> {
-        self.properties().find(name)
+        self.properties().find_property(name)
     }
 }

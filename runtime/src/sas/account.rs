@@ -64,7 +64,7 @@ impl AccountSas {
     /// after the start, or the IP text is no IPv4 address or range.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
         let terms = &self.terms;
-        terms.check()?;
+        terms.check_terms()?;
         if terms.expires.is_none() {
             return Err(invalid_sas(
                 "the signature has no end, which an account's signature needs; set one with `expires`",
@@ -92,7 +92,7 @@ impl AccountSas {
             ("se", &expires),
             ("sip", &terms.ip),
             ("spr", terms.protocol),
-            ("sig", &key.sign(&text)),
+            ("sig", &key.sign_text(&text)),
         ]);
         Ok(SasToken::new(query, terms.expires))
     }

@@ -92,7 +92,7 @@ fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
     let last = match upper {
         Bound::Unbounded => return Ok(None),
         Bound::Included(key) => key.clone(),
-        Bound::Excluded(key) => below(key).ok_or_else(no_key)?,
+        Bound::Excluded(key) => greatest_key_below(key).ok_or_else(no_key)?,
     };
     if last.is_empty() {
         return Err(empty_row_key());
@@ -109,12 +109,12 @@ fn empty_row_key() -> Error {
 
 /// Returns the greatest key below `key` that occurs in practice, in the order of UTF-16 units, or
 /// `None` if no key is below.
-fn below(key: &str) -> Option<String> {
+fn greatest_key_below(key: &str) -> Option<String> {
     let mut below = key.to_owned();
     let last = below.pop()?;
     // Directly below a key are those that continue its predecessor: the last character replaced by
     // the previous one, followed by anything.
-    if let Some(previous) = previous(last) {
+    if let Some(previous) = previous_char(last) {
         below.push(previous);
         below.push(GREATEST);
     }
@@ -123,7 +123,7 @@ fn below(key: &str) -> Option<String> {
 
 /// Returns the previous character that a key may contain, in the order of UTF-16 units, where
 /// surrogate pairs stand between U+D7FF and U+E000.
-fn previous(c: char) -> Option<char> {
+fn previous_char(c: char) -> Option<char> {
     let mut c = c;
     loop {
         c = match c {

@@ -200,13 +200,13 @@ impl TableSas {
     /// `is_invalid` if the service would refuse the table's name, a key or an address, if the end
     /// is before the start, and if a signature without a policy permits nothing or has no end.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
-        self.check()?;
+        self.check_permissions()?;
         let terms = &self.terms;
         let (starts, expires) = (terms.starts(), terms.expires());
         let permissions = self.permissions.letters();
         let resource = format!("/table/{}/{}", key.account(), self.table.to_ascii_lowercase());
-        let (spk, srk) = bound(self.from.as_ref());
-        let (epk, erk) = bound(self.to.as_ref());
+        let (spk, srk) = bound_keys(self.from.as_ref());
+        let (epk, erk) = bound_keys(self.to.as_ref());
         let text = [
             &permissions,
             &starts,
@@ -235,7 +235,7 @@ impl TableSas {
             ("srk", srk),
             ("epk", epk),
             ("erk", erk),
-            ("sig", &key.sign(&text)),
+            ("sig", &key.sign_text(&text)),
         ]);
         Ok(SasToken::new(query, terms.expires))
     }
@@ -245,9 +245,9 @@ impl TableSas {
         self.clone().starts(starts).expires(expires)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_permissions(&self) -> Result<()> {
         limits::check_table_name(&self.table)?;
-        self.terms.check()?;
+        self.terms.check_terms()?;
         bounds::check_ends(self.from.as_ref(), self.to.as_ref())?;
         if self.policy.chars().any(char::is_control) {
             return Err(invalid_sas("the name of the stored policy holds a control character"));
@@ -264,7 +264,7 @@ impl TableSas {
     }
 }
 
-fn bound(bound: Option<&RangeEnd>) -> (&str, &str) {
+fn bound_keys(bound: Option<&RangeEnd>) -> (&str, &str) {
     bound.map_or(("", ""), |(partition_key, row_key)| {
         (partition_key, row_key.as_deref().unwrap_or_default())
     })

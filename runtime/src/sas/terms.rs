@@ -25,15 +25,15 @@ impl Default for Terms {
 
 impl Terms {
     pub(super) fn starts(&self) -> String {
-        self.starts.map(seconds).unwrap_or_default()
+        self.starts.map(format_seconds).unwrap_or_default()
     }
 
     pub(super) fn expires(&self) -> String {
-        self.expires.map(seconds).unwrap_or_default()
+        self.expires.map(format_seconds).unwrap_or_default()
     }
 
     /// Checks times and addresses, which the service would refuse only when the signature is used.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check_terms(&self) -> Result<()> {
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
@@ -55,7 +55,7 @@ impl Terms {
 }
 
 /// Formats a time as it stands in a signature, in whole seconds.
-fn seconds(time: Ticks) -> String {
+fn format_seconds(time: Ticks) -> String {
     let text = time.to_string();
     match text.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),

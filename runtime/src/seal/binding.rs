@@ -35,14 +35,17 @@ pub(super) struct AssociatedData {
 impl AssociatedData {
     /// Builds the associated data from the cipher suite, the id of the key and the binding.
     pub(super) fn new(suite: u8, id: KeyId, binding: &ValueBinding<'_>) -> Self {
-        let parts: usize = binding.parts().map(|part| 4 + part.len()).iter().sum();
+        let parts: usize = binding.bound_texts().map(|part| 4 + part.len()).iter().sum();
         let length = DOMAIN.len() + 1 + id.as_bytes().len() + parts;
         let mut bound = Self { short: [0; SHORT_BYTES], length, long: Vec::new() };
         match bound.short.get_mut(..length) {
-            Some(mut room) => binding.write(suite, id, |bytes| put(&mut room, bytes)),
+            Some(mut room) => {
+                binding.write_associated_data(suite, id, |bytes| put_bytes(&mut room, bytes))
+            }
             None => {
                 bound.long.reserve_exact(length);
-                binding.write(suite, id, |bytes| bound.long.extend_from_slice(bytes));
+                binding
+                    .write_associated_data(suite, id, |bytes| bound.long.extend_from_slice(bytes));
             }
         }
         bound
@@ -54,7 +57,7 @@ impl AssociatedData {
 }
 
 /// Copies `bytes` to the front of `room` and shortens `room` by them.
-fn put(room: &mut &mut [u8], bytes: &[u8]) {
+fn put_bytes(room: &mut &mut [u8], bytes: &[u8]) {
     if let Some((front, rest)) = std::mem::take(room).split_at_mut_checked(bytes.len()) {
         front.copy_from_slice(bytes);
         *room = rest;
@@ -62,15 +65,15 @@ fn put(room: &mut &mut [u8], bytes: &[u8]) {
 }
 
 impl<'a> ValueBinding<'a> {
-    fn parts(&self) -> [&'a str; 4] {
+    fn bound_texts(&self) -> [&'a str; 4] {
         [self.table, self.partition_key, self.row_key, self.property]
     }
 
-    fn write(&self, suite: u8, id: KeyId, mut put: impl FnMut(&[u8])) {
+    fn write_associated_data(&self, suite: u8, id: KeyId, mut put: impl FnMut(&[u8])) {
         put(DOMAIN);
         put(&[suite]);
         put(id.as_bytes());
-        for part in self.parts() {
+        for part in self.bound_texts() {
             put(&length_prefix(part.len()));
             put(part.as_bytes());
         }

@@ -109,18 +109,20 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
         ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),
-        ValueRef::Int32(v) => return put(out, INT32, &v.to_be_bytes()),
-        ValueRef::Int64(v) => return put(out, INT64, &v.to_be_bytes()),
-        ValueRef::Double(v) => return put(out, DOUBLE, &v.to_bits().to_be_bytes()),
-        ValueRef::DateTime(v) => return put(out, DATE_TIME, &ticks_since_1970(v).to_be_bytes()),
-        ValueRef::Guid(v) => return put(out, GUID, v.as_bytes()),
+        ValueRef::Int32(v) => return put_tagged(out, INT32, &v.to_be_bytes()),
+        ValueRef::Int64(v) => return put_tagged(out, INT64, &v.to_be_bytes()),
+        ValueRef::Double(v) => return put_tagged(out, DOUBLE, &v.to_bits().to_be_bytes()),
+        ValueRef::DateTime(v) => {
+            return put_tagged(out, DATE_TIME, &ticks_since_1970(v).to_be_bytes());
+        }
+        ValueRef::Guid(v) => return put_tagged(out, GUID, v.as_bytes()),
         ValueRef::Binary(v) => (BINARY, v.into()),
         ValueRef::String(v) => (UTF8, v.as_bytes().into()),
     };
-    put(out, tag, &bytes);
+    put_tagged(out, tag, &bytes);
 }
 
-fn put(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+fn put_tagged(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.push(tag);
     out.extend_from_slice(bytes);
 }
@@ -139,7 +141,7 @@ pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
     let value = match unpadded(&plain) {
         Some((tag, length)) => {
             plain.truncate(length);
-            read(tag, &mut plain)
+            read_tagged(tag, &mut plain)
         }
         None => None,
     };
@@ -171,7 +173,7 @@ fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
     clippy::option_option,
     reason = "the outer None is a malformed value, the inner None a null"
 )]
-fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
+fn read_tagged(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
     let value = plain.get(1..)?;
     Some(Some(match tag {
         NULL if value.is_empty() => return Some(None),

@@ -88,7 +88,7 @@ impl ContentCipher {
     ///
     /// Each position of a content must be encrypted once only, or with equal bytes.
     pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &mut Vec<u8>) {
-        let nonce = nonce(index, is_end);
+        let nonce = chunk_nonce(index, is_end);
         // The cipher refuses only sizes far above a chunk's; a chunk without its tag is never taken.
         match self.0.encrypt_inout_detached(&nonce, DOMAIN, chunk.as_mut_slice().into()) {
             Ok(tag) => chunk.extend_from_slice(&tag),
@@ -111,7 +111,7 @@ impl ContentCipher {
         let chunk = out.get_mut(start..).unwrap_or_default();
         // The position is part of the nonce, so chunks cannot be reordered, and the end cannot be
         // cut off.
-        let (nonce, tag) = (nonce(index, is_end), Tag::from(*tag));
+        let (nonce, tag) = (chunk_nonce(index, is_end), Tag::from(*tag));
         let opened = self.0.decrypt_inout_detached(&nonce, DOMAIN, chunk.into(), &tag);
         if opened.is_err() {
             // Nothing of a chunk that fails may be used.
@@ -123,7 +123,7 @@ impl ContentCipher {
 
 /// Returns the nonce of a position: 15 zeros, the chunk's index in 8 bytes, and 1 for the last chunk.
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
-fn nonce(index: u64, is_end: bool) -> Nonce {
+fn chunk_nonce(index: u64, is_end: bool) -> Nonce {
     let mut nonce = [0; NONCE_BYTES];
     if let Some(([.., i0, i1, i2, i3, i4, i5, i6, i7], [end])) = nonce.split_last_chunk_mut::<1>() {
         [*i0, *i1, *i2, *i3, *i4, *i5, *i6, *i7] = index.to_be_bytes();
@@ -134,7 +134,7 @@ fn nonce(index: u64, is_end: bool) -> Nonce {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContentKey, nonce};
+    use super::{ContentKey, chunk_nonce};
 
     fn key() -> ContentKey {
         let stored: Vec<u8> = std::iter::once(1).chain([0x42; 32]).collect();
@@ -146,9 +146,9 @@ mod tests {
         let mut expected = [0; 24];
         expected[21] = 1;
         expected[22] = 2;
-        assert_eq!(nonce(0x0102, false).as_slice(), expected);
+        assert_eq!(chunk_nonce(0x0102, false).as_slice(), expected);
         expected[23] = 1;
-        assert_eq!(nonce(0x0102, true).as_slice(), expected);
+        assert_eq!(chunk_nonce(0x0102, true).as_slice(), expected);
     }
 
     #[test]

@@ -45,19 +45,19 @@ pub struct DataKey {
 impl DataKey {
     /// Derives the key from a root key. Equal roots give equal keys.
     pub fn from_root(root: &RootKey) -> Self {
-        let fingerprint = **root.derive(&[b"azt-enc-v1/kid"]);
+        let fingerprint = **root.derive_secret(&[b"azt-enc-v1/kid"]);
         // The id is the beginning of the fingerprint, so that nobody can configure a key under
         // another key's id.
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
-        let mut key = <Key>::from(**root.derive(&[b"azt-enc-v1/enc"]));
+        let mut key = <Key>::from(**root.derive_secret(&[b"azt-enc-v1/enc"]));
         let cipher = Box::new(Xaes256Gcm::new(&key));
         key.as_mut_slice().zeroize();
         Self {
             id: KeyId::from_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
             fingerprint,
             cipher,
-            seal: root.derive(&[b"azt-enc-v1/seal"]),
-            work: root.derive(&[b"azt-enc-v1/work"]),
+            seal: root.derive_secret(&[b"azt-enc-v1/seal"]),
+            work: root.derive_secret(&[b"azt-enc-v1/work"]),
         }
     }
 
@@ -146,7 +146,7 @@ impl DataKey {
         binding: &ValueBinding<'_>,
         envelope: &[u8],
     ) -> Result<Option<Value>> {
-        let Some(parts) = EnvelopeParts::split(envelope)? else {
+        let Some(parts) = EnvelopeParts::split_envelope(envelope)? else {
             return Err(not_encrypted_error());
         };
         // The id only tells which key to try; the tag proves it.

@@ -40,7 +40,7 @@ impl DataKey {
         properties: &[(&str, ValueRef<'_>)],
     ) -> Result<Vec<u8>> {
         let mac = self
-            .mac(binding, properties, canonical::normal_form)
+            .begin_mac(binding, properties, canonical::normal_form)
             .map_err(|error| binding.name_in(error))?;
         let [m0, m1] = MAGIC;
         let mut seal = vec![m0, m1, SUITE];
@@ -60,10 +60,10 @@ impl DataKey {
         properties: &[(&str, ValueRef<'_>)],
         seal: &[u8],
     ) -> Result<()> {
-        self.verify(binding, properties, seal).map_err(|error| binding.name_in(error))
+        self.verify_entity_mac(binding, properties, seal).map_err(|error| binding.name_in(error))
     }
 
-    fn verify(
+    fn verify_entity_mac(
         &self,
         binding: &ValueBinding<'_>,
         of: &[(&str, ValueRef<'_>)],
@@ -74,8 +74,9 @@ impl DataKey {
             return Err(super::data_key::key_not_found_error(id));
         }
         // A seal is never made over a name that occurs twice, so such a row was changed.
-        let mac =
-            self.mac(binding, of, canonical::normal_form).map_err(|_| authentication_error())?;
+        let mac = self
+            .begin_mac(binding, of, canonical::normal_form)
+            .map_err(|_| authentication_error())?;
         if mac.verify_slice(sealed).is_ok() {
             return Ok(());
         }
@@ -83,13 +84,13 @@ impl DataKey {
         if !of.iter().any(|(_, value)| is_negative_zero(*value)) {
             return Err(authentication_error());
         }
-        let mac = self.mac(binding, of, canonical::with_one_nan);
+        let mac = self.begin_mac(binding, of, canonical::with_one_nan);
         let mac = mac.map_err(|_| authentication_error())?;
         mac.verify_slice(sealed).map_err(|_| authentication_error())
     }
 
     /// Begins the MAC over an entity. `form` gives a value the form in which it counts.
-    fn mac(
+    fn begin_mac(
         &self,
         binding: &ValueBinding<'_>,
         of: &[(&str, ValueRef<'_>)],
@@ -110,16 +111,16 @@ impl DataKey {
         mac.update(DOMAIN);
         mac.update(self.id().as_bytes());
         for part in [binding.table, binding.partition_key, binding.row_key] {
-            update(&mut mac, part.as_bytes());
+            update_mac(&mut mac, part.as_bytes());
         }
         // The number of properties is part of the code, so that none can be left out at the end.
         mac.update(&length_prefix(properties.len()));
         let mut value = Vec::new();
         for (name, stored) in properties {
-            update(&mut mac, name.as_bytes());
+            update_mac(&mut mac, name.as_bytes());
             value.clear();
             canonical::write_value(&mut value, form(*stored));
-            update(&mut mac, &value);
+            update_mac(&mut mac, &value);
         }
         Ok(mac)
     }
@@ -129,7 +130,7 @@ fn is_negative_zero(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Double(number) if number == 0.0 && number.is_sign_negative())
 }
 
-fn update(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
+fn update_mac(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
     mac.update(&length_prefix(bytes.len()));
     mac.update(bytes);
 }

@@ -96,7 +96,7 @@ pub(super) struct EnvelopeParts<'a> {
 
 impl<'a> EnvelopeParts<'a> {
     /// Splits an envelope into its parts. Returns `None` if the bytes do not begin as an envelope.
-    pub(super) fn split(envelope: &'a [u8]) -> Result<Option<Self>> {
+    pub(super) fn split_envelope(envelope: &'a [u8]) -> Result<Option<Self>> {
         let Some(rest) = envelope.strip_prefix(&MAGIC) else { return Ok(None) };
         let Some((&suite, rest)) = rest.split_first() else { return Err(malformed_error()) };
         if suite != SUITE {
@@ -140,7 +140,7 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
 ///
 /// `is_decrypt` for an envelope that is cut short or has an unknown suite.
 pub fn key_id_of(envelope: &[u8]) -> Result<Option<KeyId>> {
-    Ok(EnvelopeParts::split(envelope)?.map(|parts| parts.id))
+    Ok(EnvelopeParts::split_envelope(envelope)?.map(|parts| parts.id))
 }
 
 /// Returns the range of Binary values, end excluded, that contains all envelopes of one key. A filter

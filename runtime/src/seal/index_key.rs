@@ -78,7 +78,7 @@ impl IndexKey {
 
     fn hash_value(&self, domain: &[u8], table: &str, field: &str, value: ValueRef<'_>) -> [u8; 16] {
         // Table and field are part of the key: equal values of two fields have different tokens.
-        let key = self.root.derive(&[
+        let key = self.root.derive_secret(&[
             domain,
             &length_prefix(table.len()),
             table.as_bytes(),

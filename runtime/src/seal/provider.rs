@@ -84,7 +84,7 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
     /// Returns the key that encrypts new values of a scope.
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>>;
 
-    /// Returns the key of that id, to decrypt values.
+    /// Returns the data key with id `id`, to decrypt values.
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>>;
 
     /// Returns the index key of that version; for `None`, the index key that makes new blind

@@ -53,7 +53,7 @@ impl RootKey {
 
     /// Derives 32 bytes for one purpose (HKDF-Expand with SHA-256). Different purposes give
     /// independent bytes.
-    pub(super) fn derive(&self, purpose: &[&[u8]]) -> SecretBytes {
+    pub(super) fn derive_secret(&self, purpose: &[&[u8]]) -> SecretBytes {
         let mut out = new_secret();
         // Root and result have the size of the hash, so that neither step can fail.
         if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(self.0.as_slice()) {

@@ -193,7 +193,7 @@ mod work {
         let (vectors, held) = (vectors(), held(Some("123-45-6789".into())));
         assert_eq!(key(0x42).work.as_slice(), vectors["work"]);
         let moved = Work::Move { place: place(), held: &held };
-        let code = key(0x42).sign_work(&moved.input(TableCase::Insensitive)).unwrap();
+        let code = key(0x42).sign_work(&moved.signed_input(TableCase::Insensitive)).unwrap();
         let all = [
             ("message.mac", key(0x42), message("people", BODY)),
             ("queue.mac", key(0x42), queued("archive")),
@@ -202,16 +202,17 @@ mod work {
             ("receipt.mac", key(0x44), Work::Arrival { place: place() }),
         ];
         for (name, key, work) in all {
-            let code = key.sign_work(&work.input(TableCase::Insensitive)).unwrap();
+            let code = key.sign_work(&work.signed_input(TableCase::Insensitive)).unwrap();
             assert_eq!(code, vectors[name], "{name}");
-            key.verify_work(&work.input(TableCase::Insensitive), &code).unwrap();
+            key.verify_work(&work.signed_input(TableCase::Insensitive), &code).unwrap();
             // A code does for its own work alone.
             let another = message("people", BODY);
-            let verified = key.verify_work(&another.input(TableCase::Insensitive), &code);
+            let verified = key.verify_work(&another.signed_input(TableCase::Insensitive), &code);
             assert_eq!(verified.is_ok(), name == "message.mac", "{name}");
             for length in 0..code.len() {
                 assert!(
-                    key.verify_work(&work.input(TableCase::Insensitive), &code[..length]).is_err(),
+                    key.verify_work(&work.signed_input(TableCase::Insensitive), &code[..length])
+                        .is_err(),
                     "{length}"
                 );
             }
@@ -219,7 +220,7 @@ mod work {
                 let mut changed = code.clone();
                 changed[at] ^= 1;
                 assert!(
-                    key.verify_work(&work.input(TableCase::Insensitive), &changed).is_err(),
+                    key.verify_work(&work.signed_input(TableCase::Insensitive), &changed).is_err(),
                     "{name}, byte {at}"
                 );
             }
@@ -267,7 +268,7 @@ mod work {
             ("odd.mac", message("", odd, None)),
             ("expires.mac", message("Sales", BODY, second)),
         ] {
-            let code = key(0x42).sign_work(&work.input(TableCase::Insensitive)).unwrap();
+            let code = key(0x42).sign_work(&work.signed_input(TableCase::Insensitive)).unwrap();
             assert_eq!(code, vectors[name], "{name}");
         }
     }
@@ -275,7 +276,7 @@ mod work {
     #[test]
     fn a_code_over_a_move_covers_every_field_and_does_for_no_other_kind() {
         let (held, place) = (held(Some("123-45-6789".into())), place());
-        let input = |work: &Work<'_>| work.input(TableCase::Insensitive);
+        let input = |work: &Work<'_>| work.signed_input(TableCase::Insensitive);
         let code = key(0x42).sign_work(&input(&Work::Move { place, held: &held })).unwrap();
         let from = |table, partition_key, row_key| MovePlace {
             from: RowAt::new(table, partition_key, row_key),
@@ -356,8 +357,9 @@ mod work {
 
     #[test]
     fn a_code_covers_every_field_and_its_border() {
-        let code =
-            key(0x42).sign_work(&message("people", BODY).input(TableCase::Insensitive)).unwrap();
+        let code = key(0x42)
+            .sign_work(&message("people", BODY).signed_input(TableCase::Insensitive))
+            .unwrap();
         let at = |table, partition_key, id, name, version, sent| Work::Message {
             table,
             partition_key,
@@ -379,16 +381,17 @@ mod work {
             ("expiry", at("people", "Sales", ID, "ArchiveEmployee", 1, now)),
             ("queue", queued("people")),
         ] {
-            let error =
-                key(0x42).verify_work(&other.input(TableCase::Insensitive), &code).unwrap_err();
+            let error = key(0x42)
+                .verify_work(&other.signed_input(TableCase::Insensitive), &code)
+                .unwrap_err();
             assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{what}");
         }
         // The case of a table's name is whose marker the worker met.
         key(0x42)
-            .verify_work(&message("People", BODY).input(TableCase::Insensitive), &code)
+            .verify_work(&message("People", BODY).signed_input(TableCase::Insensitive), &code)
             .unwrap();
         let error = key(0x41)
-            .verify_work(&message("people", BODY).input(TableCase::Insensitive), &code)
+            .verify_work(&message("people", BODY).signed_input(TableCase::Insensitive), &code)
             .unwrap_err();
         assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
     }
@@ -399,7 +402,8 @@ mod work {
             let work_held = held(value);
             key(0x42)
                 .sign_work(
-                    &Work::Move { place: place(), held: &work_held }.input(TableCase::Insensitive),
+                    &Work::Move { place: place(), held: &work_held }
+                        .signed_input(TableCase::Insensitive),
                 )
                 .unwrap()
         };
@@ -426,8 +430,9 @@ mod work {
         assert_eq!(sign(Some(Value::from(-0.0))), sign(Some(Value::from(0.0))));
         assert_eq!(sign(Some(Value::from(-f64::NAN))), sign(Some(Value::from(f64::NAN))));
         let none = HeldValues::new();
-        let plain = key(0x42)
-            .sign_work(&Work::Move { place: place(), held: &none }.input(TableCase::Insensitive));
+        let plain = key(0x42).sign_work(
+            &Work::Move { place: place(), held: &none }.signed_input(TableCase::Insensitive),
+        );
         assert!(!codes.contains(&plain.unwrap()));
     }
 }

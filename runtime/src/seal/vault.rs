@@ -110,7 +110,7 @@ impl VaultKeys {
     }
 
     /// Returns the keyring of a scope, read at most [`KEYRING_LIFETIME`] ago.
-    async fn keyring(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
+    async fn keyring_of_scope(&self, scope: &KeyScope) -> Result<Arc<Keyring>> {
         // No stale keys: after a scope's secret is purged, its keys have to stop working.
         let lifetime =
             Lifetime { clock: &*self.clock, fresh: KEYRING_LIFETIME, stale: Duration::ZERO };
@@ -141,11 +141,11 @@ impl KeyProvider for VaultKeys {
     }
 
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.keyring(scope).await?.primary_key(scope) })
+        Box::pin(async move { self.keyring_of_scope(scope).await?.primary_key(scope) })
     }
 
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
-        Box::pin(async move { self.keyring(scope).await?.data_key(scope, id) })
+        Box::pin(async move { self.keyring_of_scope(scope).await?.data_key(scope, id) })
     }
 
     fn index<'a>(
@@ -153,7 +153,7 @@ impl KeyProvider for VaultKeys {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.keyring(scope).await?.index_key(scope, version) })
+        Box::pin(async move { self.keyring_of_scope(scope).await?.index_key(scope, version) })
     }
 
     fn has_index_scopes(&self) -> bool {

@@ -38,24 +38,24 @@ pub(crate) struct WorkInput {
 }
 
 impl WorkInput {
-    /// Begins the input for work of that kind.
+    /// Creates the input of a work code, which begins with the kind of the work.
     pub(crate) fn new(kind: u8) -> Self {
         Self { kind, fields: Zeroizing::new(Vec::with_capacity(256)) }
     }
 
     /// Appends a text after its length.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub(crate) fn push_text(&mut self, text: &str) {
         self.fields.extend_from_slice(&length_prefix(text.len()));
         self.fields.extend_from_slice(text.as_bytes());
     }
 
     /// Appends a number of 32 bits.
-    pub(crate) fn number(&mut self, number: u32) {
+    pub(crate) fn push_number(&mut self, number: u32) {
         self.fields.extend_from_slice(&number.to_be_bytes());
     }
 
     /// Appends a time, as ticks of 100 ns since 1970.
-    pub(crate) fn time(&mut self, ticks: i64) {
+    pub(crate) fn push_time(&mut self, ticks: i64) {
         self.fields.extend_from_slice(&ticks.to_be_bytes());
     }
 
@@ -65,12 +65,12 @@ impl WorkInput {
     }
 
     /// Appends bytes as they are. Their length must follow from the kind.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.fields.extend_from_slice(bytes);
     }
 
     /// Appends a value after the length of its type tag and bytes; `None` is a hidden null.
-    pub(crate) fn value(&mut self, value: Option<ValueRef<'_>>) {
+    pub(crate) fn push_value(&mut self, value: Option<ValueRef<'_>>) {
         let mut bytes = Zeroizing::new(Vec::new());
         match value {
             None => bytes.push(canonical::NULL),

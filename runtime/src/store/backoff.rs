@@ -59,7 +59,7 @@ pub(crate) fn contended_after(attempts: u32) -> Error {
 pub(crate) async fn wait_before_retry(random: &RandomSource, attempt: u32) {
     // Random, so that writers that met once do not meet again at the next attempt.
     let bound = 1_u64 << attempt.min(8);
-    let micros = random.number() % (bound * 1000);
+    let micros = random.random_number() % (bound * 1000);
     timers::sleep(Duration::from_micros(micros)).await;
 }
 

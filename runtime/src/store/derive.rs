@@ -32,7 +32,7 @@ pub(crate) async fn read_primary(
             let read = Read { table, partition_key, row_key, select: None };
             store.read_as(read, Reading::Typed(schema)).await
         }
-        None => store.row(at).await,
+        None => store.read_row(at).await,
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn read_sealed(
     schema: &'static Schema,
 ) -> Result<Option<SealedPrimary>> {
     if !(schema.is_wide() && wide::is_first_key(at.row_key)) {
-        let row = store.row(at).await?;
+        let row = store.read_row(at).await?;
         return Ok(row.map(|row| SealedPrimary { row, parts: Vec::new() }));
     }
     let keys = (at.partition_key, at.row_key);
@@ -91,8 +91,9 @@ pub(crate) async fn derive_stored(
         false => store.decrypt_typed(table, primary.clone(), schema).await?,
     };
     // Blind tokens are made with the client's index key, which a type without them does not need.
-    let tokens = store.tokens_of(schema).await?;
-    let derived = store.with_blind_token_keys(&tokens, || schema.derive(&plain, &tokens)).await?;
+    let tokens = store.token_maker_of(schema).await?;
+    let derived =
+        store.with_blind_token_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
     derived.into_known_rows(schema)
 }
 
@@ -109,7 +110,7 @@ impl DerivedCopy {
     /// Returns the row to store: the copy with the properties that name its primary and the
     /// primary's ETag.
     pub(crate) fn to_row(&self) -> Result<Row> {
-        copy_with_owner(&self.copy, self.kinds, self.primary.at(), Some(&self.version))
+        copy_with_owner(&self.copy, self.kinds, self.primary.as_row_at(), Some(&self.version))
     }
 }
 
@@ -158,7 +159,8 @@ pub(crate) async fn find_key_holder(
     Ok(if row.is_some() { KeyHolder::Nobody } else { KeyHolder::TableMissing })
 }
 
-/// Returns the other tables that a stored name in the old form may mean.
+/// Returns the tables that the stored name may mean besides itself: rows of earlier versions name tables in
+/// lower case.
 fn tables_of_old_form(store: &Store, stored: &str) -> Vec<String> {
     match store.table_case() {
         TableCase::Sensitive if is_lower_case(stored) => store.known_tables.other_cases_of(stored),
@@ -200,7 +202,7 @@ pub(crate) async fn find_copy_owner(
         return Ok(named);
     }
     let table = &*owner.table.to_ascii_lowercase();
-    match store.row(RowAt { table, ..owner }).await {
+    match store.read_row(RowAt { table, ..owner }).await {
         // No table of that name: the row is in the old form, and this primary's.
         Err(error) if error.is_table_missing() => Ok(CopyOwner::Ours),
         row => row.map(|_| CopyOwner::Another),
@@ -224,10 +226,14 @@ pub(crate) enum ClaimState {
 
 /// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any
 /// row in the claim's partition, such as the primary that claims a key; its RowKey is not used.
-pub(crate) async fn read_claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
+pub(crate) async fn read_claim_state(
+    store: &Store,
+    named: RowAt<'_>,
+    id: &str,
+) -> Result<ClaimState> {
     let row_key = claim_row_key(id);
     let at = named.with_row_key(&row_key);
-    let (claim, is_table_missing) = match store.row(at).await {
+    let (claim, is_table_missing) = match store.read_row(at).await {
         Err(error) if error.is_table_missing() => (None, true),
         claim => (claim?, false),
     };

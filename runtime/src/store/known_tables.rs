@@ -14,7 +14,7 @@ pub(crate) struct KnownTables(RwLock<BTreeSet<String>>);
 
 impl KnownTables {
     /// Adds a table's name.
-    pub(crate) fn add(&self, name: &str) {
+    pub(crate) fn add_table(&self, name: &str) {
         // Most calls add a known name: a read lock is enough for them.
         if name.is_empty() || self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name) {
             return;

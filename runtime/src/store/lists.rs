@@ -56,7 +56,7 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
 
 /// Reads a remote list.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let RowAt { table, partition_key, row_key } = address.at();
+    let RowAt { table, partition_key, row_key } = address.as_row_at();
     if address.in_blob {
         return find_blob(store, address).await.map_err(|error| at_list(address, error));
     }
@@ -92,20 +92,20 @@ pub(crate) fn without_blobs() -> Error {
 
 /// Returns the name of the blob that contains the list.
 #[cfg(feature = "blob")]
-pub(crate) fn blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
+pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
     list_blob_path(at, case).map(|name| name.to_string())
 }
 
 #[cfg(not(feature = "blob"))]
-pub(crate) fn blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
+pub(crate) fn list_blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
     Err(without_blobs())
 }
 
 #[cfg(feature = "blob")]
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let (at, case) = (address.at(), store.table_case());
-    if let Some(blob) = blobs.read(&list_blob_path(at, case)?).await? {
+    let (at, case) = (address.as_row_at(), store.table_case());
+    if let Some(blob) = blobs.read_blob_version(&list_blob_path(at, case)?).await? {
         return BlobList::parse(blob, at, case).map(|list| FoundList::Blob(Some(list)));
     }
     if case == TableCase::Insensitive || is_lower_case(at.table) {
@@ -115,10 +115,10 @@ async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     // blob is that table's.
     let table = &*at.table.to_ascii_lowercase();
     let old = RowAt { table, ..at };
-    let Some(blob) = blobs.read(&list_blob_path(old, case)?).await? else {
+    let Some(blob) = blobs.read_blob_version(&list_blob_path(old, case)?).await? else {
         return Ok(FoundList::Blob(None));
     };
-    match store.row(old).await {
+    match store.read_row(old).await {
         Err(error) if error.is_table_missing() => {
             let list = BlobList::parse(blob, old, case)?;
             // Without a version: the next write creates a blob under the present name.
@@ -166,23 +166,23 @@ pub(crate) async fn read_list_with_ids(
     of: IdForm,
 ) -> Result<Option<StoredList>> {
     let head = RowAt::new(table, partition_key, row_key);
-    let Some(row) = store.row(head).await? else { return Ok(None) };
+    let Some(row) = store.read_row(head).await? else { return Ok(None) };
     // The head that ends an attempt begins the next, which saves its read.
     let head_row = &Mutex::new(row);
     let list = backoff::retry(&store.random, backoff::ATTEMPTS, || async move {
         let row = head_row.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut list = StoredList::from_head(row, of)?;
-        if list.spills() == 0 {
+        if list.spill_row_count() == 0 {
             return Ok(Attempt::Done(Some(list)));
         }
-        let (first, last) = spill_bounds(row_key, list.spills());
+        let (first, last) = spill_bounds(row_key, list.spill_row_count());
         let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
         for spill in scan_all(store, table, &keys.filter()).await? {
-            list.extend(&spill)?;
+            list.add_spill_row(&spill)?;
         }
         // Spill rows have no version of the list. If the head is as it was, they belong to it.
-        match store.row(head).await? {
-            Some(again) if again.etag() == list.head().etag() => {
+        match store.read_row(head).await? {
+            Some(again) if again.etag() == list.head_row().etag() => {
                 return Ok(Attempt::Done(Some(list)));
             }
             Some(again) => *head_row.lock().unwrap_or_else(PoisonError::into_inner) = again,
@@ -212,5 +212,5 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
 
 /// Adds the list's table and keys to an error.
 pub(crate) fn at_list(address: &ListAddress, error: Error) -> Error {
-    error.at_row(address.at())
+    error.at_row(address.as_row_at())
 }

@@ -131,14 +131,14 @@ impl Store {
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
     /// [`with_blind_token_keys`](Self::with_blind_token_keys).
-    pub(crate) async fn tokens(&self) -> Result<Tokens> {
-        self.sealing.tokens().await
+    pub(crate) async fn token_maker(&self) -> Result<Tokens> {
+        self.sealing.token_maker().await
     }
 
     /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
     /// no blind tokens.
-    pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
-        if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
+    pub(crate) async fn token_maker_of(&self, schema: &'static Schema) -> Result<Tokens> {
+        if schema.has_tokens() { self.token_maker().await } else { Ok(Tokens::without_keys()) }
     }
 
     /// Returns whether a lookup by a blind token failed because all keys of the scope are deleted
@@ -257,7 +257,7 @@ impl Store {
     ) -> Result<Option<Row>> {
         let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
         let Some(row) = read? else { return Ok(None) };
-        let opened = self.sealing.open_one(request.table, row, reading, request.select).await;
+        let opened = self.sealing.open_one_row(request.table, row, reading, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
@@ -298,7 +298,7 @@ impl Store {
         // In parallel: a writer in between is noticed by the generations of the parts.
         let rows = try_join_all(reads).await?;
         let rows = self.open_parts(table, rows, schema, select.as_deref()).await?;
-        match wide::join(schema, (partition_key, row_key), &rows).map_err(located)? {
+        match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
             Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
             // Without part 1, its absence says nothing about the entity.
             Joined::Absent if parts.contains(&1) => Ok(None),
@@ -349,7 +349,7 @@ impl Store {
     ) -> Result<Option<Row>> {
         let rows = self.sealed_parts(table, keys, schema).await?;
         let rows = self.open_parts(table, rows, schema, None).await?;
-        match wide::join(schema, keys, &rows)? {
+        match wide::join_parts(schema, keys, &rows)? {
             Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
             Joined::Absent => Ok(None),
             Joined::Torn(_) => wide::join_torn(schema, keys, &rows),
@@ -421,7 +421,7 @@ impl Store {
             let row = match row {
                 Some(row) => {
                     let opened =
-                        self.sealing.open_one(table, row, Reading::Typed(schema), select).await;
+                        self.sealing.open_one_row(table, row, Reading::Typed(schema), select).await;
                     Some(opened.map_err(|error| error.in_table(table))?)
                 }
                 None => None,
@@ -468,7 +468,7 @@ impl Store {
         row: Row,
         schema: &'static Schema,
     ) -> Result<Row> {
-        let opened = self.sealing.open_one(table, row, Reading::Typed(schema), None).await;
+        let opened = self.sealing.open_one_row(table, row, Reading::Typed(schema), None).await;
         opened.map_err(|error| error.in_table(table))
     }
 
@@ -483,7 +483,7 @@ impl Store {
     }
 
     /// Reads a whole row without decrypting it. Returns `None` if it does not exist.
-    pub(crate) async fn row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn read_row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let RowAt { table, partition_key, row_key } = at;
         self.read(Read { table, partition_key, row_key, select: None }).await
     }
@@ -491,7 +491,7 @@ impl Store {
     /// Reads a whole row without decrypting it. Returns `None` if the row or its table does not
     /// exist.
     pub(crate) async fn row_if_table_exists(&self, at: RowAt<'_>) -> Result<Option<Row>> {
-        match self.row(at).await {
+        match self.read_row(at).await {
             Err(error) if error.is_table_missing() => Ok(None),
             read => read,
         }
@@ -504,14 +504,18 @@ impl Store {
         let sent = self.is_time_watched.load(Ordering::Relaxed).then(|| self.time.local_ticks());
         let answer = self.backend.scan(request).await;
         if let (Some(sent), Ok(Some(date))) = (sent, answer.as_ref().map(|page| page.date)) {
-            self.time.correct(date, sent);
+            self.time.correct_by_date(date, sent);
         }
         self.usage.count_scan(request.table, &answer);
         answer.map_err(|error| error.in_table(request.table))
     }
 
     /// Encrypts the rows of all operations and writes all of them or none.
-    pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+    pub(crate) async fn seal_and_write(
+        &self,
+        table: &str,
+        placed: Vec<Placed>,
+    ) -> Result<Vec<Written>> {
         self.write_until(table, placed, None).await
     }
 
@@ -524,7 +528,7 @@ impl Store {
         deadline: Option<&Deadline>,
     ) -> Result<Vec<Written>> {
         // Encrypted once: a retry below sends the same bytes.
-        let operations = self.sealing.seal(table, placed).await;
+        let operations = self.sealing.seal_operations(table, placed).await;
         let operations = operations.map_err(|error| error.in_table(table))?;
         let is_single = operations.len() == 1;
         let mut batch = Batch::new(table).with_deadline(deadline.cloned());
@@ -536,11 +540,11 @@ impl Store {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        self.apply(&batch).await
+        self.apply_unsealed(&batch).await
     }
 
     /// Writes rows of the framework, which are never encrypted, in one transaction.
-    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    pub(crate) async fn apply_unsealed(&self, batch: &Batch) -> Result<Vec<Written>> {
         refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
         self.usage.count_write(batch, &answer);
@@ -567,7 +571,7 @@ impl Store {
     }
 
     /// Encrypts the row of one operation and writes it.
-    pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+    pub(crate) async fn seal_and_write_one(&self, table: &str, placed: Placed) -> Result<Written> {
         self.write_one_until(table, placed, None).await
     }
 
@@ -582,8 +586,12 @@ impl Store {
     }
 
     /// Writes one row of the framework, which is never encrypted.
-    pub(crate) async fn apply_one(&self, table: &str, operation: Operation) -> Result<Written> {
-        one_answer(self.apply(&Batch::single(table, operation)?).await?)
+    pub(crate) async fn apply_one_unsealed(
+        &self,
+        table: &str,
+        operation: Operation,
+    ) -> Result<Written> {
+        one_answer(self.apply_unsealed(&Batch::single(table, operation)?).await?)
     }
 }
 
@@ -599,7 +607,7 @@ pub(super) fn join_wide_parts(
     rows: &[(usize, Option<Row>)],
 ) -> Result<Option<Row>> {
     let located = |error: Error| error.in_table(table).at_keys(keys.0, keys.1);
-    match wide::join(schema, keys, rows).map_err(located)? {
+    match wide::join_parts(schema, keys, rows).map_err(located)? {
         Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
         Joined::Absent => Ok(None),
         Joined::Torn(part) => Err(wide::torn_error(schema, keys, part).in_table(table)),

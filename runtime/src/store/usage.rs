@@ -141,7 +141,7 @@ impl UsageCounters {
     pub(crate) fn count_read(&self, table: &str, answer: &Result<Option<Row>>) {
         let row = answer.as_ref().ok().and_then(Option::as_ref);
         let failure = answer.as_ref().err();
-        self.count(&self.reads, usize::from(row.is_some()), failure);
+        self.count_requests(&self.reads, usize::from(row.is_some()), failure);
         self.report_request("read", table, row, failure);
     }
 
@@ -149,7 +149,7 @@ impl UsageCounters {
     pub(crate) fn count_scan(&self, table: &str, answer: &Result<Rows>) {
         let rows = answer.as_ref().map_or(&[][..], |page| &page.rows);
         let failure = answer.as_ref().err();
-        self.count(&self.scans, rows.len(), failure);
+        self.count_requests(&self.scans, rows.len(), failure);
         self.report_request(
             "scan",
             table,
@@ -161,9 +161,9 @@ impl UsageCounters {
     /// Counts the answer to a write.
     pub(crate) fn count_write<T>(&self, batch: &Batch, answer: &Result<T>) {
         let kind = if batch.len() == 1 { &self.writes } else { &self.transactions };
-        add(&self.operations, batch.len());
+        add_to_counter(&self.operations, batch.len());
         let failure = answer.as_ref().err();
-        self.count(kind, 0, failure);
+        self.count_requests(kind, 0, failure);
         // A write that failed wrote no row.
         let operations = if answer.is_ok() { batch.operations() } else { &[] };
         let rows = operations.iter().map(|operation| operation.row());
@@ -173,23 +173,23 @@ impl UsageCounters {
     /// Counts the answer to a request about tables.
     pub(crate) fn count_table_request<T>(&self, table: &str, answer: &Result<T>) {
         let failure = answer.as_ref().err();
-        self.count(&self.table_requests, 0, failure);
+        self.count_requests(&self.table_requests, 0, failure);
         self.report_request("tables", table, None, failure);
     }
 
     /// Counts a lookup or row whose scope has no keys any more; does nothing for `false`.
     pub(crate) fn count_shredded(&self, is_shredded: bool) {
-        add(&self.shredded, usize::from(is_shredded));
+        add_to_counter(&self.shredded, usize::from(is_shredded));
     }
 
-    fn count(&self, kind: &AtomicU64, rows: usize, failure: Option<&Error>) {
-        add(kind, 1);
+    fn count_requests(&self, kind: &AtomicU64, rows: usize, failure: Option<&Error>) {
+        add_to_counter(kind, 1);
         if rows > 0 {
-            add(&self.rows, rows);
+            add_to_counter(&self.rows, rows);
         }
         if let Some(error) = failure {
-            add(&self.failures, 1);
-            add(&self.throttled, usize::from(error.is_throttled()));
+            add_to_counter(&self.failures, 1);
+            add_to_counter(&self.throttled, usize::from(error.is_throttled()));
         }
         count_request();
     }
@@ -241,8 +241,8 @@ impl UsageCounters {
         if span.is_disabled() && !self.metering.is_on() {
             return work.await;
         }
-        let began = self.metering.start();
-        let (done, counts) = VerbCounts::of(work).instrument(span.clone()).await;
+        let began = self.metering.start_timer();
+        let (done, counts) = VerbCounts::count_requests_of(work).instrument(span.clone()).await;
         if let Some(began) = began {
             let error = done.as_ref().err().map(error_type);
             let server = (self.server.as_deref(), self.port);
@@ -252,7 +252,7 @@ impl UsageCounters {
         if counts.retries() > 0 {
             span.record("entable.retries", counts.retries());
         }
-        if let Some(decision) = counts.decision() {
+        if let Some(decision) = counts.last_decision() {
             span.record("entable.decision", decision);
         }
         if let Err(error) = &done {
@@ -262,7 +262,7 @@ impl UsageCounters {
     }
 
     /// Returns the counts so far.
-    pub(crate) fn read(&self) -> Usage {
+    pub(crate) fn read_counts(&self) -> Usage {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {
             reads: of(&self.reads),
@@ -279,6 +279,6 @@ impl UsageCounters {
     }
 }
 
-fn add(counter: &AtomicU64, count: usize) {
+fn add_to_counter(counter: &AtomicU64, count: usize) {
     counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
 }

@@ -122,7 +122,7 @@ impl<E: TableEntity> Table<E> {
         let access = self.with_key_tokens(access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
-        let name = blob_name(owner, store.table_case(), field.field(), &store.random.id())
+        let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())
             .map_err(|error| error.in_property(field.property()))?;
         let deadline = Deadline::after(UPLOAD_TIME, self.client.outbox().clock.clone());
         let bytes = bytes.map_err(|error| {
@@ -207,15 +207,16 @@ impl BlobReader {
         if let Some(bytes) = self.blob.bytes() {
             return Ok(bytes.clone());
         }
-        let name = self.name()?;
-        let Some(bytes) = blobs_of(&self.store)?.bytes(name).await? else {
-            return Err(self.missing(name).await);
+        let name = self.blob_name()?;
+        let Some(bytes) = blobs_of(&self.store)?.read_blob_bytes(name).await? else {
+            return Err(self.missing_error(name).await);
         };
         if let Some(key) = self.blob.key() {
-            return open_bytes(key, self.blob.len(), &bytes).map_err(|error| self.opened(error));
+            return open_bytes(key, self.blob.len(), &bytes)
+                .map_err(|error| self.open_error(error));
         }
         let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.verify(len, Sha256::digest(&bytes).into())?;
+        self.verify_content(len, Sha256::digest(&bytes).into())?;
         Ok(bytes)
     }
 
@@ -242,16 +243,17 @@ impl BlobReader {
             let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
-        let name = self.name()?;
-        let sealed = self.blob.key().map(|key| (key, ChunkRange::of(&range, self.blob.len())));
+        let name = self.blob_name()?;
+        let sealed =
+            self.blob.key().map(|key| (key, ChunkRange::chunks_of_range(&range, self.blob.len())));
         let stored = sealed.as_ref().map_or(&range, |(_, chunks)| &chunks.sealed);
-        let bytes = match blobs_of(&self.store)?.range(name, stored.clone()).await {
+        let bytes = match blobs_of(&self.store)?.read_blob_range(name, stored.clone()).await {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(self.missing(name).await),
+            Ok(None) => return Err(self.missing_error(name).await),
             Err(error) => return Err(self.without_range(name, error).await),
         };
         if let Some((key, chunks)) = &sealed {
-            return chunks.open(key, &bytes).map_err(|error| self.opened(error));
+            return chunks.open_chunks(key, &bytes).map_err(|error| self.open_error(error));
         }
         // A store cuts a range where its blob ends.
         let end = range.start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -266,20 +268,20 @@ impl BlobReader {
     pub fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let reader = self.clone();
         let opened = async move {
-            let pieces = reader.open().await?;
+            let pieces = reader.open_stream().await?;
             if let (Some(key), None) = (reader.blob.key(), reader.blob.bytes()) {
                 let chunks = open_stream(key, reader.blob.len(), pieces);
-                let chunks = chunks.map_err(move |error| reader.opened(error));
+                let chunks = chunks.map_err(move |error| reader.open_error(error));
                 return Ok(chunks.boxed());
             }
-            Ok::<_, Error>(reader.verified(pieces))
+            Ok::<_, Error>(reader.verified_pieces(pieces))
         };
         stream::once(opened).try_flatten().boxed()
     }
 
     /// Hands out the pieces of the stored bytes. The last item is an error if they are not those that were
     /// uploaded.
-    fn verified(
+    fn verified_pieces(
         self,
         pieces: BoxStream<'static, Result<Bytes>>,
     ) -> BoxStream<'static, Result<Bytes>> {
@@ -295,7 +297,7 @@ impl BlobReader {
                 }
                 Some(Err(error)) => Some((Err(error), (reader, pieces, None))),
                 None => {
-                    let verified = reader.verify(len, hash.finalize().into());
+                    let verified = reader.verify_content(len, hash.finalize().into());
                     verified.err().map(|error| (Err(error), (reader, pieces, None)))
                 }
             }
@@ -303,14 +305,14 @@ impl BlobReader {
         items.boxed()
     }
 
-    async fn open(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
+    async fn open_stream(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
         if let Some(bytes) = self.blob.bytes() {
             return Ok(stream::iter([Ok(bytes.clone())]).boxed());
         }
-        let name = self.name()?;
-        match blobs_of(&self.store)?.stream(name).await? {
+        let name = self.blob_name()?;
+        match blobs_of(&self.store)?.stream_blob(name).await? {
             Some(pieces) => Ok(pieces),
-            None => Err(self.missing(name).await),
+            None => Err(self.missing_error(name).await),
         }
     }
 
@@ -322,35 +324,35 @@ impl BlobReader {
     /// Those of [`bytes`](Self::bytes). `is_conflict` if another blob has the name there; `is_invalid` if
     /// the copy would be the blob itself.
     pub(super) async fn copy_to(&self, target: &Blobs, folder: &str) -> Result<()> {
-        let (source, name) = (blobs_of(&self.store)?, self.name()?);
+        let (source, name) = (blobs_of(&self.store)?, self.blob_name()?);
         let to = [folder, "/", name].concat();
         for _ in 0..COPY_ATTEMPTS {
-            if let Some(copied) = target.stream(&to).await? {
+            if let Some(copied) = target.stream_blob(&to).await? {
                 // A target that reaches the client's own blobs would lose them with the entity.
-                let probe = format!("entable-copy-{}", self.store.random.id());
+                let probe = format!("entable-copy-{}", self.store.random.random_id());
                 if target.has_place_of(source, folder, &probe).await? {
                     let message = "the target keeps its blobs where the client keeps them: name another folder";
-                    return Err(self.place(Error::new(ErrorKind::Invalid, message)));
+                    return Err(self.at_blob(Error::new(ErrorKind::Invalid, message)));
                 }
                 let copied: Result<Vec<()>> =
-                    self.clone().verified(copied).map_ok(drop).try_collect().await;
+                    self.clone().verified_pieces(copied).map_ok(drop).try_collect().await;
                 return copied.map(drop).map_err(|error| match error.is_corrupt() {
-                    true => self.place(other_copy(&to)),
+                    true => self.at_blob(other_copy(&to)),
                     false => error,
                 });
             }
-            let pieces = self.clone().verified(self.open().await?);
+            let pieces = self.clone().verified_pieces(self.open_stream().await?);
             if target.put_stream(&to, pieces).await?.is_some() {
                 return Ok(());
             }
         }
         let message = format!("others wrote the blob `{}` meanwhile", to.escape_debug());
-        Err(self.place(Error::new(ErrorKind::Contended, message)))
+        Err(self.at_blob(Error::new(ErrorKind::Contended, message)))
     }
 
     /// Returns the blob's name, if it is one of this table's.
     // A row may name any blob: a program that writes rows must not reach what other tables keep.
-    fn name(&self) -> Result<&str> {
+    fn blob_name(&self) -> Result<&str> {
         let name = self.blob.name().unwrap_or_default();
         match owner_of(&self.store, &self.table, name) {
             Some(_) => Ok(name),
@@ -361,7 +363,7 @@ impl BlobReader {
         }
     }
 
-    fn verify(&self, len: u64, hash: [u8; 32]) -> Result<()> {
+    fn verify_content(&self, len: u64, hash: [u8; 32]) -> Result<()> {
         if (len, &hash) == (self.stored_len(), self.blob.hash()) {
             return Ok(());
         }
@@ -380,19 +382,21 @@ impl BlobReader {
             true => "other ones of that number".to_owned(),
             false => format!("{found}"),
         };
-        self.damaged(&format!("expected the {expected} bytes that were uploaded, found {found}"))
+        self.damaged_error(&format!(
+            "expected the {expected} bytes that were uploaded, found {found}"
+        ))
     }
 
     /// Returns the error for a blob whose bytes are not those that were uploaded.
-    fn damaged(&self, why: &str) -> Error {
+    fn damaged_error(&self, why: &str) -> Error {
         let name = self.blob.name().unwrap_or_default().escape_debug();
         let message = format!("the blob `{name}` is damaged: {why}");
-        self.place(Error::new(ErrorKind::Corrupt, message))
+        self.at_blob(Error::new(ErrorKind::Corrupt, message))
     }
 
     /// Names the blob in an error of opening it.
-    fn opened(&self, error: Error) -> Error {
-        if error.is_corrupt() { self.damaged(error.message()) } else { error }
+    fn open_error(&self, error: Error) -> Error {
+        if error.is_corrupt() { self.damaged_error(error.message()) } else { error }
     }
 
     /// Returns the error for a range that the store did not give: the blob is shorter than it was, or the
@@ -405,38 +409,41 @@ impl BlobReader {
         };
         match found {
             Ok(Some(found)) if found != self.stored_len() => self.other_bytes(found),
-            Ok(None) => self.missing(name).await,
+            Ok(None) => self.missing_error(name).await,
             _ => error,
         }
     }
 
     /// Returns the error for a blob that does not exist, after a look at its row.
-    async fn missing(&self, name: &str) -> Error {
-        let Some(owner) = owner_of(&self.store, &self.table, name) else { return self.gone(name) };
-        let row = self.store.row_if_table_exists(RowAt { table: &self.table, ..owner.at() }).await;
+    async fn missing_error(&self, name: &str) -> Error {
+        let Some(owner) = owner_of(&self.store, &self.table, name) else {
+            return self.gone_error(name);
+        };
+        let row =
+            self.store.row_if_table_exists(RowAt { table: &self.table, ..owner.as_row_at() }).await;
         let points = row.and_then(|row| row.map(|row| points_to(&row, name)).transpose());
         match points {
-            Ok(Some(true)) => self.gone(name),
+            Ok(Some(true)) => self.gone_error(name),
             Ok(_) => {
                 let message = format!(
                     "the blob `{}` is gone: its row points elsewhere now or is gone too, read it again",
                     name.escape_debug()
                 );
-                self.place(Error::new(ErrorKind::Stale, message))
+                self.at_blob(Error::new(ErrorKind::Stale, message))
             }
             Err(error) => error,
         }
     }
 
-    fn gone(&self, name: &str) -> Error {
+    fn gone_error(&self, name: &str) -> Error {
         let message =
             format!("the blob `{}` does not exist, and its row points to it", name.escape_debug());
-        self.place(Error::service(ServiceCode::ResourceNotFound, message))
+        self.at_blob(Error::service(ServiceCode::ResourceNotFound, message))
     }
 
-    fn place(&self, error: Error) -> Error {
+    fn at_blob(&self, error: Error) -> Error {
         match self.blob.name().and_then(owner_of_blob) {
-            Some(owner) => error.at_row(RowAt { table: &self.table, ..owner.at() }),
+            Some(owner) => error.at_row(RowAt { table: &self.table, ..owner.as_row_at() }),
             None => error.in_table(&self.table),
         }
     }
@@ -454,7 +461,7 @@ fn other_copy(name: &str) -> Error {
 /// Returns the row that a blob's name says to be its owner, if that row is in the table.
 fn owner_of(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
     let owner = owner_of_blob(name)?;
-    let is_own = is_blob_of(name, RowAt { table, ..owner.at() }, store.table_case());
+    let is_own = is_blob_of(name, RowAt { table, ..owner.as_row_at() }, store.table_case());
     is_own.then_some(owner)
 }
 
@@ -493,7 +500,7 @@ impl SweepBlobs {
         let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
         let now = blobs.now().await?;
         let prefix = table_prefix(&self.table, self.store.table_case());
-        let looks = blobs.list(&prefix).map(|listed| async {
+        let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
             let Some(owner) = owner_of(&self.store, &self.table, &listed.name) else {
                 return Ok(SweptBlobs::default());
@@ -501,7 +508,7 @@ impl SweepBlobs {
             if !now.is_past(self.grace, &listed) {
                 return Ok(SweptBlobs { young: 1, ..SweptBlobs::default() });
             }
-            self.look(blobs, &owner, &listed).await
+            self.look_at_blob(blobs, &owner, &listed).await
         });
         let swept = looks.buffer_unordered(SWEEP_IN_FLIGHT);
         let sum = |sum: SweptBlobs, one: SweptBlobs| async move {
@@ -518,17 +525,17 @@ impl SweepBlobs {
     // The row is read now, and not taken from any scan: a writer whose upload is as old as the grace can
     // no longer point to it. A table that does not exist is an error, since the blobs may be those of
     // another store of tables.
-    async fn look(
+    async fn look_at_blob(
         &self,
         blobs: &Blobs,
         owner: &RowAddress,
         listed: &ListedBlob,
     ) -> Result<SweptBlobs> {
-        let row = self.store.row(RowAt { table: &self.table, ..owner.at() }).await?;
+        let row = self.store.read_row(RowAt { table: &self.table, ..owner.as_row_at() }).await?;
         if row.map(|row| points_to(&row, &listed.name)).transpose()?.unwrap_or_default() {
             return Ok(SweptBlobs { kept: 1, ..SweptBlobs::default() });
         }
-        blobs.delete(&listed.name).await?;
+        blobs.delete_blob(&listed.name).await?;
         Ok(SweptBlobs { removed: 1, ..SweptBlobs::default() })
     }
 }

@@ -286,7 +286,7 @@ impl ClientBuilder {
     #[cfg(feature = "metrics")]
     #[must_use]
     pub fn metrics(mut self) -> Self {
-        self.metering = Metering::on();
+        self.metering = Metering::enabled();
         self
     }
 
@@ -304,7 +304,7 @@ impl ClientBuilder {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn without_guard(mut self, guard: Guard) -> Self {
-        self.guards = Guards::without(guard);
+        self.guards = Guards::all_except(guard);
         self
     }
 
@@ -313,7 +313,7 @@ impl ClientBuilder {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn mutated(mut self, mutation: Mutation) -> Self {
-        self.guards = Guards::mutated(mutation);
+        self.guards = Guards::with_mutation(mutation);
         self
     }
 

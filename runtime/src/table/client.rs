@@ -40,7 +40,7 @@ pub struct Client {
 
 impl Client {
     /// Creates a client that works on `outbox`, which belongs to another client.
-    pub(super) const fn sharing(outbox: Arc<Outbox>) -> Self {
+    pub(super) const fn sharing_outbox(outbox: Arc<Outbox>) -> Self {
         Self {
             outbox,
             #[cfg(feature = "azure")]
@@ -60,7 +60,7 @@ impl Client {
     /// # }
     /// ```
     pub fn memory() -> Self {
-        Self::of(Arc::new(crate::backend::Memory::new()))
+        Self::on_backend(Arc::new(crate::backend::Memory::new()))
     }
 
     /// Opens the durable store in that file, which is created if it does not exist.
@@ -87,7 +87,7 @@ impl Client {
     /// ```
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
+        Ok(Self::on_backend(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
     /// Returns a client of Azure Table storage, an emulator, or a store that speaks its protocol.
@@ -110,7 +110,7 @@ impl Client {
         Self::builder().account(&azure).retry(RetryPolicy::default()).build()
     }
 
-    fn of(backend: Arc<dyn Backend>) -> Self {
+    fn on_backend(backend: Arc<dyn Backend>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Store {
             backend,
@@ -142,7 +142,7 @@ impl Client {
         &self.outbox.store
     }
 
-    /// Returns the state of the client's work in other partitions.
+    /// Returns the client's outbox, which writes remote copies and lists.
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
     }
@@ -208,7 +208,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn usage(&self) -> Usage {
-        self.store().usage.read()
+        self.store().usage.read_counts()
     }
 
     /// Returns what the backend can do.

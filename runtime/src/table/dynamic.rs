@@ -64,7 +64,7 @@ impl Client {
 }
 
 impl Selection {
-    fn of(keys: Keys) -> Self {
+    fn of_keys(keys: Keys) -> Self {
         let fault = keys.fault.clone();
         let access =
             Access { family: None, keys, parts: Vec::new(), fault, open: None, window: None };
@@ -72,10 +72,10 @@ impl Selection {
     }
 
     /// Makes a request for the selected rows.
-    pub(super) fn request(self, store: crate::store::Store, table: String) -> Request {
+    pub(super) fn into_request(self, store: crate::store::Store, table: String) -> Request {
         let mut request = Request::new(store, table, self.access).with_keys_of(self.schema);
         if let Some(filter) = self.filter {
-            request.condition(Ok(filter));
+            request.add_condition(Ok(filter));
         }
         request
     }
@@ -93,26 +93,26 @@ impl Selection {
 
 impl From<Keys> for Selection {
     fn from(keys: Keys) -> Self {
-        Self::of(keys)
+        Self::of_keys(keys)
     }
 }
 
 impl From<&Keys> for Selection {
     fn from(keys: &Keys) -> Self {
-        Self::of(keys.clone())
+        Self::of_keys(keys.clone())
     }
 }
 
 /// Selects one row by its PartitionKey and RowKey.
 impl From<(&str, &str)> for Selection {
     fn from((partition_key, row_key): (&str, &str)) -> Self {
-        Self::of(Keys::point(partition_key, row_key))
+        Self::of_keys(Keys::point(partition_key, row_key))
     }
 }
 
 impl From<Filter> for Selection {
     fn from(filter: Filter) -> Self {
-        Self { filter: Some(filter), ..Self::of(Keys::whole_table()) }
+        Self { filter: Some(filter), ..Self::of_keys(Keys::whole_table()) }
     }
 }
 
@@ -171,7 +171,7 @@ impl DynamicTable {
         &self.name
     }
 
-    /// Reads the entity with these keys. Returns `None` if there is none.
+    /// Reads the entity with keys `partition_key` and `row_key`. Returns `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl DynamicTable {
         &self,
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
-        let request = selection.into().request(self.client.store().clone(), self.name.clone());
+        let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
         let request = request.made_by(&self.client.outbox, &self.name);
         Query::new(request, decode)
     }
@@ -248,7 +248,7 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put("insert", entity.row_to_insert(), entity, Operation::insert).await
+        self.put_row("insert", entity.row_to_insert(), entity, Operation::insert).await
     }
 
     /// Inserts the entity or replaces the existing one.
@@ -271,7 +271,7 @@ impl DynamicTable {
     /// ```
     pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         let row = entity.row_to_insert();
-        self.put("insert_or_replace", row, entity, Operation::insert_or_replace).await
+        self.put_row("insert_or_replace", row, entity, Operation::insert_or_replace).await
     }
 
     /// Inserts the entity or merges it into the existing one.
@@ -294,7 +294,7 @@ impl DynamicTable {
     /// ```
     pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         let row = entity.row_to_insert();
-        self.put("insert_or_merge", row, entity, Operation::insert_or_merge).await
+        self.put_row("insert_or_merge", row, entity, Operation::insert_or_merge).await
     }
 
     /// Replaces the entity under the ETag that was read.
@@ -319,7 +319,7 @@ impl DynamicTable {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
         let row = stored.row_to_replace();
-        self.put("replace", row, stored, |row| Operation::replace(row, guard)).await
+        self.put_row("replace", row, stored, |row| Operation::replace(row, guard)).await
     }
 
     /// Merges the properties that differ from what was read, under the ETag that was read. Other
@@ -349,9 +349,10 @@ impl DynamicTable {
                 .in_table(&self.name)
                 .at_keys(stored.partition_key(), stored.row_key()));
         }
-        let changes = changes(stored).map_err(|error| error.in_table(&self.name))?;
+        let changes = changed_properties(stored).map_err(|error| error.in_table(&self.name))?;
         let merge = Operation::merge(changes.row_to_replace()?, Condition::Match(stored.etag()));
-        let written = self.client.store().write_one(&self.name, untyped(merge)).await?;
+        let written =
+            self.client.store().seal_and_write_one(&self.name, placed_untyped(merge)).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
 
@@ -408,7 +409,7 @@ impl DynamicTable {
         updated.await?.ok_or_else(|| place(backoff::contended_error()))
     }
 
-    /// Deletes the entity with these keys under the given condition.
+    /// Deletes the entity with keys `partition_key` and `row_key` under the given condition.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -434,10 +435,10 @@ impl DynamicTable {
         condition: Condition,
     ) -> Result<()> {
         let delete = Operation::delete(partition_key, row_key, condition)?;
-        self.write("delete", delete).await.map(drop)
+        self.write_operation("delete", delete).await.map(drop)
     }
 
-    /// Deletes the entity with these keys if it exists, whatever its ETag. Returns `true` if it
+    /// Deletes the entity with keys `partition_key` and `row_key` if it exists, whatever its ETag. Returns `true` if it
     /// existed.
     ///
     /// # Errors
@@ -495,7 +496,7 @@ impl DynamicTable {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    async fn put(
+    async fn put_row(
         &self,
         verb: &'static str,
         row: Result<Row>,
@@ -503,13 +504,13 @@ impl DynamicTable {
         operation: impl FnOnce(Row) -> Operation,
     ) -> Result<Stored<DynamicEntity>> {
         let row = row.map_err(|error| error.in_table(&self.name))?;
-        let written = self.write(verb, operation(row.clone())).await?;
+        let written = self.write_operation(verb, operation(row.clone())).await?;
         Ok(with_version(entity.clone(), row, written))
     }
 
-    async fn write(&self, verb: &'static str, operation: Operation) -> Result<Written> {
+    async fn write_operation(&self, verb: &'static str, operation: Operation) -> Result<Written> {
         let store = self.client.store();
-        let write = store.write_one(&self.name, untyped(operation));
+        let write = store.seal_and_write_one(&self.name, placed_untyped(operation));
         store.usage.run_verb(verb, &self.name, write).await
     }
 }
@@ -551,8 +552,8 @@ impl Rewritable for DynamicEntity {
     }
 }
 
-/// Returns the properties that differ from what was read.
-fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
+/// Returns an entity with only those properties that differ from the stored row as it was read.
+fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     plan::refuse_changed_keys(stored, stored)?;
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
@@ -572,7 +573,7 @@ fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     Ok(changes)
 }
 
-fn untyped(operation: Operation) -> Placed {
+fn placed_untyped(operation: Operation) -> Placed {
     Placed::new(operation, plan::StoredAs::Untyped)
 }
 

@@ -34,7 +34,7 @@ impl<E: TableEntity> Table<E> {
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
         let Some(dated) = self.stands_for() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();
-        Ok(tables.map(|(_, name)| self.sibling(&name)).collect())
+        Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
 
     /// Returns the tables that a query of every table of the entity reads; `None` for one table.
@@ -45,8 +45,8 @@ impl<E: TableEntity> Table<E> {
         Ok(Some(QueriedTables { dated, periods, newest_first: false }))
     }
 
-    /// Returns another table of the entity.
-    pub(crate) fn sibling(&self, name: &str) -> Self {
+    /// Returns the table `name`, another one of the entity's dated tables.
+    pub(crate) fn sibling_table(&self, name: &str) -> Self {
         Self::new(self.client.clone(), name.to_owned())
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Listener<P>(Option<Arc<Callback<P>>>);
 
 impl<P> Listener<P> {
     /// Creates a listener without a callback.
-    pub(crate) const fn none() -> Self {
+    pub(crate) const fn without_callback() -> Self {
         Self(None)
     }
 
@@ -25,14 +25,14 @@ impl<P> Listener<P> {
         Self(Some(Arc::new(callback)))
     }
 
-    /// Calls the callback, if there is one, with what `report` makes.
-    pub(crate) fn notify(&self, report: impl FnOnce() -> P) {
+    /// Calls the user's callback, if one is set, with the progress that `report` returns.
+    pub(crate) fn notify_callback(&self, report: impl FnOnce() -> P) {
         if let Some(callback) = &self.0 {
             callback(&report());
         }
     }
 
-    /// Returns whether there is a callback.
+    /// Returns whether a callback of the user is set.
     pub(crate) const fn is_set(&self) -> bool {
         self.0.is_some()
     }

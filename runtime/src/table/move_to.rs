@@ -8,13 +8,15 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     outbox::guard::Guard,
     outbox::{
-        commit::{commit, commit_with},
+        commit::{commit_changes, commit_with},
         moves::{MoveJob, MoveOutcome, sign_move},
         outbox_plan::ExtraRows,
     },
     plan::{
         Change, Effect, StoredAs,
-        moves::{Arrival, MoveMessage, abort, mark_moving, move_id, moving_error, remove_mark},
+        moves::{
+            Arrival, MoveMessage, mark_moving, move_id, moving_error, plan_abort, remove_mark,
+        },
         outbox::{
             MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
         },
@@ -83,10 +85,10 @@ impl<E: TableEntity> Table<E> {
     /// one property more.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables stand for the table that the entity is in, and that it goes to.
-        let target_table = target.of_entity(stored)?;
-        let source = self.of_stored(stored)?;
+        let target_table = target.table_of_entity(stored)?;
+        let source = self.table_of_stored(stored)?;
         if let (Some(dated), Some(period)) = (&E::SCHEMA.dated, target_table.period()) {
-            let reads_floor = self.client.outbox().guards.holds(Guard::FloorRead);
+            let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
             make_table(self.client.store(), E::SCHEMA, dated, period, target).await?;
         }
@@ -95,7 +97,7 @@ impl<E: TableEntity> Table<E> {
 
     async fn move_from(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
-        let id = self.client.outbox().store.random.id();
+        let id = self.client.outbox().store.random.random_id();
         let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
         let case = self.client.store().table_case();
         let is_same_table = case.is_same_table(&self.name, &target.name);
@@ -107,7 +109,7 @@ impl<E: TableEntity> Table<E> {
             }
             // Inside one partition a move is one transaction.
             let replaced = self.replace(stored).await?;
-            return Ok(Moving { pending: replaced.pending().clone() });
+            return Ok(Moving { pending: replaced.pending_work().clone() });
         }
         let what = "moves to another partition or table";
         self.client.store().require_strong_reads(what).map_err(place)?;
@@ -139,7 +141,7 @@ impl<E: TableEntity> Table<E> {
                 message: &journey,
                 codes: &codes,
             };
-            match carry.run(None).await? {
+            match carry.run_steps(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
                     carry.give_up().await?;
@@ -176,7 +178,7 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if
     /// the entity changed meanwhile.
     pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
-        self.of_point(point.as_access())?.unlock_here(point).await
+        self.table_of_point(point.as_access())?.unlock_here(point).await
     }
 
     async fn unlock_here(&self, point: Point<E>) -> Result<bool> {
@@ -185,7 +187,7 @@ impl<E: TableEntity> Table<E> {
         let Some(stored) = read_sealed(store, at, E::SCHEMA).await? else { return Ok(false) };
         let Some(id) = move_id(&stored.row)?.map(str::to_owned) else { return Ok(false) };
         let message = [MESSAGE, &*id].concat();
-        if let Some(message) = store.row(at.with_row_key(&message)).await?
+        if let Some(message) = store.read_row(at.with_row_key(&message)).await?
             && !StoredMessage::from_row(message)?.is_done
         {
             return Err(moving_error(&stored.row).in_table(&self.name));
@@ -193,10 +195,10 @@ impl<E: TableEntity> Table<E> {
         if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together.
             let opened = open_sealed(store, &self.name, &stored, E::SCHEMA).await?;
-            let changes = [Change::with_effect(abort(E::SCHEMA, &opened)?)];
-            commit(self.client.outbox(), &self.name, &changes).await?;
+            let changes = [Change::with_effect(plan_abort(E::SCHEMA, &opened)?)];
+            commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
-            store.apply_one(&self.name, remove_mark(&stored.row)?).await?;
+            store.apply_one_unsealed(&self.name, remove_mark(&stored.row)?).await?;
         }
         Ok(true)
     }
@@ -231,7 +233,7 @@ impl<E: TableEntity> Table<E> {
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
         let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
-        let left = self.client.store().row_if_table_exists(from.at()).await?;
+        let left = self.client.store().row_if_table_exists(from.as_row_at()).await?;
         match left.as_ref().map(move_id).transpose()?.flatten() {
             Some(other) if other == id => Err(moving_error(stored.row())),
             _ => Ok(()),

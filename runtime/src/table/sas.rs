@@ -125,7 +125,7 @@ impl Client {
         let azure = &account.azure;
         let holds = async || {
             let stored = azure.access_policies(table).await?;
-            Ok(stored.iter().map(meaning).eq(policies.iter().map(meaning)))
+            Ok(stored.iter().map(policy_content).eq(policies.iter().map(policy_content)))
         };
         let set = || -> crate::backend::BoxFuture<'_, Result<()>> {
             Box::pin(azure.set_access_policies(table, policies))
@@ -185,7 +185,7 @@ impl Client {
 const POLICIES: &str = "there are no stored access policies";
 
 /// The content of a policy, apart from how its times are written.
-fn meaning(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
+fn policy_content(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
     let ticks = |time| Ticks::try_from(time).ok();
     (
         &policy.id,

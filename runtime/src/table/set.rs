@@ -212,7 +212,7 @@ impl<S: Set> SetTable<S> {
 }
 
 impl<S: EntitySet> SetTable<S> {
-    /// Reads the row with both keys. Returns `None` if there is none.
+    /// Reads the row with the PartitionKey and RowKey that `row` gives. Returns `None` if it does not exist.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -248,7 +248,7 @@ impl<S: EntitySet> SetTable<S> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
-        let request = selection.request(self.client.store().clone(), self.name.clone());
+        let request = selection.into_request(self.client.store().clone(), self.name.clone());
         let access = request.with_key_tokens(&request.access).await.map_err(place)?;
         let point = access.checked().map_err(place)?.as_point().filter(|_| is_point);
         let Some((partition_key, row_key)) = point else {
@@ -261,7 +261,7 @@ impl<S: EntitySet> SetTable<S> {
             Some(row) if self.client.store().is_over(&row, Reading::Members(S::MEMBERS), None) => {
                 Ok(None)
             }
-            Some(row) => item::<S>(row, false).map_err(place),
+            Some(row) => decode_item::<S>(row, false).map_err(place),
         }
     }
 
@@ -295,10 +295,10 @@ impl<S: EntitySet> SetTable<S> {
     /// # }
     /// ```
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
-        let request = selection.into().request(self.client.store().clone(), self.name.clone());
+        let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
         let request = request.made_by(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
-        Query::new(request.of_members(S::MEMBERS, is_other), decode::<S>(false))
+        Query::new(request.for_members(S::MEMBERS, is_other), decode::<S>(false))
     }
 
     /// Creates the entity that a value holds.
@@ -425,8 +425,8 @@ impl<A: Aggregate> SetTable<A> {
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.partition_key().to_owned();
-        let request = selection.request(self.client.store().clone(), self.name.clone());
-        let request = request.of_members(A::MEMBERS, |_| Ok(true));
+        let request = selection.into_request(self.client.store().clone(), self.name.clone());
+        let request = request.for_members(A::MEMBERS, |_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
         PartitionFold::new::<A>(&partition_key, rows)
@@ -488,7 +488,7 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
                 request.select = S::set_columns(true);
             }
         };
-        self.edit(include).read_as(decode::<S>(true))
+        self.edit_request(include).read_as(decode::<S>(true))
     }
 
     /// Reads the rows as values of another set, of projections, so that only their properties, the
@@ -528,7 +528,8 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
         let copies = self.request.copies;
-        self.edit(|request| request.select = P::set_columns(copies)).read_as(decode::<P>(copies))
+        self.edit_request(|request| request.select = P::set_columns(copies))
+            .read_as(decode::<P>(copies))
     }
 }
 
@@ -538,14 +539,14 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
 ///
 /// Fails as [`SetTable::get`] does.
 pub fn reread_set<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
-    item(row, false)
+    decode_item(row, false)
 }
 
 fn decode<S: EntitySet>(copies: bool) -> impl Fn(Row) -> Result<Option<Stored<S>>> {
-    move |row| item(row, copies)
+    move |row| decode_item(row, copies)
 }
 
-fn item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
+fn decode_item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
     match resolve_item::<S>(&row, copies) {
         Ok(ResolvedRow::Hidden) => Ok(None),
         Ok(ResolvedRow::Item(value, Some(matched))) => {

@@ -20,7 +20,7 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     member: &E,
     place: usize,
 ) -> Result<BulkChange> {
-    is_still(stored, place)?;
+    refuse_changed_variant(stored, place)?;
     plan::replace_with(stored, member).map(BulkChange)
 }
 
@@ -35,7 +35,7 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
     _: &E,
     place: usize,
 ) -> Result<BulkChange> {
-    is_still(stored, place)?;
+    refuse_changed_variant(stored, place)?;
     plan::delete::<S, E>(stored).map(BulkChange)
 }
 
@@ -49,7 +49,7 @@ pub fn plan_replace_of_unknown_type<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
 ) -> Result<BulkChange> {
-    is_no_member(stored)?;
+    refuse_member_row(stored)?;
     plan::replace_row(stored, other).map(BulkChange)
 }
 
@@ -59,32 +59,32 @@ pub fn plan_replace_of_unknown_type<S: EntitySet>(
 ///
 /// Keys that cannot be; `is_invalid` for a row that was read as a member.
 pub fn plan_delete_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
-    is_no_member(stored)?;
+    refuse_member_row(stored)?;
     plan::delete_row(stored).map(BulkChange)
 }
 
 /// Refuses a value of another variant than was read: the copies and lists of the old one would be
 /// left behind.
-fn is_still<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
+fn refuse_changed_variant<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if matched.member() == place => Ok(()),
-        Some(matched) => Err(changed(stored, S::MEMBERS.member_name_of(&matched))),
-        None => Err(changed(stored, "DynamicEntity")),
+        Some(matched) => Err(changed_variant_error(stored, S::MEMBERS.member_name_of(&matched))),
+        None => Err(changed_variant_error(stored, "DynamicEntity")),
     }
 }
 
 /// Refuses a row that names a member's type but was read as a row of no member, because it does not
 /// fit.
-fn is_no_member<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
+fn refuse_member_row<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if S::read(stored.row(), &matched).is_ok() => {
-            Err(changed(stored, S::MEMBERS.member_name_of(&matched)))
+            Err(changed_variant_error(stored, S::MEMBERS.member_name_of(&matched)))
         }
         _ => Ok(()),
     }
 }
 
-fn changed<S: EntitySet>(stored: &Stored<S>, was: &str) -> Error {
+fn changed_variant_error<S: EntitySet>(stored: &Stored<S>, was: &str) -> Error {
     let now = stored.member_name();
     let message = format!(
         "the row was read as `{was}`, and the value is a `{now}` now; delete the one and insert the other"

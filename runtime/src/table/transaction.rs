@@ -52,7 +52,7 @@ use crate::{
 pub struct Transaction {
     client: Client,
     table: Option<String>,
-    /// Whether the caller named the table: then every entity goes there.
+    /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
     named: bool,
     verbs: Vec<Unresolved>,
     known: Known,
@@ -69,12 +69,12 @@ struct Emitted {
     authenticity: MessageAuthenticity,
 }
 
-/// Returns the size and the rows of the changes so far.
-fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
+/// Checks that the changes fit into one transaction, and returns their size and their rows.
+fn admitted_changes(table: &str, changes: &[Change]) -> Result<Known> {
     let mut known = Known::default();
     for (verb, change) in changes.iter().enumerate() {
         let place = |error: Error| error.in_table(table).at_operation(verb);
-        known.admit(verb, change).map_err(place)?;
+        known.admit_change(verb, change).map_err(place)?;
     }
     Ok(known)
 }
@@ -143,7 +143,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(Ok(entity.table()), entity.change(BulkVerb::Insert).map(|change| change.0))
+        self.add_change(Ok(entity.table()), entity.change(BulkVerb::Insert).map(|change| change.0))
     }
 
     /// Inserts an entity or replaces the existing one.
@@ -165,7 +165,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(
+        self.add_change(
             Ok(entity.table()),
             entity.change(BulkVerb::InsertOrReplace).map(|change| change.0),
         )
@@ -190,7 +190,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert_or_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add(Ok(entity.home_table()), plan::insert_or_merge(entity))
+        self.add_change(Ok(entity.home_table()), plan::insert_or_merge(entity))
     }
 
     /// Replaces an entity under the ETag that was read.
@@ -214,7 +214,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn replace<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
-        self.add(W::home(stored), W::replacement(stored).map(|change| change.0))
+        self.add_change(W::home(stored), W::replacement(stored).map(|change| change.0))
     }
 
     /// Replaces an existing entity, whatever its ETag.
@@ -236,7 +236,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add(Ok(entity.home_table()), plan::replace_any(entity))
+        self.add_change(Ok(entity.home_table()), plan::replace_any(entity))
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -265,7 +265,7 @@ impl Transaction {
         patch: E::Patch,
     ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(E::home(stored), plan::patch(stored, patch))
+        self.add_change(E::home(stored), plan::patch(stored, patch))
     }
 
     /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
@@ -294,7 +294,7 @@ impl Transaction {
     ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
         let change = plan::patch_at(point.as_access(), patch);
-        self.add(table_of_path(point.as_access(), E::SCHEMA), change)
+        self.add_change(table_of_path(point.as_access(), E::SCHEMA), change)
     }
 
     /// Deletes an entity under the ETag that was read.
@@ -317,7 +317,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn delete<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
-        self.add(W::home(stored), W::removal(stored).map(|change| change.0))
+        self.add_change(W::home(stored), W::removal(stored).map(|change| change.0))
     }
 
     /// Deletes an entity, whatever its ETag. In a transaction it has to exist.
@@ -340,7 +340,7 @@ impl Transaction {
     /// ```
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
         let change = plan::delete_at::<E>(point.as_access(), true);
-        self.add(table_of_path(point.as_access(), E::SCHEMA), change)
+        self.add_change(table_of_path(point.as_access(), E::SCHEMA), change)
     }
 
     /// Stores a message in the partition of the transaction. A worker passes it to the handler
@@ -372,9 +372,9 @@ impl Transaction {
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
         let outbox = self.client.outbox();
         outbox.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
-        let row = message_row(&outbox.store.random.id(), message, outbox.clock.now())?;
+        let row = message_row(&outbox.store.random.random_id(), message, outbox.clock.now())?;
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
-        self.known.grow(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
+        self.known.grow_size(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
         self.messages.push(Emitted { row, authenticity: M::AUTHENTICITY });
         Ok(self)
     }
@@ -411,7 +411,8 @@ impl Transaction {
         self
     }
 
-    /// Returns its table and partition, with the blind tokens of its keys; `None` if it is empty.
+    /// Returns the transaction's table and partition, with blind tokens put into the keys. Returns `None` if the
+    /// transaction is empty.
     pub(crate) async fn target_partition(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let partition_key = if self.needs_tokens() {
@@ -441,14 +442,14 @@ impl Transaction {
         }
         if let Some(message) = &self.effect_of {
             let receipt = insert_receipt(&partition_key, message)?;
-            let receipt = self.client.outbox().guards.keep(Guard::Receipt, receipt);
+            let receipt = self.client.outbox().guards.value_if_guarded(Guard::Receipt, receipt);
             extra_rows.operations.extend(receipt);
         }
         extra_rows.partition_key = partition_key;
         Ok(extra_rows)
     }
 
-    /// Returns the operation that inserts a message with its code.
+    /// Signs a message, and returns the operation that inserts it together with its authenticity code.
     async fn insert_signed(
         &self,
         table: &str,
@@ -459,7 +460,7 @@ impl Transaction {
         let stored = StoredMessage::from_row(message.row.clone())?;
         let work = stored.work_in(table, partition_key);
         let must = codes.is_required_of(message.authenticity);
-        let code = codes.sign(Some(partition_key), &work, must).await?;
+        let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
     }
 
@@ -497,7 +498,7 @@ impl Transaction {
         self.verbs.iter().any(|verb| matches!(verb, Unresolved::NeedsTokens(_)))
     }
 
-    fn add(
+    fn add_change(
         &mut self,
         declared: Result<Cow<'static, str>>,
         added: Result<Unresolved>,
@@ -517,7 +518,7 @@ impl Transaction {
         self.same_table(declared).map_err(place)?;
         // A verb that needs blind tokens has no keys yet: `commit` admits it.
         if let Unresolved::Ready(change) = &added {
-            self.known.admit(verb, change).map_err(place)?;
+            self.known.admit_change(verb, change).map_err(place)?;
         }
         self.verbs.push(added);
         Ok(self)
@@ -572,24 +573,24 @@ impl Transaction {
         let verbs = std::mem::take(&mut self.verbs);
         let changes = resolve_changes(self.client.outbox(), &table, verbs).await?;
         if needs_tokens {
-            self.known = admitted(&table, &changes)?;
+            self.known = admitted_changes(&table, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
         let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows);
         let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
-        let written = landed.outcomes.into_iter().map(result).collect();
+        let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })
     }
 }
 
 /// Returns the result of one change. A verb that had nothing to do has succeeded.
-fn result(outcome: Outcome) -> Written {
+fn written_result(outcome: Outcome) -> Written {
     outcome.written.unwrap_or_else(|| Written::new(204, None))
 }
 
 impl Known {
     /// Refuses a change that cannot share a transaction with the changes before it.
-    fn admit(&mut self, verb: usize, change: &Change) -> Result<()> {
+    fn admit_change(&mut self, verb: usize, change: &Change) -> Result<()> {
         let (partition_key, row_key) = change.keys();
         let place = |error: Error| error.at_keys(partition_key, row_key);
         if let Some(first) = self.partition_key.as_ref().filter(|first| *first != partition_key) {
@@ -607,7 +608,7 @@ impl Known {
             return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
         }
         let (operations, bytes) = change.min_size()?;
-        self.grow(operations, bytes).map_err(place)?;
+        self.grow_size(operations, bytes).map_err(place)?;
         self.partition_key.get_or_insert_with(|| partition_key.to_owned());
         self.rows.insert(row_key.to_owned(), verb);
         Ok(())
@@ -629,7 +630,7 @@ impl Known {
     }
 
     /// Refuses more operations or bytes than one transaction holds.
-    fn grow(&mut self, operations: usize, bytes: usize) -> Result<()> {
+    fn grow_size(&mut self, operations: usize, bytes: usize) -> Result<()> {
         let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
         if operations > BATCH_OPERATIONS {
             let message = format!(

@@ -142,7 +142,7 @@ impl<E: TableEntity> Table<E> {
                     if !self.put_blobs(&entity, target).await? {
                         return Ok(Attempt::Raced);
                     }
-                    target.put_row(&self.of_stored(&entity)?.name, &row).await
+                    target.put_row(&self.table_of_stored(&entity)?.name, &row).await
                 } else {
                     target.put(&entity).await
                 };
@@ -166,7 +166,7 @@ impl<E: TableEntity> Table<E> {
     /// read.
     #[cfg(feature = "blob")]
     async fn put_blobs(&self, entity: &Stored<E>, target: &impl Target<E>) -> Result<bool> {
-        let table = &self.of_stored(entity)?;
+        let table = &self.table_of_stored(entity)?;
         // Those of the version that wrote the row, which are deleted with it.
         let rows = (E::SCHEMA.rows_through)(entity.row(), E::SCHEMA.primary()?)?;
         for value in rows.blobs.iter().filter(|_| target.takes_blobs()) {
@@ -192,9 +192,9 @@ impl<E: TableEntity> Table<E> {
             return Ok(Some(row.clone()));
         }
         // The row at hand has been decrypted.
-        let home = self.of_stored(entity)?;
+        let home = self.table_of_stored(entity)?;
         let at = RowAt::new(&home.name, row.partition_key(), row.row_key());
-        let stored = self.client.store().row(at).await?;
+        let stored = self.client.store().read_row(at).await?;
         Ok(stored.filter(|stored| stored.etag() == row.etag()))
     }
 }

@@ -120,22 +120,22 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the table that an entity belongs to.
-    pub(super) fn of_entity(&self, entity: &E) -> Result<Cow<'_, Self>> {
+    pub(super) fn table_of_entity(&self, entity: &E) -> Result<Cow<'_, Self>> {
         self.at_home(|| Ok(entity.home_table()))
     }
 
     /// Returns the table that a stored entity was read from.
-    pub(super) fn of_stored(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
+    pub(super) fn table_of_stored(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
         self.at_home(|| table_of_stored(stored))
     }
 
     /// Returns the table that a stored entity was read from and belongs to still.
-    pub(super) fn of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
+    pub(super) fn table_of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
         self.at_home(|| table_to_replace_in(stored))
     }
 
     /// Returns the table of a path to one row.
-    pub(super) fn of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
+    pub(super) fn table_of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
         self.at_home(|| match access.window {
             // Keys alone are enough where the caller opened one table.
             None if self.one_name().is_some() => Ok(Cow::Owned(self.name.clone())),
@@ -354,13 +354,13 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        self.of_point(access)?.read_point_here(access).await
+        self.table_of_point(access)?.read_point_here(access).await
     }
 
     async fn read_point_here<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
         let found = self.read_keyed_point(access).await;
         match &found {
-            Err(error) if access.is_open() => {
+            Err(error) if access.needs_key_tokens() => {
                 match self.client.store().is_of_shredded_scope(error, access, &None).await {
                     true => Ok(None),
                     false => found,
@@ -450,7 +450,7 @@ impl<E: TableEntity> Table<E> {
         let mut request = Request::new(self.client.store().clone(), table, access)
             .made_by(&self.client.outbox, &self.name);
         if let Some(dated) = &E::SCHEMA.dated {
-            request = request.of_dated(dated, &self.name);
+            request = request.for_dated_tables(dated, &self.name);
         }
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
@@ -480,11 +480,13 @@ impl<E: TableEntity> Table<E> {
         let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
             .with_keys_of(Some(E::SCHEMA));
         let request = match &E::SCHEMA.dated {
-            Some(dated) => request.of_dated(dated, &self.name),
+            Some(dated) => request.for_dated_tables(dated, &self.name),
             None => request,
         };
-        let request = request.prepare().await?;
-        list_query::read_entity_keys_of_lists::<E>(&request).await.map_err(|error| error.in_table(&self.name))
+        let request = request.prepare_request().await?;
+        list_query::read_entity_keys_of_lists::<E>(&request)
+            .await
+            .map_err(|error| error.in_table(&self.name))
     }
 
     /// Returns a query for each path, some of which run concurrently.
@@ -544,7 +546,11 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the maker of the blind tokens of the entity's keys.
     pub(crate) async fn key_tokens(&self) -> Result<Tokens> {
-        self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
+        self.client
+            .store()
+            .token_maker_of(E::SCHEMA)
+            .await
+            .map_err(|error| error.in_table(&self.name))
     }
 
     /// Calls `make` with the index keys that it needs, as [`Store::with_blind_token_keys`] does.
@@ -560,11 +566,11 @@ impl<E: TableEntity> Table<E> {
 
     /// Fills the blind tokens into the keys of a path.
     pub(crate) async fn with_key_tokens<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
-        if !access.is_open() {
+        if !access.needs_key_tokens() {
             return Ok(Cow::Borrowed(access));
         }
         let store = self.client.store();
-        let keyed = match store.tokens().await {
+        let keyed = match store.token_maker().await {
             Ok(tokens) => {
                 let resolve = || tokens.resolve_tokens(E::SCHEMA, access);
                 store.with_blind_token_keys(&tokens, resolve).await

@@ -10,7 +10,7 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Committed, Outcome, commit, fill_change_tokens},
+    outbox::commit::{Committed, Outcome, commit_changes, fill_change_tokens},
     plan::{self, Unresolved},
     store::backoff::{self, Attempt},
 };
@@ -39,7 +39,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
-        self.of_entity(entity)?.put("insert", plan::insert(entity)).await
+        self.table_of_entity(entity)?.put_entity("insert", plan::insert(entity)).await
     }
 
     /// Inserts the entity or replaces the existing one. The result does not say which.
@@ -59,7 +59,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
-        self.of_entity(entity)?.put("insert_or_replace", plan::insert_or_replace(entity)).await
+        self.table_of_entity(entity)?
+            .put_entity("insert_or_replace", plan::insert_or_replace(entity))
+            .await
     }
 
     /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
@@ -85,7 +87,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
-        self.of_entity(entity)?.put("insert_or_merge", plan::insert_or_merge(entity)).await
+        self.table_of_entity(entity)?
+            .put_entity("insert_or_merge", plan::insert_or_merge(entity))
+            .await
     }
 
     /// Replaces the entity under the ETag that was read: properties that the new value does not
@@ -114,7 +118,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
-        self.of_replaced(stored)?.put("replace", plan::replace(stored)).await
+        self.table_of_replaced(stored)?.put_entity("replace", plan::replace(stored)).await
     }
 
     /// Replaces the existing entity, whatever its ETag.
@@ -135,7 +139,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
-        self.of_entity(entity)?.put("replace_any", plan::replace_any(entity)).await
+        self.table_of_entity(entity)?.put_entity("replace_any", plan::replace_any(entity)).await
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -171,8 +175,8 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let table = self.of_stored(stored)?;
-        let (outcome, _) = table.write("patch", plan::patch(stored, patch)).await?;
+        let table = self.table_of_stored(stored)?;
+        let (outcome, _) = table.write_change("patch", plan::patch(stored, patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -200,9 +204,9 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let table = self.of_point(point.as_access())?;
+        let table = self.table_of_point(point.as_access())?;
         let (outcome, _) =
-            table.write("patch_at", plan::patch_at(point.as_access(), patch)).await?;
+            table.write_change("patch_at", plan::patch_at(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -234,7 +238,7 @@ impl<E: TableEntity> Table<E> {
         point: Point<E>,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let table = self.of_point(point.as_access())?;
+        let table = self.table_of_point(point.as_access())?;
         let access = table.with_key_tokens(point.as_access()).await?;
         let keys = access.point().map_err(|error| error.in_table(&table.name));
         let (partition_key, row_key) = keys?;
@@ -248,24 +252,24 @@ impl<E: TableEntity> Table<E> {
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let outbox = self.client.outbox();
-        let _locked = outbox.row_locks.lock(&self.name, [(partition_key, row_key)]).await;
+        let _locked = outbox.row_locks.lock_rows(&self.name, [(partition_key, row_key)]).await;
         // Only one attempt runs at a time: this lock never waits.
         let change = Mutex::new(change);
         let attempts = outbox.options.attempts;
         let updated = backoff::retry(&outbox.store.random, attempts, || async {
             let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
-                return Err(self.missing(partition_key, row_key));
+                return Err(self.missing_error(partition_key, row_key));
             };
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
-            changed.map_err(|reason| self.rejected(&stored, reason))?;
+            changed.map_err(|reason| self.rejected_error(&stored, reason))?;
             let in_table = |error: Error| error.in_table(&self.name);
-            self.of_entity(&stored)?;
+            self.table_of_entity(&stored)?;
             let Some(verb) = plan::update(&stored).map_err(in_table)? else {
                 // As the store has it: skipped fields that were changed are not stored.
                 let value = E::from_row(stored.row()).map_err(in_table)?;
                 return Ok(Attempt::Done(stored.with_value(value)));
             };
-            match self.put("update", Ok(verb)).await {
+            match self.put_entity("update", Ok(verb)).await {
                 Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                 updated => updated.map(Attempt::Done),
             }
@@ -293,7 +297,10 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
-        self.of_stored(stored)?.write("delete", plan::delete::<E, E>(stored)).await.map(drop)
+        self.table_of_stored(stored)?
+            .write_change("delete", plan::delete::<E, E>(stored))
+            .await
+            .map(drop)
     }
 
     /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed.
@@ -313,8 +320,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
-        let table = self.of_point(point.as_access())?;
-        match table.write("delete_at", plan::delete_at::<E>(point.as_access(), false)).await {
+        let table = self.table_of_point(point.as_access())?;
+        match table.write_change("delete_at", plan::delete_at::<E>(point.as_access(), false)).await
+        {
             Err(error) if error.is_table_missing() && table.period().is_some() => Ok(false),
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.is_row_missing() => Ok(false),
@@ -322,7 +330,7 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    async fn write(
+    async fn write_change(
         &self,
         name: &'static str,
         verb: Result<Unresolved>,
@@ -330,7 +338,7 @@ impl<E: TableEntity> Table<E> {
         let written = async {
             let verb = verb.map_err(|error| error.in_table(&self.name))?;
             let change = fill_change_tokens(self.client.outbox(), &self.name, verb).await?;
-            let landed = commit(self.client.outbox(), &self.name, &[change]).await;
+            let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
         };
@@ -339,8 +347,8 @@ impl<E: TableEntity> Table<E> {
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped
     /// fields are empty as they will be on the next read.
-    async fn put(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
-        let (outcome, pending) = self.write(name, verb).await?;
+    async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
+        let (outcome, pending) = self.write_change(name, verb).await?;
         let Outcome { written: Some(written), row: Some(row) } = outcome else {
             return Err(no_answer());
         };
@@ -351,14 +359,14 @@ impl<E: TableEntity> Table<E> {
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 
-    fn missing(&self, partition_key: &str, row_key: &str) -> Error {
+    fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {
         let message = format!("there is no such `{}`", E::SCHEMA.entity);
         Error::service(ServiceCode::ResourceNotFound, message)
             .in_table(&self.name)
             .at_keys(partition_key, row_key)
     }
 
-    pub(crate) fn rejected(&self, stored: &Stored<E>, reason: BoxError) -> Error {
+    pub(crate) fn rejected_error(&self, stored: &Stored<E>, reason: BoxError) -> Error {
         let message = format!("the change of `{}` was not accepted: {reason}", E::SCHEMA.entity);
         Error::new(ErrorKind::Rejected, message)
             .with_source(reason)

@@ -17,12 +17,12 @@ impl Worker {
     /// Returns whether this store's reads can prove that a partition has no open work.
     pub(super) fn may_close_partitions(&self) -> bool {
         self.store().capabilities().strong_reads
-            || self.outbox().guards.has(Mutation::LaggingReadsTrusted)
+            || self.outbox().guards.has_mutation(Mutation::LaggingReadsTrusted)
     }
 
     /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
     /// marker without a fence, for the caller to delete.
-    pub(super) async fn close(
+    pub(super) async fn close_partition(
         &self,
         partition: &Fences,
         markers: &[DirectoryMarker],
@@ -35,7 +35,7 @@ impl Worker {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
             // A worker that died between the two deletions left such a marker.
             let is_damaged = partition.damaged_fences.contains(&marker.id)
-                && !self.outbox().guards.has(Mutation::DamagedFenceForgotten);
+                && !self.outbox().guards.has_mutation(Mutation::DamagedFenceForgotten);
             let has_fence = fences.any(|id| *id == marker.id) || is_damaged;
             if !has_fence {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
@@ -51,8 +51,13 @@ impl Worker {
             if !row.is_older_than(lease) {
                 continue;
             }
-            let seen = self.outbox().guards.condition(Guard::FenceVersion, row.row.etag());
-            match self.store().apply_one(&partition.table, fence.delete_operation(seen)?).await {
+            let seen =
+                self.outbox().guards.condition_if_guarded(Guard::FenceVersion, row.row.etag());
+            match self
+                .store()
+                .apply_one_unsealed(&partition.table, fence.delete_operation(seen)?)
+                .await
+            {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
                 // A transaction recorded open work under this fence since it was read.

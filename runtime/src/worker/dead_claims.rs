@@ -70,24 +70,24 @@ impl Worker {
         let mut wait = row.time_until(outbox.options.flight);
         if claim.is_alive {
             let young = row.time_until(outbox.options.claim);
-            if !young.is_zero() && !outbox.guards.has(Mutation::YoungClaimKilled) {
+            if !young.is_zero() && !outbox.guards.has_mutation(Mutation::YoungClaimKilled) {
                 return Ok(ClaimOutcome::Young(young));
             }
             // The mark starts another wait: the writer may have sent reservations just before it.
             wait = outbox.options.flight;
-            if outbox.guards.holds(Guard::ClaimKilled) {
+            if outbox.guards.guard_holds(Guard::ClaimKilled) {
                 // From here on the writer's transaction fails: it deletes the claim in the version
                 // before this one.
                 let seen = Condition::for_etag(version);
                 let kill = kill_claim(partition_key, &claim.id, seen)?;
-                version = self.store().apply_one(table, kill).await?.etag;
+                version = self.store().apply_one_unsealed(table, kill).await?.etag;
             } else {
                 wait = row.time_until(outbox.options.claim + outbox.options.flight);
             }
         }
         // A slow writer may reserve a key until one write deadline after the claim was marked dead:
         // the claim stays until then, so that a worker finds that reservation.
-        let is_second_look = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
+        let is_second_look = wait.is_zero() || !outbox.guards.guard_holds(Guard::ClaimSecondLook);
         let place = row_texts(table, &row.row);
         let was_resolved = self.lock_memory().awaiting_second_look.get(&place) == Some(&version);
         // Resolving it again before then would find nothing new.
@@ -103,7 +103,7 @@ impl Worker {
         }
         let seen = Condition::for_etag(version);
         let delete = Operation::delete(partition_key, row.row.row_key(), seen)?;
-        ignore_missing(self.store().apply_one(table, delete).await)?;
+        ignore_missing(self.store().apply_one_unsealed(table, delete).await)?;
         Ok(ClaimOutcome::Deleted)
     }
 }

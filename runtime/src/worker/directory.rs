@@ -46,7 +46,7 @@ pub(super) async fn read_page(
         // A marker under other keys than those of its partition would let its writer take the real one
         // out of the directory.
         let is_own = |marker: &DirectoryMarker| {
-            marker.has_own_keys() || !client.outbox().guards.holds(Guard::OwnMarker)
+            marker.has_own_keys() || !client.outbox().guards.guard_holds(Guard::OwnMarker)
         };
         let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
         let Some(marker) = marker.filter(is_own) else {
@@ -81,7 +81,7 @@ impl Worker {
             // No condition is needed: a marker is never written again, and its fence is gone.
             batch.push(Operation::delete(shard, row_key, Condition::Any)?)?;
         }
-        match self.store().apply(&batch).await {
+        match self.store().apply_unsealed(&batch).await {
             Ok(_) => return Ok(()),
             Err(error) if !error.is_not_found() => return Err(error),
             Err(_) => {}
@@ -89,7 +89,7 @@ impl Worker {
         // Another worker deleted one of them, which failed the transaction: delete one by one.
         for row_key in row_keys {
             let delete = Operation::delete(shard, row_key, Condition::Any)?;
-            ignore_missing(self.store().apply_one(DIRECTORY, delete).await)?;
+            ignore_missing(self.store().apply_one_unsealed(DIRECTORY, delete).await)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::{
     batch::{Batch, Operation},
     error::Result,
     limits::BATCH_OPERATIONS,
-    outbox::{guard::Guard, registration::record},
+    outbox::{guard::Guard, registration::record_outbox_rows},
     plan::outbox::StoredDirtyRow,
 };
 
@@ -33,7 +33,7 @@ impl Worker {
                 continue;
             }
             for finished in finished {
-                match self.remove_one(table, finished).await? {
+                match self.remove_one_dirty_row(table, finished).await? {
                     true => removed.deleted += 1,
                     false => removed.raced += 1,
                 }
@@ -47,9 +47,9 @@ impl Worker {
     async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
         let mut batch = Batch::new(table);
         for finished in finished {
-            batch.push(self.removal(&finished.dirty)?)?;
+            batch.push(self.remove_dirty_row(&finished.dirty)?)?;
         }
-        match self.store().apply(&batch).await {
+        match self.store().apply_unsealed(&batch).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_superseded() => Ok(false),
             Err(error) => Err(error),
@@ -57,16 +57,17 @@ impl Worker {
     }
 
     /// Deletes one dirty row. Returns `false` if the row records newer work and stays.
-    async fn remove_one(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
-        match self.store().apply_one(table, self.removal(&finished.dirty)?).await {
+    async fn remove_one_dirty_row(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
+        match self.store().apply_one_unsealed(table, self.remove_dirty_row(&finished.dirty)?).await
+        {
             Ok(_) => Ok(true),
             // A newer commit merged its names into the row.
             Err(error) if error.is_precondition_failed() => Ok(false),
             Err(error) if error.is_not_found() => {
                 // Another actor deleted the row before this pass wrote. What this pass wrote may be
                 // older than what that actor saw: record the work once more.
-                if finished.has_written && self.outbox().guards.holds(Guard::PutBack) {
-                    self.record_again(table, finished.dirty.restore_operation()?).await?;
+                if finished.has_written && self.outbox().guards.guard_holds(Guard::PutBack) {
+                    self.record_dirty_row_again(table, finished.dirty.restore_operation()?).await?;
                     return Ok(false);
                 }
                 // Deleted by another actor, and this pass wrote nothing: the work is done.
@@ -76,16 +77,20 @@ impl Worker {
         }
     }
 
-    fn removal(&self, dirty: &StoredDirtyRow) -> Result<Operation> {
+    fn remove_dirty_row(&self, dirty: &StoredDirtyRow) -> Result<Operation> {
         // A newer commit merges into the dirty row: deleting that version would lose its work.
-        let seen = self.outbox().guards.condition(Guard::DirtyVersion, dirty.row.etag());
+        let seen = self.outbox().guards.condition_if_guarded(Guard::DirtyVersion, dirty.row.etag());
         Operation::delete(dirty.row.partition_key(), dirty.row.row_key(), seen)
     }
 
     /// Writes an outbox row again, together with the partition's fence. A row that exists stays as
     /// it is.
-    pub(super) async fn record_again(&self, table: &str, operation: Operation) -> Result<()> {
-        match record(self.outbox(), table, vec![operation]).await {
+    pub(super) async fn record_dirty_row_again(
+        &self,
+        table: &str,
+        operation: Operation,
+    ) -> Result<()> {
+        match record_outbox_rows(self.outbox(), table, vec![operation]).await {
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }

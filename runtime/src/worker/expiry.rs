@@ -19,7 +19,7 @@ use crate::{
     filter::{Comparison, Filter},
     key::Family,
     limits::BATCH_OPERATIONS,
-    outbox::commit::commit,
+    outbox::commit::commit_changes,
     page::Continuation,
     plan::{
         Change, delete_entity,
@@ -67,7 +67,7 @@ impl Worker {
     /// Sweeps the partitions whose markers are of past hours, if this worker knows a type that
     /// expires.
     // Boxed: within the future of a run, the compiler does not prove that this one is `Send`.
-    pub(super) fn sweep(&self) -> BoxFuture<'_, RoundResult> {
+    pub(super) fn sweep_expired(&self) -> BoxFuture<'_, RoundResult> {
         Box::pin(self.sweep_all())
     }
 
@@ -115,7 +115,7 @@ impl Worker {
         // A writer sends its row before its marker's hour ends, and the request may then take some
         // time.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
-        Hour::of(time_before(now, wait))
+        Hour::hour_of(time_before(now, wait))
     }
 
     /// Reads one page of markers of hours before `before`. A missing table counts as an empty page.
@@ -129,7 +129,8 @@ impl Worker {
             Err(error) => return Err(error),
         };
         // A store whose pages have no date does not say which hours are over.
-        let before = page.date.map_or(Hour::of(Ticks::MIN), |date| self.first_hour_in_use(date));
+        let before =
+            page.date.map_or(Hour::hour_of(Ticks::MIN), |date| self.first_hour_in_use(date));
         let mut read = MarkerPage { next: page.next, ..MarkerPage::default() };
         for row in page.rows {
             match row.and_then(StoredExpiryMarker::from_row) {
@@ -148,7 +149,7 @@ impl Worker {
         let mut known = Vec::new();
         for marker in markers {
             // Left to a program that knows the type.
-            let schema = self.outbox().known_types.named(&marker.marker.entity_type);
+            let schema = self.outbox().known_types.newest_version(&marker.marker.entity_type);
             if let Some(schema) = schema.filter(|schema| schema.can_expire()) {
                 known.push(DueSweep { schema, marker });
             }
@@ -239,7 +240,7 @@ impl Worker {
             let mut group = (Vec::new(), 0);
             for row in rows {
                 let deletion = match row {
-                    Ok(row) => self.deletion(schema, table, row).await,
+                    Ok(row) => self.delete_expired_entity(schema, table, row).await,
                     Err(error) => Err(error.in_table(table)),
                 };
                 let change = match deletion {
@@ -320,12 +321,17 @@ impl Worker {
 
     /// Returns the deletion of an expired entity with all its rows. `row` is its stored row; of a wide
     /// entity the joined row, whose parts are decrypted.
-    async fn deletion(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Change> {
+    async fn delete_expired_entity(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        row: Row,
+    ) -> Result<Change> {
         let opened = match schema.is_wide() {
             true => row,
             false => self.store().decrypt_typed(table, row, schema).await?,
         };
-        let tokens = self.store().tokens_of(schema).await?;
+        let tokens = self.store().token_maker_of(schema).await?;
         let effect = delete_entity(schema, tokens, &opened);
         effect.map(Change::with_effect).map_err(|error| error.in_table(table))
     }
@@ -343,8 +349,8 @@ impl Worker {
             if group.is_empty() {
                 continue;
             }
-            match commit(self.outbox(), table, &group).await {
-                Ok(_) => swept.deleted += count(&group),
+            match commit_changes(self.outbox(), table, &group).await {
+                Ok(_) => swept.deleted += count_operations(&group),
                 Err(error) if group.len() > 1 && (error.lost_race() || error.is_too_large()) => {
                     let rest = group.split_off(group.len() / 2);
                     waiting.extend([rest, group]);
@@ -369,14 +375,16 @@ impl Worker {
                 // Under the ETag that was read, so that a marker written anew meanwhile stays.
                 batch.push(marker.delete_operation()?)?;
             }
-            match self.store().apply(&batch).await {
+            match self.store().apply_unsealed(&batch).await {
                 Ok(_) => continue,
                 Err(error) if !error.lost_race() => return Err(error),
                 Err(_) => {}
             }
             // Another worker deleted one of them, which failed the transaction: delete one by one.
             for marker in markers {
-                ignore_missing(self.store().apply_one(EXPIRY, marker.delete_operation()?).await)?;
+                ignore_missing(
+                    self.store().apply_one_unsealed(EXPIRY, marker.delete_operation()?).await,
+                )?;
             }
         }
         Ok(())
@@ -388,7 +396,7 @@ fn marker_texts(marker: &StoredExpiryMarker) -> (String, String) {
     (partition_key.to_owned(), row_key.to_owned())
 }
 
-fn count(group: &[Change]) -> u64 {
+fn count_operations(group: &[Change]) -> u64 {
     u64::try_from(group.len()).unwrap_or(u64::MAX)
 }
 

@@ -23,7 +23,7 @@ pub(super) enum HandlerFailure {
 impl HandlerFailure {
     /// Classifies the error of a handler. A handler may wrap an error of this library, so each
     /// source of the error is examined.
-    pub(super) fn of(error: BoxError) -> Self {
+    pub(super) fn classify_error(error: BoxError) -> Self {
         // A handler that fails because the service throttles must never lose its message.
         if !error_chain(&*error).any(is_passing) {
             return Self::Counted(error.to_string());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn passes(error: impl Into<BoxError>) -> bool {
-        matches!(HandlerFailure::of(error.into()), HandlerFailure::Passing(_))
+        matches!(HandlerFailure::classify_error(error.into()), HandlerFailure::Passing(_))
     }
 
     fn of(kind: ErrorKind) -> Error {

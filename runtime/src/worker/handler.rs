@@ -56,7 +56,7 @@ pub(super) trait Lease: Send {
 }
 
 impl Handlers {
-    pub(super) fn add<M, F, T>(&mut self, handler: F)
+    pub(super) fn add_handler<M, F, T>(&mut self, handler: F)
     where
         M: Message,
         F: Fn(Context, M) -> T + Send + Sync + 'static,
@@ -86,7 +86,7 @@ impl Handlers {
 
     /// Returns the time after which messages of that name expire; `None` if they do not, or without
     /// a handler.
-    pub(super) fn expires(&self, name: &str) -> Option<Duration> {
+    pub(super) fn message_lifetime(&self, name: &str) -> Option<Duration> {
         self.0.get(name)?.expires
     }
 
@@ -102,7 +102,7 @@ impl Handlers {
 
     /// Calls the handler of a message and renews its lease while it runs. Drops the handler after
     /// the time `most`, at the end of the lease, and at the end of a stop's time.
-    pub(super) async fn handle(
+    pub(super) async fn handle_message(
         &self,
         context: Context,
         name: &str,
@@ -126,7 +126,7 @@ impl Handlers {
         let mut handled = select(handled, over);
         let outcome = |done| match done {
             Either::Left((Ok(Ok(())), _)) => Ok(()),
-            Either::Left((Ok(Err(error)), _)) => Err(HandlerFailure::of(error)),
+            Either::Left((Ok(Err(error)), _)) => Err(HandlerFailure::classify_error(error)),
             Either::Left((Err(_), _)) => counted("the handler panicked"),
             Either::Right(_) => Err(HandlerFailure::Stopped),
         };
@@ -205,7 +205,7 @@ impl Context {
     ) -> Self {
         Self {
             client: client.clone(),
-            message: message.identity(table, client.store().table_case()),
+            message: message.message_identity(table, client.store().table_case()),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
             until: Arc::new(Mutex::new(until)),
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
@@ -213,7 +213,7 @@ impl Context {
         }
     }
 
-    /// Creates the context for a message that came from a queue.
+    /// Creates the context for a message of a queue.
     pub(super) fn for_queue(
         client: &Client,
         message: MessageIdentity,
@@ -269,7 +269,7 @@ impl Context {
     /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
     /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
-        let is_mutated = self.client.outbox().guards.has(Mutation::EffectAfterLease);
+        let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if Instant::now() >= until && !is_mutated {
             let message = "the lease of the message is over";
@@ -280,19 +280,19 @@ impl Context {
             return egt.effect_of_message(&self.message).commit().await.map(|_| true);
         };
         // Both effects would share one receipt, which could not tell them apart.
-        if contains(&self.settled, &place) {
+        if contains_place(&self.settled, &place) {
             return Err(second_effect_error(&place));
         }
         if !self.has_room_for_receipt(&place) {
             return Err(too_many_effects_error(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
-        add(&self.receipts, &place);
+        add_place(&self.receipts, &place);
         let is_first = match egt.effect_of_message(&self.message).commit().await {
             Ok(_) => true,
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
-        add(&self.settled, &place);
+        add_place(&self.settled, &place);
         Ok(is_first)
     }
 
@@ -311,12 +311,12 @@ impl Context {
     }
 }
 
-fn contains(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
+fn contains_place(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
     places.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
 }
 
-fn add(places: &Mutex<Receipts>, place: &(String, String)) {
-    if !contains(places, place) {
+fn add_place(places: &Mutex<Receipts>, place: &(String, String)) {
+    if !contains_place(places, place) {
         places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
     }
 }

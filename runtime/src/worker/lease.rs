@@ -52,13 +52,13 @@ pub(super) struct OutboxLease<'w> {
     message: &'w StoredMessage,
     time: StoreTime,
     until: Instant,
-    /// The ETag of the lease's last write, under which the next write goes.
+    /// The ETag of the lease's last write. The next write of the lease needs it as its condition.
     pub(super) etag: Option<ETag>,
 }
 
 impl<'w> OutboxLease<'w> {
     /// Leases a message. Returns `None` if another worker changed or deleted it since it was read.
-    pub(super) async fn take(
+    pub(super) async fn take_lease(
         worker: &'w Worker,
         table: &'w str,
         message: &'w StoredMessage,
@@ -67,13 +67,13 @@ impl<'w> OutboxLease<'w> {
         let etag = message.row.etag();
         // Not held yet: the lease begins with the answer to its write.
         let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
-        let is_taken = lease.extend(|until, _| message.lease_operation(until)).await?;
+        let is_taken = lease.extend_lease(|until, _| message.lease_operation(until)).await?;
         Ok(is_taken.then_some(lease))
     }
 
     /// Writes a new end of the lease under the last ETag. Returns `false` if another worker has the
     /// message.
-    async fn extend(
+    async fn extend_lease(
         &mut self,
         write: impl FnOnce(Ticks, Option<ETag>) -> Result<Operation>,
     ) -> Result<bool> {
@@ -83,7 +83,7 @@ impl<'w> OutboxLease<'w> {
         let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
-        match deadline.run(self.worker.write_leased(self.table, operation)).await {
+        match deadline.run_request(self.worker.write_leased(self.table, operation)).await {
             Ok(Some(etag)) => self.etag = etag,
             // The version that is there may be this holder's own: a layer below sends a request again.
             Ok(None) => return self.find_own_write(end, sent).await,
@@ -96,7 +96,7 @@ impl<'w> OutboxLease<'w> {
             Err(error) => return Err(error),
         }
         // Counted from before the request left, so that the holder's lease ends before the store's.
-        let is_late = self.worker.outbox().guards.has(Mutation::LeaseFromAnswer);
+        let is_late = self.worker.outbox().guards.has_mutation(Mutation::LeaseFromAnswer);
         self.until = if is_late { Instant::now() } else { sent } + length;
         Ok(true)
     }
@@ -106,7 +106,7 @@ impl<'w> OutboxLease<'w> {
     async fn find_own_write(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
-        let Some(row) = self.worker.store().row(at).await? else { return Ok(false) };
+        let Some(row) = self.worker.store().read_row(at).await? else { return Ok(false) };
         if row.get("Leased")? != Some(ValueRef::DateTime(end)) {
             return Ok(false);
         }
@@ -124,11 +124,11 @@ impl Lease for OutboxLease<'_> {
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
         let (message, until) = (self.message, self.until);
         Box::pin(async move {
-            if self.worker.outbox().guards.has(Mutation::RenewalForgotten) {
+            if self.worker.outbox().guards.has_mutation(Mutation::RenewalForgotten) {
                 return Ok(true);
             }
             // A renewal that arrives after the lease's end must not be waited for.
-            let renewed = self.extend(|until, etag| message.renew_operation(etag, until));
+            let renewed = self.extend_lease(|until, etag| message.renew_operation(etag, until));
             timeout_at(until, renewed).await.unwrap_or_else(|_| Err(renewal_too_slow_error()))
         })
     }
@@ -142,7 +142,7 @@ impl Worker {
         table: &str,
         operation: Operation,
     ) -> Result<Option<Option<ETag>>> {
-        match self.store().apply_one(table, operation).await {
+        match self.store().apply_one_unsealed(table, operation).await {
             Ok(written) => Ok(Some(written.etag)),
             Err(error) if error.is_superseded() => Ok(None),
             Err(error) => Err(error),

@@ -28,11 +28,15 @@ const ROWS_TOGETHER: usize = 256;
 
 impl Worker {
     /// Makes a pass over each dirty row of a partition; those that name remote lists together.
-    pub(super) async fn pass_all(&self, table: &str, rows: Vec<OutboxRow>) -> Vec<PassOutcome> {
+    pub(super) async fn pass_over_all_rows(
+        &self,
+        table: &str,
+        rows: Vec<OutboxRow>,
+    ) -> Vec<PassOutcome> {
         let (with_lists, without): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| !self.lists_of(table, row).is_empty());
         let passes = stream::iter(without)
-            .map(|row| async move { self.pass(table, &row).await })
+            .map(|row| async move { self.pass_over_row(table, &row).await })
             .buffer_unordered(ROWS_AT_ONCE);
         let mut outcomes: Vec<PassOutcome> = passes.collect().await;
         for rows in with_lists.chunks(ROWS_TOGETHER) {
@@ -70,7 +74,7 @@ impl Worker {
         let written = self.write_lists_of(&deadline, &lists, &passes).await;
         let outcomes = rows.iter().zip(passes).map(|(row, pass)| {
             match pass.and_then(|pass| self.add_list_outcomes(pass, &lists, &written)) {
-                Ok(pass) => pass.finish(guards),
+                Ok(pass) => pass.finish_pass(guards),
                 Err(error) => PassOutcome::Failed(row.clone(), error),
             }
         });

@@ -135,7 +135,7 @@ impl Worker {
         }
         visit.add_open(row.age);
         // An unknown date means no lease: the write under the ETag decides.
-        let has_lease = self.outbox().guards.holds(Guard::Lease)
+        let has_lease = self.outbox().guards.guard_holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let delay = date.and_then(|now| message.delay_left(now));
         let delay = delay.filter(|_| due == DueWork::PastGrace);
@@ -180,23 +180,25 @@ impl Worker {
         if let Some(outcome) = self.refuse_unauthentic(table, message, now).await? {
             return Ok(outcome);
         }
-        let Some(mut lease) = OutboxLease::take(self, table, message, time).await? else {
+        let Some(mut lease) = OutboxLease::take_lease(self, table, message, time).await? else {
             // Another worker took or deleted the message since it was read.
             return Ok(MessageOutcome::Raced);
         };
         let context = Context::for_outbox(&self.client, table, message, lease.until());
         let (name, body) = (&message.name, &message.body);
         let (time, stopping) = (self.time_of_handlers(), &self.stopping);
-        let handled =
-            self.handlers.handle(context.clone(), name, body, &mut lease, time, stopping).await;
+        let handled = self
+            .handlers
+            .handle_message(context.clone(), name, body, &mut lease, time, stopping)
+            .await;
         let lease_etag = lease.etag;
         // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
         // them.
         let message = &message.clone().with_receipts(context.receipts());
         match handled {
-            Ok(()) => self.finish(table, message, lease_etag, &message.receipts).await,
+            Ok(()) => self.finish_message(table, message, lease_etag, &message.receipts).await,
             Err(HandlerFailure::Passing(error)) => {
-                self.postpone(table, message, lease_etag, error, now).await
+                self.postpone_message(table, message, lease_etag, error, now).await
             }
             Err(HandlerFailure::Counted(error)) => {
                 self.record_failure(table, message, lease_etag, &error, now).await
@@ -214,14 +216,14 @@ impl Worker {
         now: Ticks,
     ) -> Result<Option<MessageOutcome>> {
         let codes = &self.outbox().codes;
-        if !self.outbox().guards.holds(Guard::VerifiedFirst) {
+        if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
         let is_required = codes.is_required_of(self.handlers.authenticity(&message.name));
         let partition_key = Some(message.row.partition_key());
-        let (work, code) = (message.work(table), message.codes.code.as_deref());
-        let expires = self.handlers.expires(&message.name);
-        match codes.verify(partition_key, &work, code, is_required).await {
+        let (work, code) = (message.as_work(table), message.codes.code.as_deref());
+        let expires = self.handlers.message_lifetime(&message.name);
+        match codes.verify_work(partition_key, &work, code, is_required).await {
             // Signed, but without the time that its type's expiry needs: refused below.
             Ok(()) if is_required && expires.is_some() && message.sent.is_none() => {}
             Ok(()) if has_expired(message.sent, expires, Some(now)) => {
@@ -276,11 +278,12 @@ impl Worker {
                 Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
             },
             false => {
-                let (partition_key, work) = (Some(row.partition_key()), message.work(table));
-                codes.verify(partition_key, &work, Some(code), is_required).await
+                let (partition_key, work) = (Some(row.partition_key()), message.as_work(table));
+                codes.verify_work(partition_key, &work, Some(code), is_required).await
             }
         };
-        let lacks_time = self.handlers.expires(&message.name).is_some() && message.sent.is_none();
+        let lacks_time =
+            self.handlers.message_lifetime(&message.name).is_some() && message.sent.is_none();
         match verified {
             Ok(()) if is_required && lacks_time => (WorkAuthenticity::NotAuthentic, None),
             Ok(()) => (WorkAuthenticity::Authentic, None),
@@ -314,14 +317,14 @@ impl Worker {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
-            let code = codes.sign(partition_key, &message.work(table), true).await?;
+            let code = codes.sign_work(partition_key, &message.as_work(table), true).await?;
             return Ok(MessageCodes { code, consent: None });
         }
         let (move_message, Some(schema)) = self.parse_move(&message)? else {
             let message = "this program does not know the type of the entity that moves";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
         };
-        self.move_job(table, &message, &move_message, schema).sign().await
+        self.move_job(table, &message, &move_message, schema).sign_move().await
     }
 
     /// Returns whether the message is a move of an entity whose type this program knows and can
@@ -342,7 +345,7 @@ impl Worker {
         let move_message: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
             Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
         })?;
-        let schema = self.outbox().known_types.named(&move_message.entity_type);
+        let schema = self.outbox().known_types.newest_version(&move_message.entity_type);
         Ok((move_message, schema))
     }
 
@@ -385,11 +388,11 @@ impl Worker {
                 }
             },
         };
-        let Some(lease) = OutboxLease::take(self, table, message, time).await? else {
+        let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
         let (until, lease_etag) = (lease.until(), lease.etag);
-        let carried = tokio::time::timeout_at(until, job.run(Some(found)));
+        let carried = tokio::time::timeout_at(until, job.run_steps(Some(found)));
         let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move is safe to drop.
@@ -402,7 +405,7 @@ impl Worker {
                 // Its receipt at the target stays as long as the message, so that a slow carrier
                 // cannot insert the entity again.
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
-                self.finish(table, message, lease_etag, &receipts).await
+                self.finish_message(table, message, lease_etag, &receipts).await
             }
             Ok(MoveOutcome::Refused(error)) => {
                 self.poison_message(table, message, lease_etag, &error.to_string()).await
@@ -435,7 +438,7 @@ impl Worker {
         message: &StoredMessage,
         lease_etag: Option<ETag>,
     ) -> Result<MessageOutcome> {
-        if !self.outbox().guards.has(Mutation::LeaseKept) {
+        if !self.outbox().guards.has_mutation(Mutation::LeaseKept) {
             self.write_leased(table, message.release_operation(lease_etag)?).await?;
         }
         Ok(MessageOutcome::Left)
@@ -492,7 +495,7 @@ impl Worker {
 
     /// Deletes a handled message. If it has receipts, marks it as done instead; it stays until no
     /// worker can hand it over any more.
-    async fn finish(
+    async fn finish_message(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -500,7 +503,7 @@ impl Worker {
         receipts: &[(String, String)],
     ) -> Result<MessageOutcome> {
         let operation = match receipts {
-            _ if self.outbox().guards.has(Mutation::ReceiptsOrphaned) => {
+            _ if self.outbox().guards.has_mutation(Mutation::ReceiptsOrphaned) => {
                 message.delete_operation(lease_etag)?
             }
             [] => message.delete_operation(lease_etag)?,
@@ -536,7 +539,7 @@ impl Worker {
     }
 
     /// Hides a message whose handler failed for a temporary reason. The failure does not count.
-    async fn postpone(
+    async fn postpone_message(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -546,7 +549,7 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         // Only failures that pass count for this wait.
         let tries = message.attempts.saturating_sub(message.failures);
-        let wait = back_off(tries, self.outbox().store.random.number(), error.retry_after());
+        let wait = back_off(tries, self.outbox().store.random.random_number(), error.retry_after());
         let postponed =
             message.postpone_operation(lease_etag, &error.to_string(), add_duration(now, wait))?;
         let changed = self.write_leased(table, postponed).await?;
@@ -593,7 +596,7 @@ impl Worker {
     /// the other order nobody would find the receipts again.
     async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
         self.remove_receipts(
-            &message.identity(table, self.store().table_case()),
+            &message.message_identity(table, self.store().table_case()),
             &message.receipts,
         )
         .await?;
@@ -616,12 +619,12 @@ impl Worker {
             let at = RowAt::new(table, partition_key, &row_key);
             let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
             let is_own = message.is_of_receipt(&receipt)?;
-            if !is_own && self.outbox().guards.holds(Guard::OwnReceipt) {
+            if !is_own && self.outbox().guards.guard_holds(Guard::OwnReceipt) {
                 continue;
             }
             let seen = Condition::for_etag(receipt.etag());
             let delete = Operation::delete(partition_key, &row_key, seen)?;
-            ignore_newer(self.store().apply_one(table, delete).await)?;
+            ignore_newer(self.store().apply_one_unsealed(table, delete).await)?;
         }
         Ok(())
     }

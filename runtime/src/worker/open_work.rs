@@ -40,7 +40,7 @@ pub(crate) async fn tables_with_open_work(
 /// one.
 async fn has_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
     let mut reader = PartitionReader::new(client, table, partition_key);
-    while let Some(chunk) = reader.next().await? {
+    while let Some(chunk) = reader.next_chunk().await? {
         if chunk.has_open_work() {
             return Ok(true);
         }

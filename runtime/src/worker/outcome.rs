@@ -76,7 +76,7 @@ impl Worker {
     /// of a round for its caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
         self.note_failure(&error);
-        round.fail(error);
+        round.keep_failure(error);
     }
 
     /// Reacts to the failure of an outbox row's work: tries again, leaves the row, or counts the
@@ -91,7 +91,7 @@ impl Worker {
     ) {
         let remedy = match FailureReaction::for_row(error) {
             FailureReaction::TryLater(error)
-                if self.outbox().guards.has(Mutation::PassingFailureCounts) =>
+                if self.outbox().guards.has_mutation(Mutation::PassingFailureCounts) =>
             {
                 FailureReaction::Count(error)
             }

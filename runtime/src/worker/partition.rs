@@ -67,12 +67,12 @@ pub(super) struct Fences {
 
 impl Fences {
     /// Creates an empty list of fences of `table`, before the first chunk is read.
-    pub(super) fn of(table: &str) -> Self {
+    pub(super) fn fences_of_table(table: &str) -> Self {
         Self { table: table.to_owned(), ..Self::default() }
     }
 
     /// Moves the fences of the next chunk into this, and notes whether the chunk has open work.
-    pub(super) fn take_from(&mut self, chunk: &mut Chunk) {
+    pub(super) fn take_fences_from(&mut self, chunk: &mut Chunk) {
         self.fences.append(&mut chunk.fences);
         self.damaged_fences.append(&mut chunk.damaged_fences);
         self.has_open_work |= chunk.has_open_work();
@@ -125,7 +125,7 @@ enum RowsOfChunks {
 
 impl RowsOfChunks {
     /// Returns the filter that selects the rows of this kind in a partition.
-    fn filter(self, partition_key: &str) -> Filter {
+    fn filter_of_rows(self, partition_key: &str) -> Filter {
         let rows = match self {
             Self::Ordered => RESERVED..RESERVED_END,
             Self::Fences => FENCE..CLAIM,
@@ -146,7 +146,7 @@ enum NextChunk {
 impl<'a> PartitionReader<'a> {
     pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
         let is_ordered = client.store().capabilities().ordered;
-        let rows = match is_ordered || client.outbox().guards.has(Mutation::OrderAssumed) {
+        let rows = match is_ordered || client.outbox().guards.has_mutation(Mutation::OrderAssumed) {
             // Without an order of keys, open work could be returned before the fence that it was
             // committed under. So the fences are read first.
             true => RowsOfChunks::Ordered,
@@ -163,13 +163,13 @@ impl<'a> PartitionReader<'a> {
 
     /// Reads the next chunk; `None` after the last one. After an error, the next call reads that
     /// chunk again.
-    pub(super) async fn next(&mut self) -> Result<Option<Chunk>> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let from = match &self.next {
             NextChunk::AtStart => None,
             NextChunk::From(from) => Some(from),
             NextChunk::End => return Ok(None),
         };
-        let filter = self.rows.filter(self.partition_key);
+        let filter = self.rows.filter_of_rows(self.partition_key);
         let (table, top) = (self.table, Some(self.most));
         let scan = Scan { table, filter: &filter, select: None, top, from };
         // Taken before the request, so that the estimate of the store's time is never too early.
@@ -181,20 +181,20 @@ impl<'a> PartitionReader<'a> {
         for row in page.rows {
             match row {
                 Ok(row) => {
-                    let age = age(&row, page.date);
-                    chunk.add(OutboxRow { row, age }, self.client.outbox().guards);
+                    let age = row_age(&row, page.date);
+                    chunk.add_row(OutboxRow { row, age }, self.client.outbox().guards);
                 }
                 // It may be open work, so that the partition has to stay in the directory.
                 Err(_) => chunk.unknown += 1,
             }
         }
         let guards = self.client.outbox().guards;
-        if guards.has(Mutation::UnknownWorkIsNone) {
+        if guards.has_mutation(Mutation::UnknownWorkIsNone) {
             chunk.unknown = 0;
         }
         // The continuation, not the number of rows, tells whether there is more: pages may be
         // short.
-        let next = page.next.filter(|_| !guards.has(Mutation::FirstChunkAlone));
+        let next = page.next.filter(|_| !guards.has_mutation(Mutation::FirstChunkAlone));
         self.next = match next {
             Some(next) => NextChunk::From(next),
             None if self.rows == RowsOfChunks::Fences => {
@@ -221,11 +221,11 @@ fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
 }
 
 impl Chunk {
-    fn add(&mut self, row: OutboxRow, guards: Guards) {
+    fn add_row(&mut self, row: OutboxRow, guards: Guards) {
         let key = row.row.row_key();
         // A row whose format cannot be read is unknown work.
         let is_known = has_known_format(&row.row).unwrap_or_default();
-        let is_checked = guards.holds(Guard::OwnMarker);
+        let is_checked = guards.guard_holds(Guard::OwnMarker);
         if key.starts_with(FENCE) && is_known {
             match Fence::from_row(&row.row) {
                 Ok(fence) if !is_checked || fence.names_own_marker(&self.table) => {
@@ -263,7 +263,7 @@ impl Chunk {
 }
 
 /// Returns the time from a row's Timestamp to `date`; `None` if either is unknown.
-fn age(row: &Row, date: Option<Ticks>) -> Option<Duration> {
+fn row_age(row: &Row, date: Option<Ticks>) -> Option<Duration> {
     let ticks = date?.get().checked_sub(row.timestamp()?.get())?;
     // A negative age stems from a write after the page's date was taken.
     let ticks = u64::try_from(ticks).unwrap_or(0);

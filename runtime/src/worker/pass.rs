@@ -24,7 +24,7 @@ use crate::{
         is_derived_from_version, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, read_claim_state, find_copy_owner, read_primary},
+    store::derive::{ClaimState, find_copy_owner, read_claim_state, read_primary},
 };
 
 /// How a pass over a dirty row ended.
@@ -64,7 +64,7 @@ pub(super) enum CopyOutcome {
     /// The copy or entry was right already and was not written. That proves nothing about writes
     /// that are still on their way.
     Unchanged,
-    /// The pass did not touch the copy: a claim reserves it, or it goes to another primary.
+    /// The pass did not write the copy: a claim reserves its key, or the key now belongs to another primary.
     Claimed,
     UnknownType,
 }
@@ -93,12 +93,12 @@ pub(super) struct PassBeforeLists {
 
 impl PassBeforeLists {
     /// Returns how the pass ended. Called after its lists are written.
-    pub(super) fn finish(self, guards: Guards) -> PassOutcome {
+    pub(super) fn finish_pass(self, guards: Guards) -> PassOutcome {
         let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
         }
-        let is_ignored = guards.has(Mutation::UnknownCopyIsRight);
+        let is_ignored = guards.has_mutation(Mutation::UnknownCopyIsRight);
         if outcomes.contains(&CopyOutcome::UnknownType) && !is_ignored {
             return PassOutcome::UnknownType;
         }
@@ -113,7 +113,7 @@ impl PassBeforeLists {
                 || (is_ignored && outcome == CopyOutcome::UnknownType)
         };
         let is_all_written = outcomes.iter().copied().all(is_right);
-        match is_all_written || is_second_look || !guards.holds(Guard::SecondLook) {
+        match is_all_written || is_second_look || !guards.guard_holds(Guard::SecondLook) {
             true => PassOutcome::Finished(finished),
             false => PassOutcome::AwaitsSecondLook(finished),
         }
@@ -122,10 +122,10 @@ impl PassBeforeLists {
 
 impl Worker {
     /// Makes a pass over a dirty row that names no remote list.
-    pub(super) async fn pass(&self, table: &str, row: &OutboxRow) -> PassOutcome {
+    pub(super) async fn pass_over_row(&self, table: &str, row: &OutboxRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
         match self.pass_copies(table, row, &deadline).await {
-            Ok(pass) => pass.finish(self.outbox().guards),
+            Ok(pass) => pass.finish_pass(self.outbox().guards),
             Err(error) => PassOutcome::Failed(row.clone(), error),
         }
     }
@@ -167,7 +167,7 @@ impl Worker {
         let primary = self.read_primary(table, &dirty);
         let read = guards.in_order(Guard::DestinationFirst, copies, primary).await?;
         let ((copies, mut are_claimed), primary) = read;
-        if !guards.holds(Guard::ClaimBetween) {
+        if !guards.guard_holds(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.
             are_claimed = self.find_claimed(table, &dirty, &copies).await?;
         }
@@ -176,7 +176,7 @@ impl Worker {
         let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
         for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
             if let Some(schema) = self.writable_list(table, address) {
-                memberships.push(derived.membership(schema, table, &dirty, address));
+                memberships.push(derived.list_membership(schema, table, &dirty, address));
                 continue;
             }
             if let Some(name) = blob_at(self.outbox(), owner, address) {
@@ -229,7 +229,7 @@ impl Worker {
             return Ok(CopyOutcome::UnknownType);
         }
         if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
-            deadline.run(delete_blob(self.outbox(), name)).await?;
+            deadline.run_request(delete_blob(self.outbox(), name)).await?;
             self.lock_memory().stats.written += 1;
         }
         // No writer can write a blob of this name again, so that nothing is left to look at.
@@ -248,7 +248,7 @@ impl Worker {
         if self.outbox().known_copy(table, address).is_none() {
             return Ok(None);
         }
-        self.store().row(address.at()).await
+        self.store().read_row(address.as_row_at()).await
     }
 
     /// Returns the type whose list an address names; `None` if the type is unknown or this client
@@ -282,12 +282,12 @@ impl Worker {
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let case = self.store().table_case();
-        let needs_version = self.outbox().guards.holds(Guard::CurrentByVersion);
+        let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
         let step = plan_step(kinds, owner, found, wanted, |found, copy, version| {
             // Equal contents may stem from an older version, whose writer may still overwrite them.
             // An equal version alone is not enough: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
-            let is_ignored = self.outbox().guards.has(Mutation::ContentNotCompared);
+            let is_ignored = self.outbox().guards.has_mutation(Mutation::ContentNotCompared);
             Ok(is_current && (is_ignored || equal_except_version(found, copy, case)?))
         })?;
         Ok(Some(match step {
@@ -329,7 +329,7 @@ impl Worker {
         copies: &[FoundCopy],
     ) -> Result<Vec<bool>> {
         let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        let leaves_claimed = self.outbox().guards.holds(Guard::ClaimLeft);
+        let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
         let mut are_claimed = Vec::with_capacity(copies.len());
         for copy in copies {
             let copy = copy.with_owner();
@@ -352,7 +352,7 @@ impl Worker {
             // The old form of the table's name counts too: to leave the row is always safe.
             let is_taken_over = !is_own
                 && previous.is_some_and(|previous| {
-                    previous.at().is_same_row(primary, TableCase::Insensitive)
+                    previous.as_row_at().is_same_row(primary, TableCase::Insensitive)
                 });
             are_claimed.push(is_reserved || is_taken_over);
         }
@@ -372,7 +372,7 @@ impl Worker {
             None => return Ok(CopyOutcome::UnknownType),
             Some(CopyStep::Write(operation)) => (operation, CopyOutcome::Written),
             Some(CopyStep::Delete(operation)) => (operation, CopyOutcome::Deleted),
-            Some(CopyStep::Keep) if !guards.holds(Guard::CurrentByVersion) => {
+            Some(CopyStep::Keep) if !guards.guard_holds(Guard::CurrentByVersion) => {
                 // Counted as written without a write: only a simulation does this.
                 return Ok(CopyOutcome::Written);
             }
@@ -381,11 +381,11 @@ impl Worker {
             // Where reads lag, a delayed writer may have read an older primary after this copy.
             Some(CopyStep::Keep)
                 if self.store().capabilities().strong_reads
-                    || guards.has(Mutation::LaggingCopySettles) =>
+                    || guards.has_mutation(Mutation::LaggingCopySettles) =>
             {
                 return Ok(CopyOutcome::Current);
             }
-            Some(CopyStep::NotOurs) if guards.has(Mutation::AbsentCopySettles) => {
+            Some(CopyStep::NotOurs) if guards.has_mutation(Mutation::AbsentCopySettles) => {
                 return Ok(CopyOutcome::Current);
             }
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
@@ -398,7 +398,7 @@ impl Worker {
             return Ok(CopyOutcome::UnknownType);
         };
         let operation = guards.remote_write(operation)?;
-        deadline.write(self.store(), &address.row.table, kinds, operation).await?;
+        deadline.write_copy(self.store(), &address.row.table, kinds, operation).await?;
         self.lock_memory().stats.written += 1;
         Ok(outcome)
     }
@@ -418,19 +418,22 @@ impl Worker {
         };
         let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
         // The row is gone: the next pass inserts the wanted copy.
-        let Some(found) = self.store().row(address.at()).await? else { return Ok(changed()) };
+        let Some(found) = self.store().read_row(address.as_row_at()).await? else {
+            return Ok(changed());
+        };
         let (outbox, table) = (&**self.outbox(), primary.table);
         let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
-        Ok(match key.decide(&found).await? {
+        Ok(match key.decide_action(&found).await? {
             OccupiedKeyAction::Violation(error, _) => error,
             // The row stays, and the dirty row with it: it is counted as work of an unknown type.
             OccupiedKeyAction::Unknown(error) => {
-                Error::new(ErrorKind::UnrecognizedEntity, error.to_string()).at_row(address.at())
+                Error::new(ErrorKind::UnrecognizedEntity, error.to_string())
+                    .at_row(address.as_row_at())
             }
             OccupiedKeyAction::Remove(operation) => {
                 // Under the ETag that was read before its owners, so that a renewed claim on it
                 // wins.
-                deadline.write(self.store(), &address.row.table, kinds, operation).await?;
+                deadline.write_copy(self.store(), &address.row.table, kinds, operation).await?;
                 changed()
             }
             OccupiedKeyAction::TakeOver(_)
@@ -444,5 +447,5 @@ impl Worker {
 fn occupied_key_error(address: &CopyAddress) -> Error {
     let message = "the key of the copy is held by another entity's copy";
     let index = address.split_index().map_or("", |(_, index)| index);
-    Error::unique_violation(index, message).at_row(address.at())
+    Error::unique_violation(index, message).at_row(address.as_row_at())
 }

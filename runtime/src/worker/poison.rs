@@ -109,13 +109,13 @@ impl Worker {
     ) -> Result<()> {
         let seen = Condition::for_etag(version.clone());
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
-        if self.outbox().guards.has(Mutation::PoisonAfterDeletion) {
-            ignore_newer(self.store().apply_one(table, delete).await)?;
+        if self.outbox().guards.has_mutation(Mutation::PoisonAfterDeletion) {
+            ignore_newer(self.store().apply_one_unsealed(table, delete).await)?;
             return self.copy_aside(table, row, version.as_ref(), error).await;
         }
         self.copy_aside(table, row, version.as_ref(), error).await?;
         // If this deletion fails, the row is put aside again: the insert then finds its copy.
-        ignore_newer(self.store().apply_one(table, delete).await)
+        ignore_newer(self.store().apply_one_unsealed(table, delete).await)
     }
 
     /// Inserts a copy of an outbox row into the poison table.
@@ -150,11 +150,11 @@ impl Worker {
     /// Inserts a row into the poison table, which is created if it is missing. An existing row
     /// stays as it is.
     async fn write_poison_row(&self, operation: Operation) -> Result<()> {
-        match self.store().apply_one(POISON_TABLE, operation.clone()).await {
+        match self.store().apply_one_unsealed(POISON_TABLE, operation.clone()).await {
             // Made by the first work that is put aside: most stores never need the table.
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(POISON_TABLE).await?;
-                self.store().apply_one(POISON_TABLE, operation).await.map(drop)
+                self.store().apply_one_unsealed(POISON_TABLE, operation).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
@@ -359,7 +359,7 @@ impl Worker {
         let seen = Condition::for_etag(poisoned.poison_row.etag());
         let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
         // Gone already: put back or discarded by somebody else.
-        match self.store().apply_one(POISON_TABLE, delete).await {
+        match self.store().apply_one_unsealed(POISON_TABLE, delete).await {
             Err(error) if !error.is_row_missing() => Err(error),
             _ => Ok(()),
         }
@@ -378,10 +378,10 @@ impl Worker {
             None => return Err(poisoned.damaged_error()),
         };
         // Recorded before it is deleted here, so that the work is never in neither place.
-        self.record_again(&poisoned.table, operation).await?;
+        self.record_dirty_row_again(&poisoned.table, operation).await?;
         let seen = Condition::for_etag(poisoned.poison_row.etag());
         let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
-        ignore_newer(self.store().apply_one(POISON_TABLE, delete).await)
+        ignore_newer(self.store().apply_one_unsealed(POISON_TABLE, delete).await)
     }
 }
 

@@ -81,7 +81,7 @@ impl DerivedRows<'_> {
     }
 
     /// Returns the entry of the primary in a remote list, and whether the list should contain it.
-    pub(super) fn membership(
+    pub(super) fn list_membership(
         &self,
         schema: &'static Schema,
         table: &str,

@@ -39,7 +39,7 @@ impl Worker {
         let mut round = RoundResult::default();
         for queue in &self.queues {
             loop {
-                let received = match self.receive(queue, self.concurrency).await {
+                let received = match self.receive_messages(queue, self.concurrency).await {
                     Ok(received) if received.is_empty() => break,
                     Ok(received) => received,
                     Err(error) => {
@@ -83,7 +83,7 @@ impl Worker {
             }
             let received = match self.concurrency.saturating_sub(busy.len()) {
                 0 => Vec::new(),
-                free => self.receive(queue, free).await.unwrap_or_else(|error| {
+                free => self.receive_messages(queue, free).await.unwrap_or_else(|error| {
                     self.note_failure(&error);
                     Vec::new()
                 }),
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    async fn receive(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
+    async fn receive_messages(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
         let most = most.min(queue.port().capabilities().receive);
         // The lease may be shorter than the shortest time, or longer than the longest, for which
         // queues hide a message.
@@ -134,7 +134,7 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
         let is_late = message.until() <= Instant::now();
-        if is_late && !self.outbox().guards.has(Mutation::LateReceiptHandled) {
+        if is_late && !self.outbox().guards.has_mutation(Mutation::LateReceiptHandled) {
             // The queue's answer took longer than the lease: the message may be another worker's.
             return Ok(MessageOutcome::Raced);
         }
@@ -200,14 +200,16 @@ impl Worker {
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
         let context = Context::for_queue(&self.client, identity, count, until, receipts);
-        let (name, body) = (&envelope.name, envelope.body());
+        let (name, body) = (&envelope.name, envelope.body_json());
         let time = self.time_of_handlers();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let until = until.min(Instant::now() + self.lease);
         let mut lease = QueueLease { port, message, length, until };
         let stopping = &self.stopping;
-        let handled =
-            self.handlers.handle(context.clone(), name, body, &mut lease, time, stopping).await;
+        let handled = self
+            .handlers
+            .handle_message(context.clone(), name, body, &mut lease, time, stopping)
+            .await;
         let receipts = context.receipts();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
@@ -216,8 +218,11 @@ impl Worker {
                 envelope.skipped = envelope.skipped.saturating_add(1);
                 // The receipts are kept if there is room: without them the message's effects still take place once,
                 // but their receipts would stay.
-                let texts = [envelope.text()?, envelope.with_receipts(receipts).text()?];
-                hide(port, message, wait, &texts).await?;
+                let texts = [
+                    envelope.to_message_text()?,
+                    envelope.with_receipts(receipts).to_message_text()?,
+                ];
+                hide_message(port, message, wait, &texts).await?;
                 Err(error)
             }
             Err(HandlerFailure::Stopped) => {
@@ -230,8 +235,8 @@ impl Worker {
             Err(HandlerFailure::Counted(_)) => {
                 // A drain tries again in this call, so nothing waits.
                 let wait = if due == DueWork::All { Duration::ZERO } else { FAILURE_DELAY * count };
-                let text = envelope.with_receipts(receipts).text()?;
-                hide(port, message, wait, &[text]).await?;
+                let text = envelope.with_receipts(receipts).to_message_text()?;
+                hide_message(port, message, wait, &[text]).await?;
                 Ok(MessageOutcome::Failed)
             }
         }
@@ -249,9 +254,10 @@ impl Worker {
     ) -> Result<Option<MessageOutcome>> {
         let codes = &self.outbox().codes;
         let is_required = codes.is_required_of(self.handlers.authenticity(&envelope.name));
-        let (work, code) = (envelope.work(port.name(), id), envelope.code());
-        let (sent, expires) = (envelope.sent(), self.handlers.expires(&envelope.name));
-        match codes.verify(None, &work, code.as_deref(), is_required).await {
+        let (work, code) = (envelope.as_work(port.name(), id), envelope.authenticity_code());
+        let (sent, expires) =
+            (envelope.sent_time(), self.handlers.message_lifetime(&envelope.name));
+        match codes.verify_work(None, &work, code.as_deref(), is_required).await {
             Ok(()) if is_required && expires.is_some() && sent.is_none() => {}
             Ok(()) if has_expired(sent, expires, Some(self.outbox().server.now())) => {
                 return put_aside(port, message, EXPIRED).await.map(Some);
@@ -263,14 +269,14 @@ impl Worker {
                 let mut envelope = envelope.clone();
                 envelope.skipped = envelope.skipped.saturating_add(1);
                 let wait = self.wait_after_failure(&error, envelope.skipped, DueWork::PastGrace);
-                hide(port, message, wait, &[envelope.text()?]).await?;
+                hide_message(port, message, wait, &[envelope.to_message_text()?]).await?;
                 return Err(error);
             }
             Err(WorkFault::Counts(error)) => {
                 if count >= self.outbox().options.poison_after {
                     return put_aside(port, message, &error.to_string()).await.map(Some);
                 }
-                hide(port, message, FAILURE_DELAY * count, &[]).await?;
+                hide_message(port, message, FAILURE_DELAY * count, &[]).await?;
                 return Ok(Some(MessageOutcome::Failed));
             }
         }
@@ -284,7 +290,7 @@ impl Worker {
         if due == DueWork::All {
             return Duration::ZERO;
         }
-        let random = self.outbox().store.random.number();
+        let random = self.outbox().store.random.random_number();
         let tries = i32::try_from(tries).unwrap_or(i32::MAX);
         back_off(tries, random, error.retry_after()).min(LONGEST)
     }
@@ -303,7 +309,7 @@ impl Worker {
             port.delete(message).await?;
         } else {
             // Marked, so that whoever receives it next only removes the receipts.
-            let done = envelope.mark_handled_and_drop_body(receipts).text()?;
+            let done = envelope.mark_handled_and_drop_body(receipts).to_message_text()?;
             let flight = self.outbox().options.flight;
             port.extend(message, flight.min(LONGEST), Some(&done)).await?;
         }
@@ -318,8 +324,8 @@ impl Worker {
         envelope: Option<&Envelope>,
     ) -> Result<MessageOutcome> {
         let texts: Vec<String> =
-            envelope.iter().map(|envelope| envelope.text()).collect::<Result<_>>()?;
-        hide(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
+            envelope.iter().map(|envelope| envelope.to_message_text()).collect::<Result<_>>()?;
+        hide_message(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
         Ok(MessageOutcome::Unknown)
     }
 
@@ -331,17 +337,17 @@ impl Worker {
         message: &mut Received,
         mut envelope: Envelope,
     ) -> Result<MessageOutcome> {
-        if !self.outbox().guards.has(Mutation::GivenBackIsTried) {
+        if !self.outbox().guards.has_mutation(Mutation::GivenBackIsTried) {
             envelope.skipped = envelope.skipped.saturating_add(1);
         }
-        hide(port, message, Duration::ZERO, &[envelope.text()?]).await?;
+        hide_message(port, message, Duration::ZERO, &[envelope.to_message_text()?]).await?;
         Ok(MessageOutcome::Left)
     }
 }
 
 /// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the
 /// queue. Keeps the old text if none fits.
-async fn hide(
+async fn hide_message(
     port: &dyn Queue,
     message: &mut Received,
     wait: Duration,

@@ -11,13 +11,13 @@ use super::{
     pass::PassOutcome,
     state::{DueWork, RoundResult, Worker, row_texts},
     stats::WorkerStats,
-    visit::{TableAndPartitionKey, PartitionVisit, VisitState},
+    visit::{PartitionVisit, TableAndPartitionKey, VisitState},
 };
 use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
-    pub(super) async fn round(&self, due: DueWork) -> Result<RoundResult> {
+    pub(super) async fn run_round(&self, due: DueWork) -> Result<RoundResult> {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
         let looks = self.choose_looks(due);
@@ -28,8 +28,8 @@ impl Worker {
             let page = read_page(&self.client, from.as_ref()).await?;
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
-            round.add(self.work_on_page(page.markers, &looks, due).await);
-            let is_first_alone = self.outbox().guards.has(Mutation::FirstPageAlone);
+            round.add_round(self.work_on_page(page.markers, &looks, due).await);
+            let is_first_alone = self.outbox().guards.has_mutation(Mutation::FirstPageAlone);
             match page.next.filter(|_| !is_first_alone) {
                 Some(next) => from = Some(next),
                 None => break,
@@ -43,7 +43,7 @@ impl Worker {
         memory.visits.retain(|partition, _| listed.contains(partition));
         memory.awaiting_second_look.retain(|[table, key, _], _| is_listed(table, key));
         memory.failure_counts.retain(|[table, key, _], _| is_listed(table, key));
-        let seen = memory.visits.values().fold(WorkerStats::default(), WorkerStats::with);
+        let seen = memory.visits.values().fold(WorkerStats::default(), WorkerStats::with_visit);
         self.metering().record_round(seen.open, seen.oldest);
         Ok(round)
     }
@@ -82,7 +82,7 @@ impl Worker {
         while let Some(worked) = partitions.next().await {
             match worked {
                 Ok((result, markers)) => {
-                    round.add(result);
+                    round.add_round(result);
                     without_fence.extend(markers);
                 }
                 Err(error) => self.report_failure(error, &mut round),
@@ -100,7 +100,7 @@ impl Worker {
     /// begin with the same partition.
     fn rotate_randomly<T>(&self, partitions: &mut [T]) {
         if partitions.len() > self.concurrency {
-            let random = usize::try_from(self.store().random.number()).unwrap_or_default();
+            let random = usize::try_from(self.store().random.random_number()).unwrap_or_default();
             partitions.rotate_left(random % partitions.len());
         }
     }
@@ -122,12 +122,12 @@ impl Worker {
         due: DueWork,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
-        let mut fences = Fences::of(table);
+        let mut fences = Fences::fences_of_table(table);
         let mut reader = PartitionReader::new(&self.client, table, partition_key);
         loop {
-            match reader.next().await {
+            match reader.next_chunk().await {
                 Ok(Some(mut chunk)) => {
-                    fences.take_from(&mut chunk);
+                    fences.take_fences_from(&mut chunk);
                     self.work_on_chunk(chunk, due, &mut round, &mut visit).await;
                 }
                 Ok(None) => break,
@@ -148,7 +148,7 @@ impl Worker {
             }
         }
         visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
-        let closed = self.close(&fences, markers).await?;
+        let closed = self.close_partition(&fences, markers).await?;
         let seen = VisitState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
             known_types: self.outbox().number_of_known_types(),
@@ -174,7 +174,7 @@ impl Worker {
         let (table, mut rows) = (chunk.table.clone(), std::mem::take(&mut chunk.dirty));
         rows.retain(|row| self.is_due(&table, row, due, visit));
         self.metering().count_passes(&table, rows.len());
-        let outcomes = self.pass_all(&table, rows).await;
+        let outcomes = self.pass_over_all_rows(&table, rows).await;
         self.record_passes(&table, outcomes, round, visit).await;
         self.resolve_claims(&chunk, round, visit).await;
         self.handle_messages(&chunk, due, round, visit).await;
@@ -200,7 +200,8 @@ impl Worker {
         } else {
             visit.add_open(row.age);
         }
-        let is_forgotten = is_waiting && self.outbox().guards.has(Mutation::SecondLookForgotten);
+        let is_forgotten =
+            is_waiting && self.outbox().guards.has_mutation(Mutation::SecondLookForgotten);
         let is_due = !is_forgotten && left.is_zero() || (!is_waiting && due == DueWork::All);
         if !is_due {
             visit.revisit_after(left);

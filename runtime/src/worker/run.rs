@@ -44,13 +44,13 @@ impl Worker {
         self.client.wait_for_copies().await;
         let (mut attempt, mut failures) = (0, 0_u32);
         loop {
-            let round = self.round(DueWork::All).await;
+            let round = self.run_round(DueWork::All).await;
             let mut round = round.unwrap_or_else(|error| {
                 self.note_failure(&error);
-                RoundResult::failed(error)
+                RoundResult::failed_round(error)
             });
-            round.add(self.sweep().await);
-            round.add(self.drain_queues().await);
+            round.add_round(self.sweep_expired().await);
+            round.add_round(self.drain_queues().await);
             if round.progressed > 0 {
                 // Failures alone: the next try comes later, so that a short fault does not use up all.
                 match round.progressed == round.counted {
@@ -97,8 +97,8 @@ impl Worker {
         let worker = self.for_one_run();
         let rounds = async {
             while !worker.stopping.has_begun() {
-                let round = worker.round(DueWork::PastGrace).await;
-                let swept = worker.sweep().await;
+                let round = worker.run_round(DueWork::PastGrace).await;
+                let swept = worker.sweep_expired().await;
                 match round {
                     Ok(round) if round.failure.is_none() && swept.failure.is_none() => {
                         worker.lock_memory().failures_in_row = 0;
@@ -114,7 +114,7 @@ impl Worker {
         // until their work is done.
         let Either::Left(((), work)) = select(pin!(stop), work).await else { return };
         if let Some(time) = self.stop_time {
-            worker.stopping.begin(time);
+            worker.stopping.begin_stop(time);
             // What has not ended by then is dropped.
             let _ = tokio::time::timeout(time.saturating_add(GIVE_BACK_TIME), work).await;
         }

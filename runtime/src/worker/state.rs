@@ -14,7 +14,7 @@ use super::{
     handler::{Context, Handlers},
     stats::{LastFailure, WorkerStats},
     stopping::StopSignal,
-    visit::{LookBudget, TableAndPartitionKey, PartitionVisit},
+    visit::{LookBudget, PartitionVisit, TableAndPartitionKey},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -133,7 +133,7 @@ pub(super) enum DueWork {
 /// The result of one round.
 #[derive(Debug, Default)]
 pub(super) struct RoundResult {
-    /// Number of rows and messages whose work came a step further.
+    /// Number of rows and messages of which the round finished at least one step.
     pub(super) progressed: u64,
     /// Number of rows and messages that another actor changed first.
     pub(super) raced: u64,
@@ -145,11 +145,11 @@ pub(super) struct RoundResult {
 
 impl RoundResult {
     /// Creates the result of a round that failed.
-    pub(super) fn failed(failure: Error) -> Self {
+    pub(super) fn failed_round(failure: Error) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add_round(&mut self, other: Self) {
         self.progressed += other.progressed;
         self.raced += other.raced;
         self.counted += other.counted;
@@ -157,7 +157,7 @@ impl RoundResult {
     }
 
     /// Keeps the first failure.
-    pub(super) fn fail(&mut self, error: Error) {
+    pub(super) fn keep_failure(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 }
@@ -201,7 +201,7 @@ impl Client {
             queues: Vec::new(),
             stop_time: None,
             stopping: StopSignal::default(),
-            on_error: Listener::none(),
+            on_error: Listener::without_callback(),
             memory: Arc::default(),
         }
     }
@@ -358,7 +358,7 @@ impl Worker {
         F: Fn(Context, M) -> T + Send + Sync + 'static,
         T: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
-        self.handlers.add(handler);
+        self.handlers.add_handler(handler);
         self
     }
 
@@ -409,7 +409,7 @@ impl Worker {
         Self { on_error: Listener::new(report), ..self }
     }
 
-    /// Returns what was done so far, and what was open at the last look.
+    /// Returns the counts of the work done so far, and of the open work that the last round found.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -425,7 +425,7 @@ impl Worker {
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.lock_memory();
         // Open work is that of the last visits: no request is sent for it.
-        let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
+        let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with_visit);
         // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
         stats.unknown += memory.damaged_expiry;
@@ -444,7 +444,7 @@ impl Worker {
             memory.last_failure = Some(LastFailure { error: error.clone(), count, at });
         }
         // The callback may ask the worker for its counts, so the memory is unlocked by then.
-        self.on_error.notify(|| error.clone());
+        self.on_error.notify_callback(|| error.clone());
     }
 
     /// Returns a clone with a stop signal of its own, since other clones may run until other

@@ -83,7 +83,7 @@ impl LastFailure {
 
 impl WorkerStats {
     /// Adds the counts of one partition's last visit.
-    pub(super) fn with(mut self, visit: &PartitionVisit) -> Self {
+    pub(super) fn with_visit(mut self, visit: &PartitionVisit) -> Self {
         self.open += visit.open;
         self.waiting += visit.waiting;
         self.unknown += visit.unknown;

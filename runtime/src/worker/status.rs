@@ -117,8 +117,8 @@ impl Client {
                 status.partitions += 1;
                 let mut reader = PartitionReader::new(self, table, partition_key);
                 loop {
-                    match reader.next().await {
-                        Ok(Some(chunk)) => status.add(self.outbox(), &chunk),
+                    match reader.next_chunk().await {
+                        Ok(Some(chunk)) => status.add_chunk(self.outbox(), &chunk),
                         Ok(None) => break,
                         // The markers of a deleted table stay until a worker sees them.
                         Err(error) if error.is_table_missing() => break,
@@ -135,7 +135,7 @@ impl Client {
 }
 
 impl OutboxStatus {
-    fn add(&mut self, outbox: &Outbox, partition: &Chunk) {
+    fn add_chunk(&mut self, outbox: &Outbox, partition: &Chunk) {
         let table = &partition.table;
         let damaged_fences = u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
         self.unknown += partition.unknown + damaged_fences;

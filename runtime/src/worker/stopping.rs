@@ -21,7 +21,7 @@ impl Default for StopSignal {
 
 impl StopSignal {
     /// Asks the worker to stop. Handlers that run have `time` to end.
-    pub(super) fn begin(&self, time: Duration) {
+    pub(super) fn begin_stop(&self, time: Duration) {
         self.0.send_replace(Some(Instant::now() + time));
     }
 

@@ -103,7 +103,7 @@ impl Account {
 
     /// Sends a request: `start` starts it in the client with the given context. Returns the answer
     /// whatever its status is.
-    pub(super) async fn send<F, T>(
+    pub(super) async fn send_request<F, T>(
         &self,
         call: ServiceCall,
         start: impl FnOnce(Context) -> F,

@@ -84,7 +84,7 @@ impl AccountKey {
     }
 
     /// Returns the HMAC-SHA256 of a text, as base64.
-    pub(crate) fn sign(&self, text: &str) -> String {
+    pub(crate) fn sign_text(&self, text: &str) -> String {
         let mut mac = self.mac.clone();
         mac.update(text.as_bytes());
         STANDARD.encode(mac.finalize().into_bytes())
@@ -129,7 +129,7 @@ mod tests {
             mac.update(b"text");
             let expected = STANDARD.encode(mac.finalize().into_bytes());
             let key = AccountKey::new("me", &STANDARD.encode(&bytes)).unwrap();
-            assert_eq!(key.sign("text"), expected, "{length}");
+            assert_eq!(key.sign_text("text"), expected, "{length}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 
 impl Account {
     /// Sends a batch, as a single request or as an entity group transaction.
-    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    pub(super) async fn send_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
             check_etag(operation)
@@ -39,7 +39,7 @@ impl Account {
 
     async fn apply_single(&self, batch: &Batch, operation: &Operation) -> Result<Written> {
         let table = batch.table();
-        let mut call = ServiceCall::write().with_deadline(batch.deadline());
+        let mut call = ServiceCall::write_call().with_deadline(batch.deadline());
         if let Some(body) = json_body(operation)? {
             call = call.with_body(body);
         }
@@ -51,9 +51,10 @@ impl Account {
             );
         }
         let table = self.table_client(table)?;
-        let answer = self.send(call, |context| send_operation(table, operation, context)).await?;
+        let answer =
+            self.send_request(call, |context| send_operation(table, operation, context)).await?;
         let answer = self.expect_success(answer, Effect::Writes)?;
-        let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
+        let etag = answer.header_value("etag").filter(|_| operation.verb() != Verb::Delete);
         Ok(Written::new(answer.status, etag.map(wire::parse_etag)))
     }
 
@@ -61,10 +62,11 @@ impl Account {
     async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
         let table = self.table_client(batch.table())?;
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
-        let call = ServiceCall::write().with_deadline(batch.deadline()).with_body(bytes);
+        let call = ServiceCall::write_call().with_deadline(batch.deadline()).with_body(bytes);
         let call = call.with_header("content-type", content_type);
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
-        let answer = self.send(call, |context| transaction.context(context).into_future()).await?;
+        let answer =
+            self.send_request(call, |context| transaction.context(context).into_future()).await?;
         let answer = self.expect_success(answer, Effect::Writes)?;
         self.read_transaction_answer(batch, &answer)
     }

@@ -114,19 +114,19 @@ impl Backend for Azure {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(self.0.read(request))
+        Box::pin(self.0.read_row(request))
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
-        Box::pin(self.0.scan(request))
+        Box::pin(self.0.scan_page(request))
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        Box::pin(self.0.apply(batch))
+        Box::pin(self.0.send_batch(batch))
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
-        Box::pin(self.0.tables(request))
+        Box::pin(self.0.send_table_request(request))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

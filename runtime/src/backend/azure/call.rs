@@ -28,12 +28,12 @@ pub(super) struct ServiceCall {
 
 impl ServiceCall {
     /// Makes a request that reads.
-    pub(super) fn read() -> Self {
+    pub(super) fn read_call() -> Self {
         Self::new(Effect::Reads)
     }
 
     /// Makes a request that writes.
-    pub(super) fn write() -> Self {
+    pub(super) fn write_call() -> Self {
         Self::new(Effect::Writes)
     }
 

@@ -26,15 +26,15 @@ impl ConnectionSettings {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut settings = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-            let (name, value) = part
-                .split_once('=')
-                .ok_or_else(|| invalid("a part of the connection string is not `Name=value`"))?;
-            settings.set(name.trim(), value.trim())?;
+            let (name, value) = part.split_once('=').ok_or_else(|| {
+                invalid_string_error("a part of the connection string is not `Name=value`")
+            })?;
+            settings.set_setting(name.trim(), value.trim())?;
         }
         Ok(settings)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+    fn set_setting(&mut self, name: &str, value: &str) -> Result<()> {
         let setting = match name.to_ascii_lowercase().as_str() {
             "accountname" => &mut self.account,
             "accountkey" => &mut self.account_key,
@@ -48,7 +48,9 @@ impl ConnectionSettings {
                 self.emulator = value.eq_ignore_ascii_case("true");
                 return match self.emulator || value.eq_ignore_ascii_case("false") {
                     true => Ok(()),
-                    false => Err(invalid("UseDevelopmentStorage is neither true nor false")),
+                    false => {
+                        Err(invalid_string_error("UseDevelopmentStorage is neither true nor false"))
+                    }
                 };
             }
             _ => return Ok(()),
@@ -56,25 +58,25 @@ impl ConnectionSettings {
         match setting.replace(value.to_owned()) {
             None => Ok(()),
             // The name is one of the known names, so that the message quotes no secret.
-            Some(_) => {
-                Err(invalid(&format!("the connection string gives {name} twice; give it once")))
-            }
+            Some(_) => Err(invalid_string_error(&format!(
+                "the connection string gives {name} twice; give it once"
+            ))),
         }
     }
 
     /// Returns the account key, if the connection string has one.
     pub(super) fn key(&self) -> Result<Option<AccountKey>> {
         if self.account_key.is_some() && self.sas.is_some() {
-            return Err(invalid(
+            return Err(invalid_string_error(
                 "the connection string has an AccountKey and a SharedAccessSignature; keep one of them",
             ));
         }
         match (&self.account, &self.account_key) {
             _ if self.emulator => Ok(Some(AccountKey::emulator())),
             (Some(account), Some(key)) => AccountKey::new(account, key).map(Some),
-            (None, Some(_)) => {
-                Err(invalid("the connection string has an AccountKey and no AccountName"))
-            }
+            (None, Some(_)) => Err(invalid_string_error(
+                "the connection string has an AccountKey and no AccountName",
+            )),
             _ => Ok(None),
         }
     }
@@ -98,9 +100,9 @@ impl ConnectionSettings {
                 let suffix = self.suffix.as_deref().unwrap_or(super::endpoint::PUBLIC_CLOUD_SUFFIX);
                 Endpoint::for_account(protocol, account, suffix)
             }
-            (None, None) => {
-                Err(invalid("the connection string has neither AccountName nor TableEndpoint"))
-            }
+            (None, None) => Err(invalid_string_error(
+                "the connection string has neither AccountName nor TableEndpoint",
+            )),
         }
     }
 }
@@ -131,6 +133,6 @@ impl AccountKey {
     }
 }
 
-fn invalid(message: &str) -> Error {
+fn invalid_string_error(message: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }

@@ -65,7 +65,7 @@ impl Credential {
     }
 
     /// Computes the signature of a request, or gets a token for it.
-    pub(super) async fn authorize(
+    pub(super) async fn authorize_request(
         &self,
         request: &Request,
         account: &str,
@@ -77,7 +77,7 @@ impl Credential {
                     Service::Queues => queue_string_to_sign(request, account),
                     Service::Tables | Service::Cosmos => table_string_to_sign(request, account),
                 };
-                Authorization::Header(format!("SharedKey {account}:{}", key.sign(&text)))
+                Authorization::Header(format!("SharedKey {account}:{}", key.sign_text(&text)))
             }
             Self::Sas(token) => Authorization::Query(Arc::clone(token)),
             Self::Token(source) => {
@@ -163,7 +163,10 @@ mod tests {
             request.insert_header(headers::CONTENT_TYPE, content_type);
         }
         let key = AccountKey::new("myaccount", KEY).unwrap();
-        match Credential::Key(key).authorize(&request, "myaccount", Service::Tables).await.unwrap()
+        match Credential::Key(key)
+            .authorize_request(&request, "myaccount", Service::Tables)
+            .await
+            .unwrap()
         {
             Authorization::Header(header) => header,
             Authorization::Query(_) => unreachable!(),

@@ -19,7 +19,8 @@ use crate::{
 impl Account {
     /// Returns the error for an answer that refuses the request.
     pub(super) fn refusal_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
-        let found = read_refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
+        let found =
+            read_refusal(answer.status, &answer.body, answer.header_value("x-ms-error-code"));
         // Callers act on "not found", so a 404 counts only if the service itself gives its code: a proxy or
         // another server may answer 404 too.
         if !found.named && matches!(answer.status, 300..=399 | 404) {
@@ -62,7 +63,7 @@ impl Account {
         if message.is_empty() {
             message = format!("the service answered {status}");
         }
-        if let Some(advice) = self.advice(&code) {
+        if let Some(advice) = self.advice_on_error(&code) {
             message.push_str("; ");
             message.push_str(advice);
         }
@@ -119,7 +120,7 @@ impl Account {
     }
 
     /// Returns what to do about an error code with the credential in use.
-    fn advice(&self, code: &ServiceCode) -> Option<&'static str> {
+    fn advice_on_error(&self, code: &ServiceCode) -> Option<&'static str> {
         use ServiceCode as Code;
         Some(match (code, &self.credential) {
             (Code::AuthenticationFailed | Code::AuthorizationFailure, Credential::Key(_)) => {
@@ -160,9 +161,9 @@ fn is_outcome_open(status: u16, named: bool) -> bool {
 
 /// Reads how long the service asks to wait, in milliseconds, in seconds or until a date.
 fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
-    let millis = |name| answer.header(name)?.trim().parse().ok().map(Duration::from_millis);
+    let millis = |name| answer.header_value(name)?.trim().parse().ok().map(Duration::from_millis);
     millis("retry-after-ms").or_else(|| millis("x-ms-retry-after-ms")).or_else(|| {
-        let value = answer.header("retry-after")?.trim();
+        let value = answer.header_value("retry-after")?.trim();
         value.parse().ok().map(Duration::from_secs).or_else(|| {
             let date = azure_core::date::parse_rfc1123(value).ok()?;
             Some((date - OffsetDateTime::now_utc()).try_into().unwrap_or_default())

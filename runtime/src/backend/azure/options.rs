@@ -89,7 +89,7 @@ impl AzureOptions {
             (Some(key), _) => Credential::Key(key),
             (None, Some(sas)) => Credential::sas(sas)?,
             (None, None) => {
-                return Err(invalid(
+                return Err(invalid_option_error(
                     "the connection string has neither AccountKey nor SharedAccessSignature",
                 ));
             }
@@ -140,10 +140,9 @@ impl AzureOptions {
     pub fn from_sas(sas: &str) -> Result<Self> {
         let (endpoint, token) = match sas.trim().split_once("://") {
             Some(_) => {
-                let (address, token) = sas
-                    .trim()
-                    .split_once('?')
-                    .ok_or_else(|| invalid("the SAS URL has no `?` with a token behind it"))?;
+                let (address, token) = sas.trim().split_once('?').ok_or_else(|| {
+                    invalid_option_error("the SAS URL has no `?` with a token behind it")
+                })?;
                 (Some(Endpoint::parse(address)?), token)
             }
             None => (None, sas.trim()),
@@ -248,7 +247,7 @@ impl AzureOptions {
     /// `is_invalid` if no account is set yet, or the suffix makes no valid address.
     pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
         let account = self.account.as_deref().ok_or_else(|| {
-            invalid(
+            invalid_option_error(
                 "an endpoint suffix needs an account; name it first, or give the whole endpoint",
             )
         })?;
@@ -426,7 +425,8 @@ impl AzureOptions {
     /// `is_invalid` if the text is no address. The error never quotes it, since it may hold a password.
     pub fn proxy(mut self, address: &str) -> Result<Self> {
         let proxy = reqwest::Proxy::all(address.trim());
-        self.proxy = Some(proxy.map_err(|_| invalid("the address of the proxy is not valid"))?);
+        self.proxy =
+            Some(proxy.map_err(|_| invalid_option_error("the address of the proxy is not valid"))?);
         Ok(self)
     }
 
@@ -448,7 +448,7 @@ impl AzureOptions {
         let certificates = certificates
             .ok()
             .filter(|found| !found.is_empty())
-            .ok_or_else(|| invalid("the text has no certificate in PEM form"))?;
+            .ok_or_else(|| invalid_option_error("the text has no certificate in PEM form"))?;
         self.root_certificates.extend(certificates);
         Ok(self)
     }
@@ -508,7 +508,7 @@ impl fmt::Debug for AzureOptions {
     }
 }
 
-fn invalid(message: &str) -> Error {
+fn invalid_option_error(message: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -47,7 +47,7 @@ impl Azure {
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = &self.0;
         account.check_policies(table, &[])?;
-        let call = ServiceCall::read().with_header("accept", "application/xml");
+        let call = ServiceCall::read_call().with_header("accept", "application/xml");
         let answer = account.send_raw(call, Method::Get, table, "comp=acl").await?;
         let answer = account.expect_success(answer, Effect::Reads);
         wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
@@ -75,7 +75,7 @@ impl Azure {
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = &self.0;
         account.check_policies(table, policies)?;
-        let call = ServiceCall::write()
+        let call = ServiceCall::write_call()
             .with_header("accept", "application/xml")
             .with_header("content-type", "application/xml")
             .with_body(wire::write_policies(policies));

@@ -60,7 +60,7 @@ impl AzureQueues {
         &self.0
     }
 
-    async fn send(
+    async fn send_request(
         &self,
         method: Method,
         path: &str,
@@ -68,7 +68,11 @@ impl AzureQueues {
         body: Option<String>,
     ) -> Result<HttpAnswer> {
         let effect = if method == Method::Get { Effect::Reads } else { Effect::Writes };
-        let call = if effect == Effect::Reads { ServiceCall::read() } else { ServiceCall::write() };
+        let call = if effect == Effect::Reads {
+            ServiceCall::read_call()
+        } else {
+            ServiceCall::write_call()
+        };
         let call = call.with_header("accept", "application/xml");
         let call = match (effect, body) {
             (Effect::Reads, _) => call,
@@ -84,7 +88,7 @@ impl AzureQueues {
 
     /// Creates a queue. An existing queue stays as it is.
     pub(crate) async fn create_queue(&self, queue: &str) -> Result<()> {
-        self.send(Method::Put, queue, "", None).await.map(drop)
+        self.send_request(Method::Put, queue, "", None).await.map(drop)
     }
 
     /// Adds a message that never expires and becomes visible after `delay`.
@@ -95,9 +99,10 @@ impl AzureQueues {
         delay: Duration,
     ) -> Result<QueueMessage> {
         // Without a time to live of -1, the service deletes the message after 7 days.
-        let query = format!("messagettl=-1&visibilitytimeout={}", seconds(delay));
+        let query = format!("messagettl=-1&visibilitytimeout={}", whole_seconds(delay));
         let path = format!("{queue}/messages");
-        let answer = self.send(Method::Post, &path, &query, Some(message_xml(text))).await?;
+        let answer =
+            self.send_request(Method::Post, &path, &query, Some(message_xml(text))).await?;
         let message = read_messages(&answer)?.pop().unwrap_or_default();
         Ok(QueueMessage { text: text.to_owned(), ..message })
     }
@@ -109,8 +114,9 @@ impl AzureQueues {
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<QueueMessage>> {
-        let query = format!("numofmessages={most}&visibilitytimeout={}", seconds(visibility));
-        let answer = self.send(Method::Get, &format!("{queue}/messages"), &query, None).await?;
+        let query = format!("numofmessages={most}&visibilitytimeout={}", whole_seconds(visibility));
+        let answer =
+            self.send_request(Method::Get, &format!("{queue}/messages"), &query, None).await?;
         read_messages(&answer)
     }
 
@@ -121,7 +127,8 @@ impl AzureQueues {
         most: usize,
     ) -> Result<Vec<QueueMessage>> {
         let query = format!("peekonly=true&numofmessages={most}");
-        let answer = self.send(Method::Get, &format!("{queue}/messages"), &query, None).await?;
+        let answer =
+            self.send_request(Method::Get, &format!("{queue}/messages"), &query, None).await?;
         read_messages(&answer)
     }
 
@@ -133,12 +140,12 @@ impl AzureQueues {
         text: &str,
         visibility: Duration,
     ) -> Result<String> {
-        let seconds = seconds(visibility);
+        let seconds = whole_seconds(visibility);
         let query =
             format!("popreceipt={}&visibilitytimeout={seconds}", encode_query_value(receipt));
         let path = message_path(queue, id);
-        let answer = self.send(Method::Put, &path, &query, Some(message_xml(text))).await?;
-        answer.header("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
+        let answer = self.send_request(Method::Put, &path, &query, Some(message_xml(text))).await?;
+        answer.header_value("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
             Error::new(
                 ErrorKind::Ambiguous,
                 "the answer has no pop receipt; the message becomes visible again",
@@ -153,12 +160,12 @@ impl AzureQueues {
         (id, receipt): (&str, &str),
     ) -> Result<()> {
         let query = format!("popreceipt={}", encode_query_value(receipt));
-        self.send(Method::Delete, &message_path(queue, id), &query, None).await.map(drop)
+        self.send_request(Method::Delete, &message_path(queue, id), &query, None).await.map(drop)
     }
 }
 
 /// Rounds a time up to whole seconds, the unit of the service.
-fn seconds(time: Duration) -> u64 {
+fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 

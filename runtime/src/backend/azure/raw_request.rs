@@ -18,7 +18,7 @@ impl Account {
         let url = Url::parse(&format!("{}/{path}?{query}", self.endpoint)).map_err(|error| {
             Error::new(ErrorKind::Invalid, "the request has no address").with_source(error)
         })?;
-        self.send(call, |mut context: Context| async move {
+        self.send_request(call, |mut context: Context| async move {
             context.insert(ServiceType::Table);
             let mut request = finalize_request(url, method, Headers::new(), None)?;
             self.pipeline.send(&context, &mut request).await

@@ -22,7 +22,7 @@ use crate::{
 
 impl Account {
     /// Reads one row by its keys. Returns `None` if there is no such row.
-    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+    pub(super) async fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_keys(table, partition_key, row_key)?;
@@ -32,14 +32,17 @@ impl Account {
             .partition_key_client(wire::double_quotes(partition_key))
             .entity_client(wire::double_quotes(row_key));
         let answer = self
-            .send(ServiceCall::read().with_row_address(table, partition_key, row_key), |context| {
-                let get = entity.get::<IgnoredAny>().context(context);
-                match select_list(select) {
-                    Some(select) => get.select(Select::new(select)),
-                    None => get,
-                }
-                .into_future()
-            })
+            .send_request(
+                ServiceCall::read_call().with_row_address(table, partition_key, row_key),
+                |context| {
+                    let get = entity.get::<IgnoredAny>().context(context);
+                    match select_list(select) {
+                        Some(select) => get.select(Select::new(select)),
+                        None => get,
+                    }
+                    .into_future()
+                },
+            )
             .await
             .map_err(name_row)?;
         if answer.status == 404 {
@@ -56,7 +59,7 @@ impl Account {
                 "the answer is another row than the one that was asked for; check proxies";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
-        let row = match answer.header("etag") {
+        let row = match answer.header_value("etag") {
             Some(etag) => row.with_etag(wire::parse_etag(etag)),
             None => row,
         };

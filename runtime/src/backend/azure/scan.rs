@@ -19,7 +19,7 @@ use crate::{
 
 impl Account {
     /// Reads one page of a query.
-    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(super) async fn scan_page(&self, request: Scan<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
         let most = checked_page_rows(&request)?;
         let mut query = self.table_client(request.table).map_err(name_table)?.query();
@@ -39,21 +39,21 @@ impl Account {
             }
         }
         let answer = self
-            .send(ServiceCall::read(), |context| async move {
+            .send_request(ServiceCall::read_call(), |context| async move {
                 let mut pages = query.context(context).into_stream::<IgnoredAny>();
                 pages.next().await.transpose()
             })
             .await
             .map_err(name_table)?;
         let answer = self.expect_success(answer, Effect::Reads).map_err(name_table)?;
-        let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
-            let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
+        let next = answer.header_value("x-ms-continuation-nextpartitionkey").map(|partition_key| {
+            let row_key = answer.header_value("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
         // An emulator answers with a continuation that leads to the first row, for ever.
         let next = next.filter(|_| most > 0);
         check_progress(request.from, next.as_ref()).map_err(name_table)?;
-        let date = answer.header("date").and_then(wire::parse_http_date);
+        let date = answer.header_value("date").and_then(wire::parse_http_date);
         let screen = Screen::new(&request);
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
         let rows = rows

@@ -16,27 +16,28 @@ use crate::{
 
 impl Account {
     /// Creates, deletes or lists tables.
-    pub(super) async fn tables(&self, request: TableRequest<'_>) -> Result<TableNames> {
+    pub(super) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         match request {
             TableRequest::Create(name) => {
-                self.create(name).await.map_err(|error| error.in_table(name))
+                self.create_table(name).await.map_err(|error| error.in_table(name))
             }
             TableRequest::Delete(name) => {
-                self.delete(name).await.map_err(|error| error.in_table(name))
+                self.delete_table(name).await.map_err(|error| error.in_table(name))
             }
-            TableRequest::List { from } => self.list(from).await,
+            TableRequest::List { from } => self.list_tables(from).await,
         }
     }
 
-    async fn create(&self, name: &str) -> Result<TableNames> {
+    async fn create_table(&self, name: &str) -> Result<TableNames> {
         let table = self.table_client(name)?;
-        let call = ServiceCall::write().with_header("prefer", "return-no-content");
-        let answer =
-            self.send(call, |context| table.create().context(context).into_future()).await?;
+        let call = ServiceCall::write_call().with_header("prefer", "return-no-content");
+        let answer = self
+            .send_request(call, |context| table.create().context(context).into_future())
+            .await?;
         self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
-    async fn delete(&self, name: &str) -> Result<TableNames> {
+    async fn delete_table(&self, name: &str) -> Result<TableNames> {
         if limits::check_table_name(name).is_err() {
             // An invalid name is the name of no table: the error is the service's for a missing table.
             let message = "the specified resource does not exist";
@@ -44,30 +45,32 @@ impl Account {
         }
         let table = self.table_client(name)?;
         let answer = self
-            .send(ServiceCall::write(), |context| table.delete().context(context).into_future())
+            .send_request(ServiceCall::write_call(), |context| {
+                table.delete().context(context).into_future()
+            })
             .await?;
         self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
     /// Reads one page of table names. The client cannot continue a list, so a later page is requested
     /// through its pipeline with the continuation in the query.
-    async fn list(&self, from: Option<&str>) -> Result<TableNames> {
+    async fn list_tables(&self, from: Option<&str>) -> Result<TableNames> {
         let answer = match from {
             None => {
                 let list = self.service_client().list();
-                self.send(ServiceCall::read(), |context| async move {
+                self.send_request(ServiceCall::read_call(), |context| async move {
                     list.context(context).into_stream().next().await.transpose()
                 })
                 .await?
             }
             Some(token) => {
                 let query = format!("NextTableName={}", wire::encode_query_value(token));
-                self.send_raw(ServiceCall::read(), azure_core::Method::Get, "Tables", &query)
+                self.send_raw(ServiceCall::read_call(), azure_core::Method::Get, "Tables", &query)
                     .await?
             }
         };
         let answer = self.expect_success(answer, Effect::Reads)?;
-        let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
+        let next = answer.header_value("x-ms-continuation-nexttablename").map(str::to_owned);
         check_progress(from, next.as_deref())?;
         Ok(TableNames { names: wire::decode_table_names(&answer.body)?, next })
     }

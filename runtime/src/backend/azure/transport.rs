@@ -81,7 +81,7 @@ impl Exchange {
 }
 
 impl HttpAnswer {
-    pub(super) fn header(&self, name: &'static str) -> Option<&str> {
+    pub(super) fn header_value(&self, name: &'static str) -> Option<&str> {
         self.headers.get_optional_str(&HeaderName::from_static(name))
     }
 
@@ -135,7 +135,8 @@ impl Transport {
             request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
             request.set_body(body.clone());
         }
-        let authorization = self.credential.authorize(request, &self.account, self.service).await;
+        let authorization =
+            self.credential.authorize_request(request, &self.account, self.service).await;
         let authorization = authorization.map_err(|error| SendFailure::Token(error.into()))?;
         // Fetching a token may have taken long: nothing is awaited between here and the request.
         exchange.deadline.as_ref().map_or(Ok(()), Deadline::check).map_err(SendFailure::Late)?;

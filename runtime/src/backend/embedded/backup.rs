@@ -42,7 +42,7 @@ pub(super) async fn write_in_thread(
     let (sender, answer) = oneshot::channel();
     let writing = std::thread::Builder::new().name("entable-backup".to_owned()).spawn(move || {
         let is_wanted = || !sender.is_closed();
-        let written = write(&snapshot, &path, &is_wanted);
+        let written = write_snapshot(&snapshot, &path, &is_wanted);
         // The snapshot is given back before the answer, so that a compaction may follow it.
         drop(snapshot);
         // Nobody may wait for the answer any more.
@@ -53,7 +53,11 @@ pub(super) async fn write_in_thread(
     answer.await.map_err(|_| ended("has ended without an answer"))?
 }
 
-fn write(snapshot: &Snapshot, path: &Path, is_wanted: &dyn Fn() -> bool) -> Result<BackupReport> {
+fn write_snapshot(
+    snapshot: &Snapshot,
+    path: &Path,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<BackupReport> {
     let target = StoreFile::new(path);
     let taken =
         || target.error_of_kind(ErrorKind::Conflict, "the file exists, choose another name");
@@ -64,7 +68,7 @@ fn write(snapshot: &Snapshot, path: &Path, is_wanted: &dyn Fn() -> bool) -> Resu
     let is_named = open_file::create_with(&target, CACHE_BYTES, |database| {
         target.catch_panic(|| {
             std::thread::scope(|scope| {
-                fill(scope, snapshot, &target, database, &mut report, is_wanted)
+                write_tables(scope, snapshot, &target, database, &mut report, is_wanted)
             })
         })?;
         open_file::verify_pages(&target, database)
@@ -77,7 +81,7 @@ fn write(snapshot: &Snapshot, path: &Path, is_wanted: &dyn Fn() -> bool) -> Resu
 }
 
 /// Writes all tables and rows of the snapshot. Threads of the scope read ahead of the rows that are written.
-fn fill<'s>(
+fn write_tables<'s>(
     scope: &'s Scope<'s, '_>,
     snapshot: &'s Snapshot,
     target: &StoreFile,
@@ -101,7 +105,7 @@ fn fill<'s>(
         let written = catalog::write_table(&transaction, &entry.name, entry.created);
         let name = rows_table_name(written.map_err(fault)?.id);
         report.tables += 1;
-        let rows = snapshot.rows(&entry.name)?;
+        let rows = snapshot.rows_of_table(&entry.name)?;
         let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
         let reader = std::thread::Builder::new().name("entable-backup-reader".to_owned());
         let read = move || read_chunks(snapshot, rows, &sender);

@@ -25,7 +25,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
 
 impl Catalog {
     /// Reads the catalog from the file.
-    pub(super) fn load(
+    pub(super) fn load_catalog(
         table: &impl ReadableTable<&'static str, &'static [u8]>,
     ) -> Result<Self, redb::Error> {
         let mut entries = Vec::new();
@@ -49,20 +49,20 @@ impl Catalog {
         &self.0
     }
 
-    fn find(&self, name: &str) -> Result<usize, usize> {
+    fn find_table(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|entry| compare_names(&entry.name, name))
     }
 
     /// Returns the slot and the entry of a table, or the error `TableNotFound`.
     pub(super) fn get(&self, name: &str) -> Result<(usize, &CatalogEntry)> {
-        let slot = self.find(name).ok();
+        let slot = self.find_table(name).ok();
         let found = slot.and_then(|slot| Some((slot, self.0.get(slot)?)));
         found.ok_or_else(|| row_rules::table_missing_error(name))
     }
 
     /// Returns a page of table names from `from` on, and where the next page begins.
-    pub(super) fn list(&self, from: Option<&str>) -> TableNames {
-        let start = from.map_or(0, |from| self.find(from).unwrap_or_else(|slot| slot));
+    pub(super) fn list_tables(&self, from: Option<&str>) -> TableNames {
+        let start = from.map_or(0, |from| self.find_table(from).unwrap_or_else(|slot| slot));
         let mut rest = self.0.iter().skip(start);
         let names = rest.by_ref().take(PAGE_NAMES).map(|entry| entry.name.clone()).collect();
         TableNames { names, next: rest.next().map(|entry| entry.name.to_ascii_lowercase()) }
@@ -70,7 +70,7 @@ impl Catalog {
 
     /// Fails with `TableAlreadyExists` if there is a table of that name.
     pub(super) fn refuse_existing(&self, name: &str) -> Result<()> {
-        match self.find(name) {
+        match self.find_table(name) {
             Err(_) => Ok(()),
             Ok(_) => {
                 let message = "the table exists already";
@@ -90,12 +90,12 @@ impl Catalog {
     /// Returns a copy of the catalog with one more table.
     pub(super) fn with_table(&self, entry: CatalogEntry) -> Self {
         let mut entries = self.0.clone();
-        let slot = self.find(&entry.name).unwrap_or_else(|slot| slot);
+        let slot = self.find_table(&entry.name).unwrap_or_else(|slot| slot);
         entries.insert(slot, entry);
         Self(entries)
     }
 
-    /// Returns a copy of the catalog without the table of that id.
+    /// Returns a copy of the catalog without the table with id `id`.
     pub(super) fn without_table(&self, id: u64) -> Self {
         Self(self.0.iter().filter(|entry| entry.id != id).cloned().collect())
     }

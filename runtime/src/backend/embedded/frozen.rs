@@ -32,7 +32,7 @@ impl FrozenStore {
         backend::Snapshot::new(Arc::new(self), file)
     }
 
-    fn refuse<T>(&self) -> Result<T> {
+    fn refuse_write<T>(&self) -> Result<T> {
         let what = "a snapshot cannot be written; write to the store";
         Err(self.snapshot.file().error_of_kind(ErrorKind::Unsupported, what))
     }
@@ -48,7 +48,7 @@ impl fmt::Debug for FrozenStore {
 /// Reads a row of a snapshot with the selected properties.
 pub(super) fn read_row(snapshot: &Snapshot, request: Read<'_>) -> Result<Option<Row>> {
     let Read { table, partition_key, row_key, select } = request;
-    match (snapshot.row(table, partition_key, row_key)?, select) {
+    match (snapshot.read_row(table, partition_key, row_key)?, select) {
         (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
         (row, _) => Ok(row),
     }
@@ -84,14 +84,14 @@ impl Backend for FrozenStore {
     }
 
     fn apply<'a>(&'a self, _batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        Box::pin(async { self.refuse() })
+        Box::pin(async { self.refuse_write() })
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
         Box::pin(async move {
             match request {
-                TableRequest::List { from } => Ok(self.snapshot.catalog().list(from)),
-                TableRequest::Create(_) | TableRequest::Delete(_) => self.refuse(),
+                TableRequest::List { from } => Ok(self.snapshot.catalog().list_tables(from)),
+                TableRequest::Create(_) | TableRequest::Delete(_) => self.refuse_write(),
             }
         })
     }

@@ -65,7 +65,7 @@ impl<'t> GroupTransaction<'t> {
     }
 
     /// Applies one batch to the transaction, as a whole or not at all.
-    pub(super) fn apply(
+    pub(super) fn apply_batch(
         &mut self,
         table: &str,
         operations: &[Operation],
@@ -94,9 +94,9 @@ impl<'t> GroupTransaction<'t> {
         Ok(written)
     }
 
-    /// Returns what was written. Closes the tables of the engine, so that the transaction can be
+    /// Returns a summary of the rows that were written. Closes the tables of the engine, so that the transaction can be
     /// committed.
-    pub(super) fn finish(self) -> GroupSummary {
+    pub(super) fn into_summary(self) -> GroupSummary {
         self.summary
     }
 }
@@ -113,11 +113,11 @@ fn plan_changes(
     for (index, operation) in operations.iter().enumerate() {
         let refused = |error| ApplyError::Operation(index, error);
         let key = operation.row().sort_key();
-        let follows = empty.contains(&key);
+        let follows = empty.contains_key(&key);
         let found = match operations.len() {
             _ if follows => None,
             1 => rows.get(&*key)?.map(|value| layout::read_row(&key, value.value())),
-            _ => empty.find(rows, &key)?,
+            _ => empty.find_row(rows, &key)?,
         };
         let current = match found {
             Some(None) => return Err(ApplyError::DamagedRow(index, key)),
@@ -144,13 +144,13 @@ struct EmptyRange {
 }
 
 impl EmptyRange {
-    fn contains(&self, key: &[u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.is_known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
     }
 
     /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the
     /// row is damaged. If there is no row, `range` is set to the gap between its neighbours.
-    fn find(
+    fn find_row(
         &mut self,
         rows: &RowsForWrite<'_>,
         key: &[u8],

@@ -176,7 +176,7 @@ impl Embedded {
     /// `is_backend` if the disk fails, or if it failed since the last flush and acknowledged writes are
     /// lost.
     pub async fn flush(&self) -> Result<()> {
-        self.ask(Job::Flush).await?
+        self.ask_writer(Job::Flush).await?
     }
 
     /// Returns the space of deleted rows and tables to the file system. Reads and writes wait
@@ -200,7 +200,7 @@ impl Embedded {
     ///
     /// `is_backend` if the disk fails, or if a scan that is not polled holds its page for more than 5 s.
     pub async fn compact(&self) -> Result<()> {
-        self.ask(Job::Compact).await?
+        self.ask_writer(Job::Compact).await?
     }
 
     /// Checks every page of the file against its checksum. Reads and writes wait meanwhile, about a second
@@ -224,7 +224,7 @@ impl Embedded {
     ///
     /// `is_corrupt` if the file is damaged; also the errors of [`compact`](Self::compact).
     pub async fn verify(&self) -> Result<()> {
-        self.ask(Job::Verify).await?
+        self.ask_writer(Job::Verify).await?
     }
 
     /// Writes a snapshot of the store into a new file, which opens as a store. Reads and writes go on
@@ -261,7 +261,7 @@ impl Embedded {
     }
 
     /// Sends a job to the writer thread and waits for its answer.
-    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
+    async fn ask_writer<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
         match sent {
@@ -272,7 +272,7 @@ impl Embedded {
 }
 
 impl EmbeddedOptions {
-    /// Opens the store in a file with these options, or creates the file.
+    /// Opens the store in a file with the options, or creates the file.
     ///
     /// # Errors
     ///
@@ -330,7 +330,9 @@ impl Backend for Embedded {
             let operations = batch.shared_operations();
             let deadline = batch.deadline().cloned();
             let answer = self
-                .ask(|answer| Job::Write(QueuedBatch { table, operations, deadline, answer }))
+                .ask_writer(|answer| {
+                    Job::Write(QueuedBatch { table, operations, deadline, answer })
+                })
                 .await?;
             answer.map_err(|(index, error)| match index {
                 Some(index) => row_rules::operation_error(error, batch, index),
@@ -344,15 +346,15 @@ impl Backend for Embedded {
             match request {
                 TableRequest::Create(name) => {
                     limits::check_table_name(name)?;
-                    self.ask(|answer| Job::Create(name.to_owned(), answer)).await??;
+                    self.ask_writer(|answer| Job::Create(name.to_owned(), answer)).await??;
                 }
                 TableRequest::Delete(name) => {
-                    self.ask(|answer| Job::Delete(name.to_owned(), answer)).await??;
+                    self.ask_writer(|answer| Job::Delete(name.to_owned(), answer)).await??;
                 }
                 TableRequest::List { from } => {
                     let snapshot =
                         snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
-                    return Ok(snapshot.catalog().list(from));
+                    return Ok(snapshot.catalog().list_tables(from));
                 }
             }
             Ok(TableNames::default())
@@ -360,7 +362,7 @@ impl Backend for Embedded {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.ask(Job::Close).await? })
+        Box::pin(async move { self.ask_writer(Job::Close).await? })
     }
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {

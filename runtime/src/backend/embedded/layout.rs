@@ -23,7 +23,7 @@ pub(super) const CATALOG: TableDefinition<'_, &str, &[u8]> =
 pub(super) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
 
 /// The definition of the engine's table with the rows of one entity table. Its keys are
-/// [`encode_sort_key`](crate::key::encode_sort_key) of the row's keys, its values the row and a [`checksum`].
+/// [`encode_sort_key`](crate::key::encode_sort_key) of the row's keys, its values the row and a [`row_checksum`].
 pub(super) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 /// The rows of one entity table, open for the writer.
 pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
@@ -81,7 +81,7 @@ impl CatalogEntry {
 pub(super) const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the checksum that is stored after a row.
-pub(super) fn checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
+pub(super) fn row_checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
     // The engine has a checksum for each page, but compares it only when it repairs a file.
     crc32fast::hash(row).to_le_bytes()
 }
@@ -95,7 +95,7 @@ pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
 /// Borrows the row of a stored value, with the checks of [`read_row`].
 pub(super) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes<'v>> {
     let (bytes, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if checksum(bytes) != *found {
+    if row_checksum(bytes) != *found {
         return None;
     }
     let row = RowBytes::new(bytes).ok()?;
@@ -124,7 +124,7 @@ mod tests {
     fn a_row_that_gives_a_property_twice_does_not_decode() {
         let mut builder = Row::build("p", "r");
         builder.put("A", ValueRef::Int32(1));
-        let stored = |row: Row| [row.as_bytes(), &checksum(row.as_bytes())].concat();
+        let stored = |row: Row| [row.as_bytes(), &row_checksum(row.as_bytes())].concat();
         let once = builder.clone().finish().unwrap();
         assert!(read_row(&once.sort_key(), &stored(once.clone())).is_some());
         builder.put("A", ValueRef::Int32(2));

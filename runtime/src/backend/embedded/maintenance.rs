@@ -36,25 +36,25 @@ impl WriterStore {
 
     /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or reclaims
     /// space.
-    pub(super) fn maintain(&mut self) {
+    pub(super) fn maintain_file(&mut self) {
         let late = |since: Instant| self.sync_delay().is_some_and(|delay| since.elapsed() >= delay);
         let result = match self.trash.last().copied() {
-            _ if self.database.is_none() => self.reopen(),
+            _ if self.database.is_none() => self.reopen_file(),
             Some(id) if !self.unsynced.is_some_and(late) => {
                 self.reclaim_rows(id, RECLAIMED_ROWS).map(drop)
             }
-            _ => self.sync(),
+            _ => self.sync_commits(),
         };
         self.rest_after(&result);
     }
 
     /// Writes everything that was acknowledged to disk. Fails once if acknowledged writes were lost since the
     /// last flush.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(super) fn flush_commits(&mut self) -> Result<()> {
         match self.lost_writes.take() {
             Some(lost) => Err(lost),
             None if self.unsynced.is_none() => Ok(()),
-            None => self.sync(),
+            None => self.sync_commits(),
         }
     }
 
@@ -89,21 +89,21 @@ impl WriterStore {
     }
 
     /// Returns unused space of the file to the file system.
-    pub(super) fn compact(&mut self) -> Result<()> {
+    pub(super) fn compact_file(&mut self) -> Result<()> {
         while let Some(id) = self.trash.last().copied() {
             self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
         }
-        self.sync()?;
+        self.sync_commits()?;
         let file = self.file.clone();
         self.with_readers_paused(|database| {
             database.compact().map(drop).map_err(|error| file.engine_error(error))
         })?;
         // Reopened, because the next commit of the open engine would let the file grow to its old size.
-        self.reopen()
+        self.reopen_file()
     }
 
     /// Checks every page of the file against its checksum.
-    pub(super) fn verify(&mut self) -> Result<()> {
+    pub(super) fn verify_file(&mut self) -> Result<()> {
         let file = self.file.clone();
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
     }
@@ -126,7 +126,7 @@ impl WriterStore {
                 .error_of_kind(ErrorKind::Backend, "the file could not be opened again")),
         };
         match result {
-            Err(error) if snapshot.strong_count() == 0 => self.reopen().and(Err(error)),
+            Err(error) if snapshot.strong_count() == 0 => self.reopen_file().and(Err(error)),
             result => result.and(self.publish_snapshot()),
         }
     }

@@ -21,13 +21,15 @@ const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     match OpenOptions::new().read(true).write(true).open(store_file.path()) {
         Ok(file) => open_existing(store_file, file, cache_bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create(store_file, cache_bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_store(store_file, cache_bytes)
+        }
         Err(error) => Err(store_file.opening_error(error)),
     }
 }
 
 /// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
-pub(super) fn reopen(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+pub(super) fn reopen_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     let file = OpenOptions::new().read(true).write(true).open(store_file.path());
     open_existing(store_file, file.map_err(|error| store_file.opening_error(error))?, cache_bytes)
 }
@@ -36,7 +38,7 @@ fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resu
     let empty = check_magic(store_file, &file)?;
     let database = start_engine(store_file, file, cache_bytes)?;
     if empty {
-        initialize(store_file, &database)?;
+        initialize_store(store_file, &database)?;
     } else {
         check_format(store_file, &database)?;
     }
@@ -64,11 +66,11 @@ fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resul
 
 /// Creates a store under another name in the same directory, and gives it its own name when it is
 /// complete: a crash leaves either no store or one that opens.
-fn create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     match create_named(store_file, cache_bytes, |_| Ok(()))? {
         Some(database) => Ok(database),
         // Another process has created the store meanwhile.
-        None => reopen(store_file, cache_bytes),
+        None => reopen_store(store_file, cache_bytes),
     }
 }
 
@@ -93,7 +95,7 @@ fn create_named(
     let new_path = PathBuf::from(name);
     let file = create_private(&new_path).map_err(|error| store_file.opening_error(error))?;
     let named = start_engine(store_file, file, cache_bytes).and_then(|mut database| {
-        initialize(store_file, &database)?;
+        initialize_store(store_file, &database)?;
         fill(&mut database)?;
         let given = give_name(&new_path, store_file.path());
         Ok((database, given.map_err(|error| store_file.opening_error(error))?))
@@ -187,7 +189,7 @@ fn check_format(store_file: &StoreFile, database: &Database) -> Result<()> {
     }
 }
 
-fn initialize(store_file: &StoreFile, database: &Database) -> Result<()> {
+fn initialize_store(store_file: &StoreFile, database: &Database) -> Result<()> {
     let write = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
         transaction.open_table(META)?.insert(meta::FORMAT, &FORMAT.to_le_bytes()[..])?;

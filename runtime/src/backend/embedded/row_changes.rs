@@ -3,7 +3,7 @@
 
 use redb::CursorError;
 
-use super::layout::{CHECKSUM_BYTES, RowsForWrite, checksum};
+use super::layout::{CHECKSUM_BYTES, RowsForWrite, row_checksum};
 use crate::row::Row;
 
 /// The change of the row at one address.
@@ -27,7 +27,7 @@ pub(super) fn write_changes(
         let (run, after) = rest.split_at(1 + more);
         let done = if more == 0 { 0 } else { write_run(rows, run)? };
         // A run ends early if a row that this batch has written is between its rows.
-        run.iter().skip(done).try_for_each(|change| write_one(rows, change))?;
+        run.iter().skip(done).try_for_each(|change| write_one_row(rows, change))?;
         rest = after;
     }
     Ok(())
@@ -43,7 +43,7 @@ fn write_run(rows: &mut RowsForWrite<'_>, run: &[RowChange]) -> Result<usize, re
         let Some(row) = &change.row else { break };
         value.clear();
         value.extend_from_slice(row.as_bytes());
-        value.extend_from_slice(&checksum(row.as_bytes()));
+        value.extend_from_slice(&row_checksum(row.as_bytes()));
         match cursor.insert_before(&*change.key, &*value) {
             Ok(()) => done += 1,
             Err(CursorError::UnorderedKey) => break,
@@ -55,7 +55,7 @@ fn write_run(rows: &mut RowsForWrite<'_>, run: &[RowChange]) -> Result<usize, re
     Ok(done)
 }
 
-fn write_one(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), redb::Error> {
+fn write_one_row(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), redb::Error> {
     let Some(row) = &change.row else {
         rows.remove(&*change.key)?;
         return Ok(());
@@ -64,6 +64,6 @@ fn write_one(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), redb
     let mut space = rows.insert_reserve(&*change.key, row.len() + CHECKSUM_BYTES)?;
     let (bytes, end) = space.as_mut().split_at_mut(row.len());
     bytes.copy_from_slice(row);
-    end.copy_from_slice(&checksum(row));
+    end.copy_from_slice(&row_checksum(row));
     Ok(())
 }

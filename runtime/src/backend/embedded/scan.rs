@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
     let most = checked_page_rows(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
-    let table = snapshot.file().catch_panic(|| snapshot.rows(scan.table))?;
+    let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
     if keys.is_empty() || most == 0 {
         return Ok(Rows::default());
     }
@@ -82,7 +82,7 @@ impl PageScan<'_> {
             let (key, value) = item.map_err(|error| self.snapshot.file().engine_error(error))?;
             let key = key.value();
             if self.is_full() {
-                self.page.next = Some(self.continuation(key)?);
+                self.page.next = Some(self.continuation_at(key)?);
                 return Ok(false);
             }
             self.examined += 1;
@@ -119,7 +119,7 @@ impl PageScan<'_> {
             || self.bytes >= PAGE_BYTES
     }
 
-    fn continuation(&self, key: &[u8]) -> Result<Continuation> {
+    fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {
         let (partition_key, row_key) = decode_sort_key(key)
             .ok_or_else(|| self.snapshot.file().corrupt_error("a key does not decode"))?;
         Ok(Continuation { partition_key, row_key: Some(row_key) })

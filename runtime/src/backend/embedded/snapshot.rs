@@ -59,7 +59,7 @@ impl Snapshot {
     }
 
     /// Returns the rows of a table, or the error `TableNotFound`.
-    pub(super) fn rows(&self, table: &str) -> Result<&RowsForRead> {
+    pub(super) fn rows_of_table(&self, table: &str) -> Result<&RowsForRead> {
         let (slot, entry) = self.catalog.get(table)?;
         let opened = self
             .tables
@@ -82,8 +82,8 @@ impl Snapshot {
         catch_panic(read).map_err(|error| self.file.engine_error(error))
     }
 
-    /// Reads one row. Returns `None` if there is no row with these keys.
-    pub(super) fn row(
+    /// Reads one row by its keys. Returns `None` if it does not exist.
+    pub(super) fn read_row(
         &self,
         table: &str,
         partition_key: &str,
@@ -91,7 +91,7 @@ impl Snapshot {
     ) -> Result<Option<Row>> {
         self.file.catch_panic(|| {
             let key = encode_sort_key(partition_key, row_key);
-            let found = self.rows(table)?.get(&*key);
+            let found = self.rows_of_table(table)?.get(&*key);
             let Some(value) = found.map_err(|error| self.file.engine_error(error))? else {
                 return Ok(None);
             };

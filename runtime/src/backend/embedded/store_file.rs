@@ -73,7 +73,7 @@ impl StoreFile {
         self.error_of_kind(kind, what).with_source(error)
     }
 
-    /// Builds the error for a file whose bytes are not what was written.
+    /// Returns the error for a damaged file: its bytes are not those that were written.
     pub(super) fn corrupt_error(&self, what: &str) -> Error {
         self.error_of_kind(
             ErrorKind::Corrupt,

@@ -38,16 +38,16 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
             }
             Ok(Job::Close(answer)) => {
                 // Nobody may wait for the answer any more.
-                drop(answer.send(store.close()));
+                drop(answer.send(store.close_file()));
                 return;
             }
             Ok(job) => run_job(&mut store, job),
-            Err(RecvTimeoutError::Timeout) => store.maintain(),
+            Err(RecvTimeoutError::Timeout) => store.maintain_file(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
-    drop(store.close());
+    drop(store.close_file());
 }
 
 fn run_job(store: &mut WriterStore, job: Job) {
@@ -59,9 +59,9 @@ fn run_job(store: &mut WriterStore, job: Job) {
         }
         Job::Create(name, answer) => answer.send(store.create_table(&name)),
         Job::Delete(name, answer) => answer.send(store.delete_table(&name)),
-        Job::Flush(answer) => answer.send(store.flush()),
-        Job::Compact(answer) => answer.send(store.compact()),
-        Job::Verify(answer) => answer.send(store.verify()),
+        Job::Flush(answer) => answer.send(store.flush_commits()),
+        Job::Compact(answer) => answer.send(store.compact_file()),
+        Job::Verify(answer) => answer.send(store.verify_file()),
         // The loop of the thread handles it, since the store ends with it.
         Job::Close(answer) => answer.send(Ok(())),
     });

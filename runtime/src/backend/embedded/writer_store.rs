@@ -93,13 +93,13 @@ impl WriterStore {
             lost_writes: None,
             last_sync_time: None,
         };
-        store.load(database)?;
+        store.load_opened_file(database)?;
         Ok((store, receiver))
     }
 
     /// Reads catalog, deleted tables and last Timestamp from a file that was opened, and publishes a
     /// snapshot.
-    fn load(&mut self, database: Database) -> Result<()> {
+    fn load_opened_file(&mut self, database: Database) -> Result<()> {
         let file = self.file.clone();
         let mut read = || -> Result<Catalog, redb::Error> {
             let transaction = database.begin_read()?;
@@ -111,7 +111,7 @@ impl WriterStore {
             for item in transaction.open_table(TRASH)?.iter()? {
                 self.trash.push(item?.0.value());
             }
-            Catalog::load(&transaction.open_table(CATALOG)?)
+            Catalog::load_catalog(&transaction.open_table(CATALOG)?)
         };
         let catalog = catch_panic(&mut read).map_err(|error| file.engine_error(error))?;
         self.catalog = Arc::new(catalog);
@@ -139,7 +139,7 @@ impl WriterStore {
     }
 
     /// Closes the file and opens it again, after a failure of the disk or a compaction.
-    pub(super) fn reopen(&mut self) -> Result<()> {
+    pub(super) fn reopen_file(&mut self) -> Result<()> {
         self.reader_state.send_replace(ReaderState::Paused);
         self.close_database();
         if self.unsynced.take().is_some() {
@@ -150,8 +150,8 @@ impl WriterStore {
         }
         self.opens_quickly = true;
         let opened =
-            self.file.catch_panic(|| open_file::reopen(&self.file, self.options.cache_bytes));
-        let result = opened.and_then(|database| self.load(database));
+            self.file.catch_panic(|| open_file::reopen_store(&self.file, self.options.cache_bytes));
+        let result = opened.and_then(|database| self.load_opened_file(database));
         if let Err(error) = &result {
             self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
         }
@@ -160,8 +160,8 @@ impl WriterStore {
 
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
-    pub(super) fn close(mut self) -> Result<()> {
-        let synced = if self.unsynced.is_some() { self.sync() } else { Ok(()) };
+    pub(super) fn close_file(mut self) -> Result<()> {
+        let synced = if self.unsynced.is_some() { self.sync_commits() } else { Ok(()) };
         // The engine keeps the file open as long as a read holds a snapshot.
         let closed = ReaderState::Stopped("the store was closed".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
@@ -203,7 +203,7 @@ impl WriterStore {
     /// to each batch.
     pub(super) fn commit_group(&mut self, group: &[QueuedBatch]) -> Result<Vec<BatchAnswer>> {
         if self.database.is_none() {
-            self.reopen()?;
+            self.reopen_file()?;
         }
         let mode = self.next_commit_mode();
         let mut last = self.last;
@@ -229,7 +229,7 @@ impl WriterStore {
         };
         let started = Instant::now();
         if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
-            return Err(self.recover_from(error, |store| store.contains(&last_change)));
+            return Err(self.recover_from(error, |store| store.contains_change(&last_change)));
         }
         #[cfg(feature = "conformance")]
         if mode != CommitMode::Unsynced {
@@ -275,7 +275,7 @@ impl WriterStore {
                 continue;
             }
             let now = row_rules::next_write_time(&*self.options.clock, *last);
-            answers.push(match applied.apply(&write.table, &write.operations, now) {
+            answers.push(match applied.apply_batch(&write.table, &write.operations, now) {
                 Ok(written) => {
                     *last = now;
                     Ok(written)
@@ -287,7 +287,7 @@ impl WriterStore {
                 Err(ApplyError::Engine(error)) => return Err(error),
             });
         }
-        Ok((answers, applied.finish()))
+        Ok((answers, applied.into_summary()))
     }
 
     /// Notes whether all commits are on disk, after a commit in the given mode.
@@ -307,7 +307,7 @@ impl WriterStore {
         if in_file && catch_panic(|| self.begin_transaction(CommitMode::Synced)).is_ok() {
             return error;
         }
-        match self.reopen() {
+        match self.reopen_file() {
             Ok(()) if !happened(self) => error,
             _ => {
                 let what = "the disk failed during the commit, read the rows to see if it happened";
@@ -317,7 +317,7 @@ impl WriterStore {
     }
 
     /// Returns whether the file contains the last change of a transaction.
-    fn contains(&self, change: &LastChange) -> bool {
+    fn contains_change(&self, change: &LastChange) -> bool {
         let look = || -> Result<bool, redb::Error> {
             let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
             let transaction = database.begin_read()?;
@@ -344,7 +344,7 @@ impl WriterStore {
         happened: impl FnOnce(&Self) -> bool,
     ) -> Result<T> {
         if self.database.is_none() {
-            self.reopen()?;
+            self.reopen_file()?;
         }
         let written = catch_panic(|| {
             let transaction = self.begin_transaction(mode)?;
@@ -365,13 +365,13 @@ impl WriterStore {
     }
 
     /// Makes every commit that was acknowledged so far durable on disk.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync_commits(&mut self) -> Result<()> {
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
 
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
     fn sync_when_due(&mut self) {
-        let result = self.sync();
+        let result = self.sync_commits();
         self.rest_after(&result);
     }
 

@@ -19,7 +19,7 @@ use crate::{
     row::Row,
 };
 
-/// The kind of request that an injected fault is meant for.
+/// The kind of request that an injected fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     /// Requests of every kind.
@@ -78,7 +78,7 @@ struct Plan {
     requests: usize,
     page_rows: Option<u32>,
     empty_pages: bool,
-    /// Places where a page came empty: the next page from there has its rows.
+    /// Continuations at which the layer returned an empty page. The next page from there has the rows.
     emptied: HashSet<Option<Continuation>>,
 }
 
@@ -86,7 +86,7 @@ struct Plan {
 #[derive(Debug)]
 struct PlannedFault {
     kind: RequestKind,
-    /// Number of requests of that kind that come first.
+    /// Number of requests of the fault's kind that pass before the fault.
     requests_before: usize,
     fault: InjectedFault,
 }
@@ -97,45 +97,45 @@ impl FaultInjector {
         Self { inner: Arc::new(backend), plan: Arc::default() }
     }
 
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn lock_plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Plans a fault for the `nth` request of a kind from now on, counted from 0. All faults that are
     /// planned for one request take effect.
     pub fn inject(&self, kind: RequestKind, nth: usize, fault: InjectedFault) {
-        self.plan().faults.push(PlannedFault { kind, requests_before: nth, fault });
+        self.lock_plan().faults.push(PlannedFault { kind, requests_before: nth, fault });
     }
 
     /// Limits every page from now on to this many rows; `None` removes the limit.
     pub fn shorten_pages(&self, rows: Option<u32>) {
-        self.plan().page_rows = rows;
+        self.lock_plan().page_rows = rows;
     }
 
     /// Sets whether every page comes without its rows the first time that it is requested.
     pub fn empty_pages(&self, empty: bool) {
-        self.plan().empty_pages = empty;
+        self.lock_plan().empty_pages = empty;
     }
 
     /// Returns the number of requests so far, including failed ones.
     pub fn requests(&self) -> usize {
-        self.plan().requests
+        self.lock_plan().requests
     }
 
     /// Returns the number of planned faults that have not taken effect yet.
     pub fn pending(&self) -> usize {
-        self.plan().faults.len()
+        self.lock_plan().faults.len()
     }
 
     /// Removes all planned faults and limits.
     pub fn clear(&self) {
-        let mut plan = self.plan();
+        let mut plan = self.lock_plan();
         *plan = Plan { requests: plan.requests, ..Plan::default() };
     }
 
     /// Counts a request and returns the faults that are planned for it.
     fn take_faults(&self, kind: RequestKind) -> Vec<InjectedFault> {
-        let mut plan = self.plan();
+        let mut plan = self.lock_plan();
         plan.requests += 1;
         let mut now = Vec::new();
         for mut planned in std::mem::take(&mut plan.faults) {
@@ -153,7 +153,7 @@ impl FaultInjector {
 
     /// Makes a request with its faults. A request that fails before it is carried out never reaches the
     /// backend behind, so that a recorder there does not see it.
-    async fn run<'a, T>(
+    async fn run_with_faults<'a, T>(
         &self,
         faults: Vec<InjectedFault>,
         request: impl FnOnce() -> BoxFuture<'a, Result<T>>,
@@ -175,7 +175,7 @@ impl FaultInjector {
     /// test that computes pages itself needs it.
     #[doc(hidden)]
     pub fn backend_continuation(from: Option<&Continuation>) -> Option<Continuation> {
-        OwnPlace::of(from).place
+        OwnPlace::from_continuation(from).place
     }
 
     /// Returns the continuation of an empty page if this page has to come without its rows.
@@ -184,11 +184,11 @@ impl FaultInjector {
         scan: &Scan<'_>,
         faults: &[InjectedFault],
     ) -> Option<Continuation> {
-        let here = OwnPlace::of(scan.from);
+        let here = OwnPlace::from_continuation(scan.from);
         if faults.iter().any(|fault| matches!(fault, InjectedFault::EmptyPage)) {
             return Some(here.to_continuation());
         }
-        let mut plan = self.plan();
+        let mut plan = self.lock_plan();
         if !plan.empty_pages || plan.emptied.remove(&here.place) {
             return None;
         }
@@ -202,7 +202,7 @@ impl FaultInjector {
             InjectedFault::ShortPage(rows) => Some(*rows),
             _ => None,
         });
-        once.chain(self.plan().page_rows).chain(scan.top).min()
+        once.chain(self.lock_plan().page_rows).chain(scan.top).min()
     }
 }
 
@@ -219,7 +219,7 @@ const OWN: &str = "\u{1}empty page ";
 
 impl OwnPlace {
     /// Reads the layer's own continuation; any other is the place itself.
-    fn of(from: Option<&Continuation>) -> Self {
+    fn from_continuation(from: Option<&Continuation>) -> Self {
         let own = from.and_then(|from| {
             let (number, partition_key) = from.partition_key.strip_prefix(OWN)?.split_once(':')?;
             let place = partition_key.strip_prefix('=').map(|partition_key| Continuation {
@@ -258,7 +258,11 @@ impl Backend for FaultInjector {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(self.run(self.take_faults(RequestKind::Read), move || self.inner.read(request)))
+        Box::pin(
+            self.run_with_faults(self.take_faults(RequestKind::Read), move || {
+                self.inner.read(request)
+            }),
+        )
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
@@ -266,23 +270,27 @@ impl Backend for FaultInjector {
         let emptied = self.empty_page_continuation(&request, &faults);
         let top = self.page_limit(&request, &faults);
         Box::pin(async move {
-            let place = OwnPlace::of(request.from).place;
+            let place = OwnPlace::from_continuation(request.from).place;
             // The backend behind sees no continuation but its own.
             let behind = Scan { top, from: place.as_ref(), ..request };
-            let page = self.run(faults, || self.inner.scan(behind)).await?;
+            let page = self.run_with_faults(faults, || self.inner.scan(behind)).await?;
             let date = page.date;
             Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here), date }))
         })
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        Box::pin(self.run(self.take_faults(RequestKind::Apply), move || self.inner.apply(batch)))
+        Box::pin(
+            self.run_with_faults(self.take_faults(RequestKind::Apply), move || {
+                self.inner.apply(batch)
+            }),
+        )
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
-        Box::pin(
-            self.run(self.take_faults(RequestKind::Tables), move || self.inner.tables(request)),
-        )
+        Box::pin(self.run_with_faults(self.take_faults(RequestKind::Tables), move || {
+            self.inner.tables(request)
+        }))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -396,8 +404,8 @@ mod tests {
         ] {
             let mut sent = from.clone();
             for pages in 1..4 {
-                let next = OwnPlace::of(sent.as_ref()).to_continuation();
-                let read = OwnPlace::of(Some(&next));
+                let next = OwnPlace::from_continuation(sent.as_ref()).to_continuation();
+                let read = OwnPlace::from_continuation(Some(&next));
                 assert_eq!((read.empty_pages, &read.place), (pages, &from));
                 assert_ne!(sent.as_ref(), Some(&next), "a reader gets on");
                 sent = Some(next);

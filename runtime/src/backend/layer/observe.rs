@@ -86,7 +86,7 @@ impl Observe {
         }
     }
 
-    fn span(&self, operation: &'static str, table: Option<&str>) -> Span {
+    fn request_span(&self, operation: &'static str, table: Option<&str>) -> Span {
         tracing::debug_span!(
             "entable.request",
             otel.name = operation,
@@ -109,7 +109,7 @@ impl Observe {
 }
 
 /// Runs a request in its span, and records its failure or the number of its rows.
-async fn observed<T>(
+async fn observe_request<T>(
     span: Span,
     request: impl Future<Output = Result<T>>,
     rows: impl FnOnce(&T) -> usize,
@@ -154,27 +154,27 @@ impl Backend for Observe {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        let span = self.span("read", Some(request.table));
+        let span = self.request_span("read", Some(request.table));
         if span.is_disabled() {
             return self.inner.read(request);
         }
         self.record_keys(&span, request.partition_key, Some(request.row_key));
-        Box::pin(observed(span, self.inner.read(request), |row| usize::from(row.is_some())))
+        Box::pin(observe_request(span, self.inner.read(request), |row| usize::from(row.is_some())))
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
-        let span = self.span("scan", Some(request.table));
+        let span = self.request_span("scan", Some(request.table));
         if span.is_disabled() {
             return self.inner.scan(request);
         }
         if self.shows_keys {
             span.record("db.query.text", tracing::field::display(request.filter));
         }
-        Box::pin(observed(span, self.inner.scan(request), |page| page.rows.len()))
+        Box::pin(observe_request(span, self.inner.scan(request), |page| page.rows.len()))
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        let span = self.span("apply", Some(batch.table()));
+        let span = self.request_span("apply", Some(batch.table()));
         if span.is_disabled() {
             return self.inner.apply(batch);
         }
@@ -183,18 +183,20 @@ impl Backend for Observe {
             let (partition_key, row_key) = first.row().keys();
             self.record_keys(&span, partition_key, others.is_empty().then_some(row_key));
         }
-        Box::pin(observed(span, self.inner.apply(batch), |written: &Vec<Written>| written.len()))
+        Box::pin(observe_request(span, self.inner.apply(batch), |written: &Vec<Written>| {
+            written.len()
+        }))
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
         let span = match request {
-            TableRequest::Create(name) => self.span("create_table", Some(name)),
-            TableRequest::Delete(name) => self.span("delete_table", Some(name)),
-            TableRequest::List { .. } => self.span("list_tables", None),
+            TableRequest::Create(name) => self.request_span("create_table", Some(name)),
+            TableRequest::Delete(name) => self.request_span("delete_table", Some(name)),
+            TableRequest::List { .. } => self.request_span("list_tables", None),
         };
         match span.is_disabled() {
             true => self.inner.tables(request),
-            false => Box::pin(observed(span, self.inner.tables(request), |_| 0)),
+            false => Box::pin(observe_request(span, self.inner.tables(request), |_| 0)),
         }
     }
 

@@ -148,32 +148,32 @@ impl Recorder {
         Self { inner: Arc::new(backend), log: Arc::default() }
     }
 
-    fn log(&self) -> MutexGuard<'_, Vec<Request>> {
+    fn lock_log(&self) -> MutexGuard<'_, Vec<Request>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, request: Request) {
-        self.log().push(request);
+    fn record_request(&self, request: Request) {
+        self.lock_log().push(request);
     }
 
     /// Returns the requests in the log, in order.
     pub fn requests(&self) -> Vec<Request> {
-        self.log().clone()
+        self.lock_log().clone()
     }
 
     /// Returns the number of requests in the log.
     pub fn count(&self) -> usize {
-        self.log().len()
+        self.lock_log().len()
     }
 
     /// Empties the log.
     pub fn clear(&self) {
-        self.log().clear();
+        self.lock_log().clear();
     }
 
     /// Empties the log and returns its requests, in order.
     pub fn take(&self) -> Vec<Request> {
-        std::mem::take(&mut *self.log())
+        std::mem::take(&mut *self.lock_log())
     }
 }
 
@@ -200,7 +200,7 @@ impl Backend for Recorder {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        self.record(Request::Read {
+        self.record_request(Request::Read {
             table: request.table.to_owned(),
             partition_key: request.partition_key.to_owned(),
             row_key: request.row_key.to_owned(),
@@ -210,7 +210,7 @@ impl Backend for Recorder {
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
-        self.record(Request::Scan {
+        self.record_request(Request::Scan {
             table: request.table.to_owned(),
             filter: request.filter.to_string(),
             select: request.select.map(<[String]>::to_vec),
@@ -222,7 +222,7 @@ impl Backend for Recorder {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
         let operations = batch.operations().iter();
-        self.record(Request::Apply {
+        self.record_request(Request::Apply {
             table: batch.table().to_owned(),
             partition_key: batch.partition_key().to_owned(),
             operations: operations.map(|o| (o.verb(), o.row().row_key().to_owned())).collect(),
@@ -231,7 +231,7 @@ impl Backend for Recorder {
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
-        self.record(match request {
+        self.record_request(match request {
             TableRequest::Create(name) => Request::CreateTable(name.to_owned()),
             TableRequest::Delete(name) => Request::DeleteTable(name.to_owned()),
             TableRequest::List { .. } => Request::ListTables,

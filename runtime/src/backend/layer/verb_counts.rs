@@ -25,7 +25,7 @@ pub(crate) struct VerbCounts {
 
 impl VerbCounts {
     /// Runs a verb whose requests are counted, and returns its answer and its counts.
-    pub(crate) async fn of<T>(verb: impl Future<Output = T>) -> (T, Arc<Self>) {
+    pub(crate) async fn count_requests_of<T>(verb: impl Future<Output = T>) -> (T, Arc<Self>) {
         let counts = Arc::<Self>::default();
         let answer = COUNTS.scope(counts.clone(), verb).await;
         (answer, counts)
@@ -40,7 +40,7 @@ impl VerbCounts {
     }
 
     /// Returns the last decision about a write whose answer was lost.
-    pub(crate) fn decision(&self) -> Option<&'static str> {
+    pub(crate) fn last_decision(&self) -> Option<&'static str> {
         *self.decision.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

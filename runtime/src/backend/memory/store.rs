@@ -162,7 +162,7 @@ impl Memory {
     }
 
     // A poisoned lock is used on: a write changes the maps only after everything that can fail.
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn read_state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,17 +173,19 @@ impl Memory {
     fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         row_rules::check_keys(table, partition_key, row_key)?;
-        let state = self.state();
-        let row =
-            state.table(table, self.table_case)?.rows.get(&encode_sort_key(partition_key, row_key));
+        let state = self.read_state();
+        let row = state
+            .find_table(table, self.table_case)?
+            .rows
+            .get(&encode_sort_key(partition_key, row_key));
         row.map(|row| row_rules::select_properties(row, select)).transpose()
     }
 
     fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
         let most = checked_page_rows(&scan)?;
         let range = ScanRange::for_scan(scan.filter, scan.from);
-        let state = self.state();
-        let table = state.table(scan.table, self.table_case)?;
+        let state = self.read_state();
+        let table = state.find_table(scan.table, self.table_case)?;
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
         if most == 0 {
@@ -268,7 +270,7 @@ impl Memory {
     }
 
     fn list_tables(&self, from: Option<&str>) -> TableNames {
-        let state = self.state();
+        let state = self.read_state();
         let first = self.table_case.key_of(from.unwrap_or_default());
         let mut names = TableNames::default();
         for (key, table) in state.tables.range(first..) {
@@ -283,7 +285,7 @@ impl Memory {
 }
 
 impl State {
-    fn table(&self, name: &str, case: TableCase) -> Result<&Table> {
+    fn find_table(&self, name: &str, case: TableCase) -> Result<&Table> {
         let table = self.tables.get(&case.key_of(name));
         table.ok_or_else(|| row_rules::table_missing_error(name))
     }

@@ -39,18 +39,18 @@ impl Buffer {
     pub(super) fn push(&mut self, record: &LogRecord) -> Result<()> {
         let at = record.ticks()?;
         let start = self.text.len();
-        record.write(&mut self.text);
+        record.write_line(&mut self.text);
         self.lines.push((at, start..self.text.len()));
         Ok(())
     }
 
     /// Returns the number of bytes in all lines.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(super) const fn byte_count(&self) -> usize {
         self.text.len()
     }
 
     /// Returns the number of records.
-    pub(super) const fn records(&self) -> usize {
+    pub(super) const fn record_count(&self) -> usize {
         self.lines.len()
     }
 
@@ -59,12 +59,12 @@ impl Buffer {
     pub(super) fn into_parts(mut self, batch: &str) -> Vec<HourLines> {
         let batch: Arc<str> = batch.into();
         self.lines.sort_by_key(|(at, _)| *at);
-        let hours = self.lines.chunk_by(|(a, _), (b, _)| Hour::of(*a) == Hour::of(*b));
+        let hours = self.lines.chunk_by(|(a, _), (b, _)| Hour::hour_of(*a) == Hour::hour_of(*b));
         let parts = hours.filter_map(|lines| {
             let ((first, _), (last, _)) = (lines.first()?, lines.last()?);
             let texts = lines.iter().filter_map(|(_, line)| self.text.get(line.clone()));
             Some(HourLines {
-                hour: Hour::of(*first),
+                hour: Hour::hour_of(*first),
                 text: texts.collect::<String>().into(),
                 first: *first,
                 last: *last,

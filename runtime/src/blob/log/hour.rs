@@ -16,19 +16,19 @@ pub(super) struct Hour(i64);
 
 impl Hour {
     /// Returns the hour that a time is in.
-    pub(super) const fn of(at: Ticks) -> Self {
+    pub(super) const fn hour_of(at: Ticks) -> Self {
         Self(at.get() / PER_HOUR)
     }
 
     /// Returns the time at which the hour begins.
-    pub(super) fn start(self) -> Ticks {
+    pub(super) fn start_time(self) -> Ticks {
         Ticks::new(self.0.saturating_mul(PER_HOUR)).unwrap_or(Ticks::MAX)
     }
 }
 
 /// Returns a time in ticks. A time before the year 1 becomes the earliest, one after the year 9999
 /// the latest.
-pub(super) fn clamped(at: OffsetDateTime) -> Ticks {
+pub(super) fn clamped_ticks(at: OffsetDateTime) -> Ticks {
     Ticks::try_from(at)
         .unwrap_or_else(|_| if at < OffsetDateTime::UNIX_EPOCH { Ticks::MIN } else { Ticks::MAX })
 }
@@ -43,21 +43,21 @@ pub(super) struct TimeWindow {
 impl TimeWindow {
     /// Creates the window of a range of times, which are cut to 100 ns like the times of records.
     pub(super) fn new(times: Range<OffsetDateTime>) -> Self {
-        Self { start: clamped(times.start).get(), end: clamped(times.end).get() }
+        Self { start: clamped_ticks(times.start).get(), end: clamped_ticks(times.end).get() }
     }
 
     /// Returns whether the window holds a time.
-    pub(super) const fn contains(self, at: Ticks) -> bool {
+    pub(super) const fn contains_time(self, at: Ticks) -> bool {
         at.get() >= self.start && at.get() < self.end
     }
 
     /// Returns whether the window holds a time between `first` and `last`, both included.
-    pub(super) const fn overlaps(self, first: Ticks, last: Ticks) -> bool {
+    pub(super) const fn overlaps_times(self, first: Ticks, last: Ticks) -> bool {
         first.get() < self.end && last.get() >= self.start
     }
 
     /// Returns whether the window holds the whole hour.
-    pub(super) const fn covers(self, hour: Hour) -> bool {
+    pub(super) const fn covers_hour(self, hour: Hour) -> bool {
         let start = hour.0.saturating_mul(PER_HOUR);
         start >= self.start && start.saturating_add(PER_HOUR) <= self.end
     }
@@ -75,12 +75,13 @@ impl TimeWindow {
 mod tests {
     use time::macros::datetime;
 
-    use super::{Hour, TimeWindow, clamped};
+    use super::{Hour, TimeWindow, clamped_ticks};
 
     #[test]
     fn a_window_has_the_hours_that_it_touches_and_no_other() {
-        let hours =
-            |a, b| TimeWindow::new(a..b).hours().map(|h| h.start().to_string()).collect::<Vec<_>>();
+        let hours = |a, b| {
+            TimeWindow::new(a..b).hours().map(|h| h.start_time().to_string()).collect::<Vec<_>>()
+        };
         let at = datetime!(2014-07-31 23:59:59.9999999 UTC);
         assert_eq!(hours(at, datetime!(2014-08-01 0:00 UTC)), ["2014-07-31T23:00:00Z"]);
         assert_eq!(
@@ -95,10 +96,10 @@ mod tests {
     #[test]
     fn only_a_whole_hour_is_covered() {
         let (six, seven) = (datetime!(2014-07-31 18:00 UTC), datetime!(2014-07-31 19:00 UTC));
-        let hour = Hour::of(clamped(six));
+        let hour = Hour::hour_of(clamped_ticks(six));
         let tick = time::Duration::nanoseconds(100);
-        assert!(TimeWindow::new(six..seven).covers(hour));
-        assert!(!TimeWindow::new(six + tick..seven).covers(hour));
-        assert!(!TimeWindow::new(six..seven - tick).covers(hour));
+        assert!(TimeWindow::new(six..seven).covers_hour(hour));
+        assert!(!TimeWindow::new(six + tick..seven).covers_hour(hour));
+        assert!(!TimeWindow::new(six..seven - tick).covers_hour(hour));
     }
 }

@@ -56,7 +56,7 @@ impl LogName {
 
     /// Returns the time at which the blob's hour begins, in UTC.
     pub fn hour(&self) -> OffsetDateTime {
-        self.hour.start().into()
+        self.hour.start_time().into()
     }
 
     /// Returns the number of the blob within its hour; the first is 1.
@@ -72,13 +72,13 @@ impl LogName {
 
 impl fmt::Display for LogName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:06}.log", folder(&self.log, self.hour), self.number)
+        write!(f, "{}/{:06}.log", folder_of_hour(&self.log, self.hour), self.number)
     }
 }
 
 /// Returns the folder that has the blobs of one hour, without a slash at its end.
-pub(super) fn folder(log: &str, hour: Hour) -> String {
-    let start = OffsetDateTime::from(hour.start());
+pub(super) fn folder_of_hour(log: &str, hour: Hour) -> String {
+    let start = OffsetDateTime::from(hour.start_time());
     let (year, month, day) = (start.year(), u8::from(start.month()), start.day());
     format!("{log}/{year:04}/{month:02}/{day:02}/{:02}00", start.hour())
 }
@@ -105,7 +105,7 @@ fn parse(name: &str) -> Option<LogName> {
     let file = parts.next()?;
     let start: Ticks = format!("{year}-{month}-{day}T{hour}:00:00Z").parse().ok()?;
     let number: u32 = file.strip_suffix(".log")?.parse().ok()?;
-    let parsed = LogName::new(log, Hour::of(start), number);
+    let parsed = LogName::new(log, Hour::hour_of(start), number);
     // Only one text is the name of a blob: no missing zero, no sign, no seventh part.
     (number > 0 && parsed.to_string() == name).then_some(parsed)
 }
@@ -150,7 +150,7 @@ mod tests {
         fn a_name_is_parsed_to_what_it_was_made_of(
             log in "[a-z0-9_-]{1,63}", at in 0..=Ticks::MAX.get(), number in 1..=u32::MAX
         ) {
-            let name = LogName::new(&log, Hour::of(Ticks::new(at).unwrap()), number);
+            let name = LogName::new(&log, Hour::hour_of(Ticks::new(at).unwrap()), number);
             prop_assert_eq!(LogName::parse(&name.to_string()).unwrap(), name.clone());
             prop_assert_eq!(name.path().to_string(), name.to_string());
         }

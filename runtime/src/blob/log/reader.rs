@@ -92,7 +92,7 @@ impl LogReader {
             .then(move |hour| {
                 let source = lists.source.clone();
                 async move {
-                    let found = source.list(hour).await?;
+                    let found = source.list_blobs_of_hour(hour).await?;
                     let found = found.into_iter().map(|(name, size)| Ok(Found { name, size }));
                     Ok::<_, Error>(stream::iter(found))
                 }
@@ -132,11 +132,13 @@ impl LogReader {
 
     /// Returns whether the blob may have records of the window.
     async fn may_overlap(&self, found: &Found) -> Result<bool> {
-        if self.window.covers(found.name.hour) {
+        if self.window.covers_hour(found.name.hour) {
             return Ok(true);
         }
         // A blob that is gone is reported where it is read.
-        let Some(metadata) = self.source.metadata(&found.name).await? else { return Ok(true) };
+        let Some(metadata) = self.source.read_blob_metadata(&found.name).await? else {
+            return Ok(true);
+        };
         let times = match metadata.times {
             Some(times) => Some(times),
             // A small blob is read whole with no more requests than its edges.
@@ -146,30 +148,31 @@ impl LogReader {
                 edges.and_then(|(first, last)| first_time(&first).zip(last_time(&last)))
             }
         };
-        Ok(times.is_none_or(|(first, last)| first > last || self.window.overlaps(first, last)))
+        Ok(times
+            .is_none_or(|(first, last)| first > last || self.window.overlaps_times(first, last)))
     }
 
     /// Reads the records of a blob that are wanted, up to the first damaged line.
     async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
-        let Some(text) = self.source.read(name).await? else {
+        let Some(text) = self.source.read_log_blob(name).await? else {
             let message = format!("the log blob `{name}` was listed, and is gone");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
         };
         let wanted = Records::new(&text).filter_map(|found| match found {
             Ok((at, record)) => {
-                let is_wanted = self.window.contains(at)
+                let is_wanted = self.window.contains_time(at)
                     && self.predicates.iter().all(|predicate| predicate(&record));
                 is_wanted.then_some(Ok(record))
             }
             Err((line, fault)) => {
-                Some(Err(damaged(DamagedLine { blob: name.clone(), line, fault })))
+                Some(Err(damaged_line_error(DamagedLine { blob: name.clone(), line, fault })))
             }
         });
         Ok(wanted.collect())
     }
 }
 
-fn damaged(line: DamagedLine) -> Error {
+fn damaged_line_error(line: DamagedLine) -> Error {
     let message = format!("a damaged log: {line}");
     Error::new(ErrorKind::Corrupt, message).with_source(line)
 }

@@ -31,7 +31,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// Creates a record of that time with these fields.
+    /// Creates a log record from its time and its fields.
     ///
     /// ```
     /// use entable::LogRecord;
@@ -101,7 +101,7 @@ impl LogRecord {
     }
 
     /// Appends the record's line to `text`, with the line break at its end.
-    pub(super) fn write(&self, text: &mut String) {
+    pub(super) fn write_line(&self, text: &mut String) {
         let at = self.at;
         // Always seven digits after the point, so that lines sort by their text too.
         let written = write!(
@@ -171,7 +171,7 @@ impl<'t> Records<'t> {
     }
 
     /// Reads one field and the byte that ends it: `;` or a line break.
-    fn field(&mut self) -> Result<(Cow<'t, str>, u8), LineFault> {
+    fn read_field(&mut self) -> Result<(Cow<'t, str>, u8), LineFault> {
         let Some(quoted) = self.rest.strip_prefix(b"\"") else {
             let is_end = |byte: &u8| b";\n\"\r".contains(byte);
             let end = self.rest.iter().position(is_end).ok_or(LineFault::Unfinished)?;
@@ -205,12 +205,12 @@ impl<'t> Records<'t> {
         }
     }
 
-    fn record(&mut self) -> Result<LogRecord, LineFault> {
-        let (time, mut ending) = self.field()?;
+    fn read_record(&mut self) -> Result<LogRecord, LineFault> {
+        let (time, mut ending) = self.read_field()?;
         let at: Ticks = time.parse().map_err(|_| LineFault::Time)?;
         let mut fields = Vec::new();
         while ending == b';' {
-            let (field, next) = self.field()?;
+            let (field, next) = self.read_field()?;
             fields.push(field.into_owned());
             ending = next;
         }
@@ -227,7 +227,7 @@ impl Iterator for Records<'_> {
             return None;
         }
         let (before, line) = (self.rest, self.line);
-        let parsed = self.record().and_then(|record| {
+        let parsed = self.read_record().and_then(|record| {
             let at = Ticks::try_from(record.at).map_err(|_| LineFault::Time)?;
             Ok((at, record))
         });
@@ -271,7 +271,7 @@ mod tests {
     fn line(fields: &[&str]) -> String {
         let mut text = String::new();
         let at = datetime!(2014-07-31 18:05:12.25 UTC);
-        LogRecord::new(at, fields.iter().copied()).write(&mut text);
+        LogRecord::new(at, fields.iter().copied()).write_line(&mut text);
         text
     }
 
@@ -337,7 +337,7 @@ mod tests {
                 .map(|(at, fields)| LogRecord::new(Ticks::new(at).unwrap(), fields)).collect();
             let mut text = String::new();
             for record in &records {
-                record.write(&mut text);
+                record.write_line(&mut text);
             }
             let read: Vec<_> = Records::new(text.as_bytes()).map(|found| found.unwrap().1).collect();
             prop_assert_eq!(&read, &records);

@@ -15,7 +15,7 @@ use object_store::{
 use super::{
     buffer::HourLines,
     hour::Hour,
-    name::{LogName, check_log_name, folder},
+    name::{LogName, check_log_name, folder_of_hour},
 };
 use crate::{
     edm::Ticks,
@@ -41,7 +41,7 @@ pub(super) struct LogSource {
 #[derive(Debug)]
 pub(super) enum PutAnswer {
     Stored,
-    /// A blob of that name exists.
+    /// The blob was not written, because a blob of that name exists.
     Taken,
     /// The store did not store the blob, and will not.
     Refused(Error),
@@ -71,7 +71,7 @@ impl LogSource {
     /// # Errors
     ///
     /// `is_unsupported` if the client has none, `is_invalid` if no blob can have the log's name.
-    pub(super) fn store(&self) -> Result<&Arc<dyn ObjectStore>> {
+    pub(super) fn blob_store(&self) -> Result<&Arc<dyn ObjectStore>> {
         check_log_name(&self.log)?;
         self.store.as_ref().ok_or_else(|| {
             let message = format!(
@@ -83,15 +83,15 @@ impl LogSource {
     }
 
     /// Returns the name of a blob of this log.
-    pub(super) fn name(&self, hour: Hour, number: u32) -> LogName {
+    pub(super) fn log_blob_name(&self, hour: Hour, number: u32) -> LogName {
         LogName::new(&self.log, hour, number)
     }
 
     /// Returns the blobs of one hour with their sizes in bytes, by their numbers.
-    pub(super) async fn list(&self, hour: Hour) -> Result<Vec<(LogName, u64)>> {
-        let folder = folder(&self.log, hour);
+    pub(super) async fn list_blobs_of_hour(&self, hour: Hour) -> Result<Vec<(LogName, u64)>> {
+        let folder = folder_of_hour(&self.log, hour);
         let found: Result<Vec<ObjectMeta>, _> =
-            self.store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
+            self.blob_store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
         let found = found.map_err(|error| request_error(&folder, "listed", error))?;
         let named = found.into_iter().filter_map(|blob| {
             // What is no blob of a log was put there by somebody else.
@@ -105,25 +105,25 @@ impl LogSource {
 
     /// Stores a part under that number, unless a blob has it.
     pub(super) async fn create_part(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
-        let name = self.name(part.hour, number);
+        let name = self.log_blob_name(part.hour, number);
         if self.keeps_metadata.get() != Some(&false) {
-            match self.put(&name, part, true).await? {
+            match self.put_log_blob(&name, part, true).await? {
                 Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {}
                 put => {
                     self.keeps_metadata.get_or_init(|| true);
-                    return Ok(self.answer(&name, put));
+                    return Ok(self.put_answer(&name, put));
                 }
             }
         }
         // A directory refuses metadata, and a store without conditions refuses this put as well.
-        let put = self.put(&name, part, false).await?;
+        let put = self.put_log_blob(&name, part, false).await?;
         if matches!(put, Ok(()) | Err(StoreError::AlreadyExists { .. })) {
             self.keeps_metadata.get_or_init(|| false);
         }
-        Ok(self.answer(&name, put))
+        Ok(self.put_answer(&name, put))
     }
 
-    async fn put(
+    async fn put_log_blob(
         &self,
         name: &LogName,
         part: &HourLines,
@@ -142,10 +142,10 @@ impl LogSource {
         }
         let options = PutOptions { mode: PutMode::Create, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(part.text.clone());
-        Ok(self.store()?.put_opts(&name.path(), payload, options).await.map(drop))
+        Ok(self.blob_store()?.put_opts(&name.path(), payload, options).await.map(drop))
     }
 
-    fn answer(&self, name: &LogName, put: Result<(), StoreError>) -> PutAnswer {
+    fn put_answer(&self, name: &LogName, put: Result<(), StoreError>) -> PutAnswer {
         match put {
             Ok(()) => PutAnswer::Stored,
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
@@ -170,9 +170,9 @@ impl LogSource {
     }
 
     /// Reads a blob's metadata; returns `None` if there is no such blob.
-    pub(super) async fn metadata(&self, name: &LogName) -> Result<Option<BlobMetadata>> {
+    pub(super) async fn read_blob_metadata(&self, name: &LogName) -> Result<Option<BlobMetadata>> {
         let head = GetOptions { head: true, ..GetOptions::default() };
-        let attributes = match self.store()?.get_opts(&name.path(), head).await {
+        let attributes = match self.blob_store()?.get_opts(&name.path(), head).await {
             Ok(answer) => answer.attributes,
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(request_error(&name.to_string(), "read", error)),
@@ -192,9 +192,9 @@ impl LogSource {
     }
 
     /// Reads a blob whole; returns `None` if there is no such blob.
-    pub(super) async fn read(&self, name: &LogName) -> Result<Option<Bytes>> {
+    pub(super) async fn read_log_blob(&self, name: &LogName) -> Result<Option<Bytes>> {
         let failed = |error| request_error(&name.to_string(), "read", error);
-        match self.store()?.get_opts(&name.path(), GetOptions::default()).await {
+        match self.blob_store()?.get_opts(&name.path(), GetOptions::default()).await {
             Ok(answer) => answer.bytes().await.map(Some).map_err(failed),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -210,7 +210,7 @@ impl LogSource {
         edge: u64,
     ) -> Result<Option<(Bytes, Bytes)>> {
         let ranges = [0..edge.min(size), size.saturating_sub(edge)..size];
-        match self.store()?.get_ranges(&name.path(), &ranges).await {
+        match self.blob_store()?.get_ranges(&name.path(), &ranges).await {
             Ok(parts) => Ok(<[Bytes; 2]>::try_from(parts).ok().map(|[first, last]| (first, last))),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(request_error(&name.to_string(), "read", error)),

@@ -34,7 +34,7 @@ pub(super) struct NextNumbers(Mutex<HashMap<Hour, u32>>);
 impl NextNumbers {
     /// Takes the next number of an hour. Returns `true` beside it if the writer knows the hour, and
     /// `false` for its first number in it.
-    fn take(&self, hour: Hour) -> (u32, bool) {
+    fn take_number(&self, hour: Hour) -> (u32, bool) {
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The numbers only save requests: a put never replaces a blob.
         if numbers.len() >= KNOWN_HOURS {
@@ -48,7 +48,7 @@ impl NextNumbers {
     }
 
     /// Records that no number up to `number` is free.
-    fn skip(&self, hour: Hour, number: u32) {
+    fn skip_numbers(&self, hour: Hour, number: u32) {
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.entry(hour).or_insert(1);
         *next = number.saturating_add(1).max(*next);
@@ -72,7 +72,7 @@ pub(super) async fn store_part(
         let (number, is_known, was_lost) = match part.sent_as {
             Some(number) => (number, true, true),
             None => {
-                let (number, is_known) = numbers.take(part.hour);
+                let (number, is_known) = numbers.take_number(part.hour);
                 (number, is_known, false)
             }
         };
@@ -87,12 +87,12 @@ pub(super) async fn store_part(
                 return Err(error);
             }
             // A blob that is gone again was another's: ours is deleted by nobody before it is known.
-            PutAnswer::Taken => owner(source, part, number, was_lost)
+            PutAnswer::Taken => find_blob_owner(source, part, number, was_lost)
                 .await
                 .map(|owner| owner.unwrap_or(Owner::Another)),
-            PutAnswer::Lost(error) => {
-                owner(source, part, number, true).await.and_then(|owner| owner.ok_or(error))
-            }
+            PutAnswer::Lost(error) => find_blob_owner(source, part, number, true)
+                .await
+                .and_then(|owner| owner.ok_or(error)),
         };
         match owner {
             Ok(Owner::Us) => return Ok(()),
@@ -100,13 +100,17 @@ pub(super) async fn store_part(
                 part.sent_as = None;
                 taken += 1;
                 if taken >= TAKEN_NUMBERS {
-                    return Err(contended(source, part.hour));
+                    return Err(contended_error(source, part.hour));
                 }
                 // After one taken number the next is usually free. Otherwise list the hour once,
                 // instead of sending the whole part under each taken number.
                 if !is_known || taken > 1 {
-                    let last = source.list(part.hour).await?.last().map(|(name, _)| name.number());
-                    numbers.skip(part.hour, last.unwrap_or(number).max(number));
+                    let last = source
+                        .list_blobs_of_hour(part.hour)
+                        .await?
+                        .last()
+                        .map(|(name, _)| name.number());
+                    numbers.skip_numbers(part.hour, last.unwrap_or(number).max(number));
                 }
             }
             Err(error) => {
@@ -114,7 +118,7 @@ pub(super) async fn store_part(
                 if unanswered >= UNANSWERED || error.kind() != ErrorKind::Backend {
                     return Err(error);
                 }
-                wait(source, unanswered).await;
+                wait_before_put(source, unanswered).await;
             }
         }
     }
@@ -132,19 +136,19 @@ enum Owner {
 ///
 /// It asks although a taken number usually is another writer's: the store's client may itself have
 /// sent the put twice.
-async fn owner(
+async fn find_blob_owner(
     source: &LogSource,
     part: &HourLines,
     number: u32,
     was_lost: bool,
 ) -> Result<Option<Owner>> {
-    let name = source.name(part.hour, number);
-    let Some(metadata) = source.metadata(&name).await? else { return Ok(None) };
+    let name = source.log_blob_name(part.hour, number);
+    let Some(metadata) = source.read_blob_metadata(&name).await? else { return Ok(None) };
     let is_ours = match metadata.batch {
         Some(batch) => *batch == *part.batch,
         // Without metadata the lines tell, but only after a lost answer: two writers may log
         // equal lines.
-        None if was_lost => match source.read(&name).await? {
+        None if was_lost => match source.read_log_blob(&name).await? {
             Some(text) => text == part.text,
             None => return Ok(None),
         },
@@ -154,15 +158,15 @@ async fn owner(
 }
 
 /// Waits a random time of at most 50 ms before the second put, twice that before the third.
-async fn wait(source: &LogSource, unanswered: u32) {
+async fn wait_before_put(source: &LogSource, unanswered: u32) {
     let bound = 50_u64 << unanswered.saturating_sub(1).min(4);
-    timers::sleep(Duration::from_millis(source.random.number() % bound)).await;
+    timers::sleep(Duration::from_millis(source.random.random_number() % bound)).await;
 }
 
-fn contended(source: &LogSource, hour: Hour) -> Error {
+fn contended_error(source: &LogSource, hour: Hour) -> Error {
     let message = format!(
         "other writers took {TAKEN_NUMBERS} numbers in a row in the hour of `{}`",
-        source.name(hour, 1)
+        source.log_blob_name(hour, 1)
     );
     Error::new(ErrorKind::Contended, message)
 }

@@ -55,7 +55,8 @@ struct Shared {
     numbers: NextNumbers,
     limits: Option<Limits>,
     state: Mutex<State>,
-    /// What is being stored. Who holds the lock stores it, so that one flush runs at a time.
+    /// The records that left the buffer and are not stored yet. Only the holder of the lock stores them,
+    /// so that one flush runs at a time.
     unstored: tokio::sync::Mutex<Unstored>,
 }
 
@@ -106,7 +107,7 @@ impl LogWriter {
     /// or `is_denied` if both buffers are full and the store fails.
     pub async fn append(&self, record: LogRecord) -> Result<()> {
         record.ticks()?;
-        self.shared.source.store()?;
+        self.shared.source.blob_store()?;
         Handle::try_current().map_err(|error| {
             let message = "expected a runtime of tokio, in which a log writer works, found none";
             Error::new(ErrorKind::Unsupported, message).with_source(error)
@@ -114,7 +115,7 @@ impl LogWriter {
         let Some(limits) = self.shared.limits else { return self.store_alone(&record).await };
         while !self.shared.try_push(&record, limits)? {
             // Both buffers are full: wait until one of them is stored.
-            self.shared.flush(false).await?;
+            self.shared.flush_records(false).await?;
         }
         Ok(())
     }
@@ -129,7 +130,7 @@ impl LogWriter {
         if self.shared.limits.is_none() || !self.shared.has_records().await {
             return Ok(());
         }
-        self.shared.flush(true).await
+        self.shared.flush_records(true).await
     }
 
     /// Stores all records, and refuses those that are appended later, by clones too.
@@ -138,17 +139,17 @@ impl LogWriter {
     ///
     /// Fails like [`flush`](Self::flush), and can be called again then.
     pub async fn close(&self) -> Result<()> {
-        self.shared.state().is_closed = true;
+        self.shared.lock_state().is_closed = true;
         self.flush().await
     }
 
     /// Stores one record as a blob of its own.
     async fn store_alone(&self, record: &LogRecord) -> Result<()> {
         let shared = self.shared.clone();
-        shared.state().check_open()?;
+        shared.lock_state().check_open()?;
         let mut buffer = Buffer::default();
         buffer.push(record)?;
-        let parts = buffer.into_parts(&shared.source.random.id());
+        let parts = buffer.into_parts(&shared.source.random.random_id());
         // A task of its own: a caller that stops waiting does not end a put in the middle.
         let storing = tokio::spawn(async move {
             for mut part in parts {
@@ -164,24 +165,24 @@ impl LogWriter {
             }
             Ok(())
         });
-        storing.await.map_err(stopped)?
+        storing.await.map_err(stopped_task_error)?
     }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn has_records(&self) -> bool {
         let unstored = self.unstored.lock().await;
-        !unstored.is_empty() || self.state().filling.records() > 0
+        !unstored.is_empty() || self.lock_state().filling.record_count() > 0
     }
 
     /// Adds a record to the buffer that is filled, and starts a flush if that is full then. Returns
     /// `false` if both buffers are full.
     fn try_push(self: &Arc<Self>, record: &LogRecord, limits: Limits) -> Result<bool> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.check_open()?;
         if limits.is_reached(&state.filling) && !self.try_seal(&mut state) {
             return Ok(false);
@@ -218,10 +219,10 @@ impl Shared {
 
     /// Stores the records that left the buffer, and those in the buffer too if it is full or
     /// `everything` is set. Goes on if the caller stops waiting.
-    async fn flush(self: &Arc<Self>, everything: bool) -> Result<()> {
-        let (shared, seen) = (self.clone(), self.state().failures);
+    async fn flush_records(self: &Arc<Self>, everything: bool) -> Result<()> {
+        let (shared, seen) = (self.clone(), self.lock_state().failures);
         let flushing = tokio::spawn(async move { shared.flush_now(seen, everything).await });
-        flushing.await.map_err(stopped)?
+        flushing.await.map_err(stopped_task_error)?
     }
 
     /// Flushes in the present task. `seen` is the number of failures when the caller asked: if a
@@ -229,14 +230,14 @@ impl Shared {
     async fn flush_now(self: Arc<Self>, seen: u64, everything: bool) -> Result<()> {
         let mut unstored = self.unstored.lock().await;
         {
-            let state = self.state();
+            let state = self.lock_state();
             if let (true, Some(failure)) = (state.failures != seen, &state.failure) {
                 return Err(failure.clone());
             }
         }
         self.store_unstored(&mut unstored).await?;
         {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let is_full = self.limits.is_some_and(|limits| limits.is_reached(&state.filling));
             if is_full || everything {
                 unstored.buffer = state.take_buffer();
@@ -245,7 +246,7 @@ impl Shared {
         self.store_unstored(&mut unstored).await?;
         drop(unstored);
         // Appending may have filled the buffer again while the lock was held.
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if self.limits.is_some_and(|limits| limits.is_reached(&state.filling)) {
             self.try_seal(&mut state);
         }
@@ -255,7 +256,7 @@ impl Shared {
     /// Stores what left the buffer. What it cannot store stays.
     async fn store_unstored(self: &Arc<Self>, unstored: &mut Unstored) -> Result<()> {
         if unstored.parts.is_empty() {
-            let batch = self.source.random.id();
+            let batch = self.source.random.random_id();
             unstored.parts = mem::take(&mut unstored.buffer).into_parts(&batch);
             // The last part is stored first, so let it be the earliest hour.
             unstored.parts.reverse();
@@ -263,7 +264,7 @@ impl Shared {
         while let Some(part) = unstored.parts.last_mut() {
             let stored = store_part(&self.source, &self.numbers, part).await;
             if let Err(error) = stored {
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 state.failures += 1;
                 state.failure = Some(error.clone());
                 state.has_failed = true;
@@ -276,7 +277,7 @@ impl Shared {
             }
             unstored.parts.pop();
         }
-        self.state().has_failed = false;
+        self.lock_state().has_failed = false;
         Ok(())
     }
 
@@ -285,7 +286,7 @@ impl Shared {
     async fn flush_by_age(self: Arc<Self>, limits: Limits) {
         loop {
             let due = {
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 if state.opened.is_none() && !state.has_failed {
                     state.has_timer = false;
                     return;
@@ -298,7 +299,7 @@ impl Shared {
             };
             timers::sleep(due.saturating_duration_since(Instant::now())).await;
             let (seen, is_old, has_failed) = {
-                let state = self.state();
+                let state = self.lock_state();
                 let old = |opened: Instant| opened.elapsed() >= limits.after;
                 (state.failures, state.opened.is_some_and(old), state.has_failed)
             };
@@ -333,18 +334,19 @@ impl State {
 
 impl Unstored {
     fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.buffer.records() == 0
+        self.parts.is_empty() && self.buffer.record_count() == 0
     }
 }
 
 impl Limits {
     fn is_reached(&self, buffer: &Buffer) -> bool {
-        buffer.records() > 0 && (buffer.records() >= self.records || buffer.bytes() >= self.bytes)
+        buffer.record_count() > 0
+            && (buffer.record_count() >= self.records || buffer.byte_count() >= self.bytes)
     }
 }
 
 /// Returns the error for a task that ended before its work was done.
-fn stopped(error: tokio::task::JoinError) -> Error {
+fn stopped_task_error(error: tokio::task::JoinError) -> Error {
     let message = "the task that stores log records stopped, some may be stored";
     Error::new(ErrorKind::Ambiguous, message).with_source(error)
 }

@@ -30,7 +30,7 @@ pub trait FoldedItem: Sized {
     /// The type that is read from the row.
     type Value: FromRow;
 
-    /// Converts what was read to the element.
+    /// Converts a value that was read from a row to an element of the aggregate's field.
     fn from_stored(stored: Stored<Self::Value>) -> Self;
 }
 
@@ -164,15 +164,19 @@ impl PartitionFold {
 
     /// Reads the value of a row. Returns `None` if the row does not fit and was moved to the
     /// `other` field.
-    fn value<M: SetMember>(&mut self, row: Row, matched: &RowMatch) -> Result<Option<Stored<M>>> {
+    fn read_value<M: SetMember>(
+        &mut self,
+        row: Row,
+        matched: &RowMatch,
+    ) -> Result<Option<Stored<M>>> {
         match M::read_matched(&row, matched) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
             Err(error) if error.is_decode() && self.keeps_others => {
                 self.set_aside(row).map(|()| None)
             }
-            Err(error) => {
-                Err(error.of_type(matched.marker()).at_keys(row.partition_key(), row.row_key()))
-            }
+            Err(error) => Err(error
+                .of_type(matched.marker_text())
+                .at_keys(row.partition_key(), row.row_key())),
         }
     }
 
@@ -186,7 +190,7 @@ impl PartitionFold {
         slot: &mut Option<Stored<M>>,
         (row, matched): (Row, RowMatch),
     ) -> Result<()> {
-        let Some(value) = self.value::<M>(row, &matched)? else { return Ok(()) };
+        let Some(value) = self.read_value::<M>(row, &matched)? else { return Ok(()) };
         let Some(first) = slot else {
             *slot = Some(value);
             return Ok(());
@@ -197,7 +201,7 @@ impl PartitionFold {
             first.row_key().escape_debug()
         );
         Err(Error::new(ErrorKind::Decode, message)
-            .of_type(matched.marker())
+            .of_type(matched.marker_text())
             .at_keys(value.partition_key(), value.row_key()))
     }
 
@@ -211,7 +215,7 @@ impl PartitionFold {
         slot: &mut Vec<Stored<M>>,
         (row, matched): (Row, RowMatch),
     ) -> Result<()> {
-        slot.extend(self.value::<M>(row, &matched)?);
+        slot.extend(self.read_value::<M>(row, &matched)?);
         Ok(())
     }
 

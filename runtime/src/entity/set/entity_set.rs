@@ -321,5 +321,5 @@ fn read_misfit<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Res
     if !error.is_decode() {
         return Err(error);
     }
-    S::other(row)?.ok_or_else(|| error.of_type(matched.marker()))
+    S::other(row)?.ok_or_else(|| error.of_type(matched.marker_text()))
 }

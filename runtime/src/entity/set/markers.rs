@@ -72,10 +72,10 @@ pub const fn build_marker_table<const SLOTS: usize>(
                 let family = &schema.families[at];
                 if has_marker(schema, family) {
                     let text = family.marker;
-                    let (key, version) = (key_of(text.as_bytes()), schema.version);
+                    let (key, version) = (search_key_of_text(text.as_bytes()), schema.version);
                     let (asked, family) = (first_asked(members, schema), Some(family));
                     let marker = TypeMarker { text, key, member, asked, version, family };
-                    let mut slot = slot_of(key, SLOTS);
+                    let mut slot = slot_of_search_key(key, SLOTS);
                     while markers[slot].family.is_some() {
                         slot = (slot + 1) & (SLOTS - 1);
                     }
@@ -108,7 +108,7 @@ const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
 
 /// Combines the last bytes of a text and its length in one number.
 #[inline]
-const fn key_of(bytes: &[u8]) -> u64 {
+const fn search_key_of_text(bytes: &[u8]) -> u64 {
     let end = match bytes.last_chunk::<8>() {
         Some(end) => u64::from_le_bytes(*end),
         None => {
@@ -125,7 +125,7 @@ const fn key_of(bytes: &[u8]) -> u64 {
 
 /// Returns the slot at which the search for a key begins, in a table whose size is a power of two.
 #[inline]
-const fn slot_of(key: u64, slots: usize) -> usize {
+const fn slot_of_search_key(key: u64, slots: usize) -> usize {
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as usize & (slots - 1)
 }
@@ -136,8 +136,8 @@ pub(super) fn find_marker(
     markers: &'static [TypeMarker],
     text: &[u8],
 ) -> Option<&'static TypeMarker> {
-    let key = key_of(text);
-    let mut slot = slot_of(key, markers.len().max(1));
+    let key = search_key_of_text(text);
+    let mut slot = slot_of_search_key(key, markers.len().max(1));
     loop {
         let marker = markers.get(slot)?;
         if marker.key == key

@@ -56,7 +56,7 @@ impl RowMatch {
         self.family.is_primary()
     }
 
-    pub(super) fn marker(&self) -> &'static str {
+    pub(super) fn marker_text(&self) -> &'static str {
         self.family.marker
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     fact::{Fact, FactReader, none_if_damaged},
     finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
-    scan::{Scope, Unmatched, scan},
+    scan::{Scope, Unmatched, scan_facts},
 };
 use crate::{
     address::RowAt,
@@ -37,14 +37,14 @@ struct Suspect {
 }
 
 impl Suspect {
-    fn finding(
+    fn finding_of_suspect(
         &self,
         table: &str,
         partition_key: &str,
         kind: FindingKind,
         primary: Option<&str>,
     ) -> Finding {
-        Finding::local(self.family, table, (partition_key, &self.row_key), kind, primary)
+        Finding::local_finding(self.family, table, (partition_key, &self.row_key), kind, primary)
     }
 
     /// Returns the suspect as a copy found under that ETag which no primary is known to derive.
@@ -75,7 +75,7 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
                 continue;
             }
             [primary] => {
-                let finding = confirm_one(table, partition_key, &suspect, primary).await?;
+                let finding = confirm_suspect(table, partition_key, &suspect, primary).await?;
                 finding.into_iter().collect()
             }
             several => confirm_contested(table, partition_key, &suspect, several).await?,
@@ -102,30 +102,31 @@ async fn find_suspects<E: TableEntity>(
     reader: FactReader<'_, E>,
     unmatched: &Unmatched,
 ) -> Result<Vec<Suspect>> {
-    let key_of =
-        |fact: &Fact<'_>| (fact.keys.texts().1.to_owned(), fact.entry_id().map(str::to_owned));
+    let key_of = |fact: &Fact<'_>| {
+        (fact.keys.partition_and_row_key().1.to_owned(), fact.entry_id().map(str::to_owned))
+    };
     // The counterpart of an unmatched fact may have been matched: a stale copy of one primary that
     // equals what another one should have. The second scan finds both sides of each key.
     let mut keys: HashSet<(String, Option<String>)> = HashSet::new();
-    scan(
+    scan_facts(
         reader,
         &unmatched.scope,
         |_| {},
         |fact| {
-            if unmatched.contains(fact) {
+            if unmatched.is_unmatched_fact(fact) {
                 keys.insert(key_of(fact));
             }
         },
     )
     .await?;
     let mut suspects: BTreeMap<(String, Option<String>), Suspect> = BTreeMap::new();
-    scan(
+    scan_facts(
         reader,
         &unmatched.scope,
         |_| {},
         |fact| {
             let key = key_of(fact);
-            if !unmatched.covers(fact) || !keys.contains(&key) {
+            if !unmatched.compares_fact(fact) || !keys.contains(&key) {
                 return;
             }
             let suspect = suspects.entry(key).or_insert_with_key(|(row_key, entry_id)| Suspect {
@@ -137,7 +138,7 @@ async fn find_suspects<E: TableEntity>(
             });
             match fact.primary {
                 Some(primary) if !fact.is_found => {
-                    suspect.derived_by.push(primary.texts().1.to_owned());
+                    suspect.derived_by.push(primary.partition_and_row_key().1.to_owned());
                 }
                 _ => suspect.found = fact.row.etag(),
             }
@@ -149,7 +150,7 @@ async fn find_suspects<E: TableEntity>(
 
 /// Reads a suspect and its primary until two readings in a row have equal ETags. Returns the
 /// mismatch that they show; `None` if there is none, or if writers kept changing the rows.
-async fn confirm_one<E: TableEntity>(
+async fn confirm_suspect<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
     suspect: &Suspect,
@@ -159,15 +160,16 @@ async fn confirm_one<E: TableEntity>(
     let at = RowAt::new(&table.name, partition_key, &suspect.row_key);
     for _ in 0..MAX_READINGS {
         // Two readings: a writer between the reads of copy and primary shows as another ETag.
-        let before = LocalReading::read(table, at, is_entry, Some(primary)).await?;
-        let after = LocalReading::read(table, at, is_entry, Some(primary)).await?;
-        if before.etags() != after.etags() {
+        let before =
+            LocalReading::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
+        let after = LocalReading::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
+        if before.etags_read() != after.etags_read() {
             continue;
         }
         return Ok(after.kind.map(|kind| Finding {
             is_entry,
             copy_etag: after.found.as_ref().and_then(Row::etag),
-            ..suspect.finding(&table.name, partition_key, kind, Some(primary))
+            ..suspect.finding_of_suspect(&table.name, partition_key, kind, Some(primary))
         }));
     }
     Ok(None)
@@ -188,7 +190,7 @@ pub(crate) struct LocalReading {
 
 impl LocalReading {
     /// Reads the copy or list at `at`, then the primary with RowKey `primary`, and compares them.
-    pub(crate) async fn read<E: TableEntity>(
+    pub(crate) async fn read_copy_and_primary<E: TableEntity>(
         table: &Table<E>,
         at: RowAt<'_>,
         is_entry: bool,
@@ -199,7 +201,7 @@ impl LocalReading {
             let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
             // A repair inserts the head of a list that is missing, which fails where it is damaged.
             let list = none_if_damaged(list.await)?;
-            (list.as_ref().map(|list| list.head().clone()), list)
+            (list.as_ref().map(|list| list.head_row().clone()), list)
         } else {
             (read_row(table, at).await?, None)
         };
@@ -232,7 +234,7 @@ impl LocalReading {
         Ok(reading)
     }
 
-    fn etags(&self) -> [Option<ETag>; 2] {
+    fn etags_read(&self) -> [Option<ETag>; 2] {
         [&self.found, &self.primary].map(|row| row.as_ref().and_then(Row::etag))
     }
 }
@@ -272,7 +274,7 @@ async fn confirm_contested<E: TableEntity>(
     }
     // Only one of them still derives the copy: this is an ordinary mismatch.
     if let [(_, primary)] = deriving.as_slice() {
-        return Ok(confirm_one(table, partition_key, suspect, primary)
+        return Ok(confirm_suspect(table, partition_key, suspect, primary)
             .await?
             .into_iter()
             .collect());
@@ -281,7 +283,12 @@ async fn confirm_contested<E: TableEntity>(
     deriving.sort_unstable();
     let others = deriving.into_iter().skip(1).map(|(_, primary)| Finding {
         copy_etag: copy.as_ref().and_then(Row::etag),
-        ..suspect.finding(&table.name, partition_key, FindingKind::Contested, Some(primary))
+        ..suspect.finding_of_suspect(
+            &table.name,
+            partition_key,
+            FindingKind::Contested,
+            Some(primary),
+        )
     });
     Ok(others.collect())
 }
@@ -311,14 +318,14 @@ async fn confirm_orphans<E: TableEntity>(
         return Ok(Vec::new());
     }
     let mut owned = HashSet::new();
-    scan(
+    scan_facts(
         reader,
         scope,
         |_| {},
         |fact| {
             let Fact { family, .. } = fact;
             if !fact.is_found && !family.is_remote && family.is_copy() {
-                owned.insert(fact.keys.texts().1.to_owned());
+                owned.insert(fact.keys.partition_and_row_key().1.to_owned());
             }
         },
     )
@@ -334,7 +341,7 @@ async fn confirm_orphans<E: TableEntity>(
             let table = &reader.table.name;
             findings.push(Finding {
                 copy_etag: etag,
-                ..suspect.finding(table, partition_key, FindingKind::Orphan, None)
+                ..suspect.finding_of_suspect(table, partition_key, FindingKind::Orphan, None)
             });
         }
     }

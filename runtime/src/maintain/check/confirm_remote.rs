@@ -28,7 +28,7 @@ use crate::{
     },
     row::{ETag, Row},
     store::{
-        derive::{ClaimState, read_claim_state, find_copy_owner},
+        derive::{ClaimState, find_copy_owner, read_claim_state},
         lists::find_list,
     },
     table::Table,
@@ -63,7 +63,8 @@ struct Mismatch {
 
 /// The result of reading a suspect.
 enum Outcome {
-    /// Nothing is wrong, or the suspect on the other side of the mismatch reports it.
+    /// The suspect is no finding: nothing is wrong, or the copy and the primary are both suspects and the other
+    /// one reports the mismatch.
     Right,
     /// Open work of the outbox may still correct the suspect.
     Pending,
@@ -125,17 +126,17 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         let mut suspects = Vec::new();
         for row in &page.rows {
             let mut keep = |fact: &Fact<'_>| {
-                if self.unmatched.contains(fact) {
-                    let primary = fact.primary.map(|keys| keys.texts());
+                if self.unmatched.is_unmatched_fact(fact) {
+                    let primary = fact.primary.map(|keys| keys.partition_and_row_key());
                     suspects.push(Suspect {
                         family: fact.family,
-                        address: fact.address(E::SCHEMA, &table.name),
+                        address: fact.remote_address(E::SCHEMA, &table.name),
                         primary: primary.map(|(p, r)| (p.to_owned(), r.to_owned())),
                         is_found: fact.is_found,
                     });
                 }
             };
-            let read = || self.reader.read(&page.table, row, &tokens, &mut keep);
+            let read = || self.reader.read_facts_of_row(&page.table, row, &tokens, &mut keep);
             table.with_blind_token_keys(&tokens, read).await?;
         }
         Ok(Some(suspects))
@@ -150,13 +151,13 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     ) -> Result<Vec<Finding>> {
         let outbox = self.reader.table.client.outbox();
         let own = &self.reader.table.name;
-        if !outbox.guards.holds(Guard::CheckTwice) {
+        if !outbox.guards.guard_holds(Guard::CheckTwice) {
             return Ok(wrong
                 .into_iter()
-                .map(|(suspect, first)| finding(suspect, first, own))
+                .map(|(suspect, first)| finding_of_suspect(suspect, first, own))
                 .collect());
         }
-        progress.notify();
+        progress.notify_listener();
         // One second more, so that the wait does not end in the instant in which a write may begin.
         let deadline = outbox.options.flight + Duration::from_secs(1);
         // No request is sent meanwhile. The program's own writers may go on.
@@ -172,9 +173,10 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                 // Equal ETags of copy and primary: nobody has written either since the first
                 // reading.
                 (suspect, Outcome::Wrong(now))
-                    if now == before || outbox.guards.has(Mutation::ChangedSuspectConfirmed) =>
+                    if now == before
+                        || outbox.guards.has_mutation(Mutation::ChangedSuspectConfirmed) =>
                 {
-                    findings.push(finding(suspect, now, own));
+                    findings.push(finding_of_suspect(suspect, now, own));
                 }
                 (_, Outcome::Pending) => progress.counts.pending += 1,
                 _ => {}
@@ -184,7 +186,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     }
 }
 
-fn finding(suspect: Suspect, mismatch: Mismatch, primary_table: &str) -> Finding {
+fn finding_of_suspect(suspect: Suspect, mismatch: Mismatch, primary_table: &str) -> Finding {
     let Suspect { family, address, primary, .. } = suspect;
     let (primary_partition_key, primary) = primary.unzip();
     Finding {
@@ -218,9 +220,9 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let kinds = copy_family::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
         (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
-        _ => (read_row(table, suspect.address.at()).await?, 0),
+        _ => (read_row(table, suspect.address.as_row_at()).await?, 0),
     };
-    let looks_for_work = table.client.outbox().guards.holds(Guard::CheckOpenWork);
+    let looks_for_work = table.client.outbox().guards.guard_holds(Guard::CheckOpenWork);
     // The claim before the primary: a claim that is gone was resolved, and the primary shows the
     // result.
     if looks_for_work && is_claimed(table, kinds, copy.as_ref()).await? {
@@ -240,7 +242,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let owner = RowAt { table: &table.name, partition_key, row_key };
     let dirty_row_key = dirty_row_key(row_key);
     let dirty_row = owner.with_row_key(&dirty_row_key);
-    if looks_for_work && table.client.store().row(dirty_row).await?.is_some() {
+    if looks_for_work && table.client.store().read_row(dirty_row).await?.is_some() {
         return Ok(Outcome::Pending);
     }
     let primary = read_primary(table, owner).await?;
@@ -344,5 +346,5 @@ async fn is_claimed<E: TableEntity>(
     let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
     let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
     // A claim that cannot be looked up, since its table is missing, may exist.
-    Ok(read_claim_state(table.client.store(), owner.at(), claim).await? != ClaimState::Gone)
+    Ok(read_claim_state(table.client.store(), owner.as_row_at(), claim).await? != ClaimState::Gone)
 }

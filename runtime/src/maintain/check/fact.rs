@@ -38,7 +38,7 @@ pub(crate) enum KeysRef<'r> {
 
 impl<'r> KeysRef<'r> {
     /// Returns PartitionKey and RowKey.
-    pub(crate) fn texts(self) -> (&'r str, &'r str) {
+    pub(crate) fn partition_and_row_key(self) -> (&'r str, &'r str) {
         match self {
             Self::OfRow(row) => row.keys(),
             Self::Texts(partition_key, row_key) => (partition_key, row_key),
@@ -77,11 +77,11 @@ impl<'r> Fact<'r> {
 
     /// Returns the RowKey of the primary whose list entry this is; `None` for a copy.
     pub(crate) fn entry_id(&self) -> Option<&str> {
-        self.primary.filter(|_| self.family.is_list()).map(|keys| keys.texts().1)
+        self.primary.filter(|_| self.family.is_list()).map(|keys| keys.partition_and_row_key().1)
     }
 
     /// Returns the address of the remote copy or list, for primaries in `primary_table`.
-    pub(crate) fn address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
+    pub(crate) fn remote_address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
         match self.keys {
             KeysRef::OfRow(copy) => CopyAddress::for_row(primary_table, self.family, copy),
             // Only a list's keys come as texts.
@@ -141,14 +141,15 @@ impl<E> Clone for FactReader<'_, E> {
 impl<E> Copy for FactReader<'_, E> {}
 
 impl<'t, E: TableEntity> FactReader<'t, E> {
-    /// Creates a reader. Its hashes differ from those of every other reader.
+    /// Creates a reader of facts. It hashes facts with random keys of its own, so that its hashes cannot be
+    /// compared with those of another reader.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
         Self { table, hashing: FactHasher::new(table.client.store().table_case()) }
     }
 
     /// Calls `each` for every fact in a row of `at_table`. A primary of an older version derives
     /// what that version declares. Returns whether the row is a primary.
-    pub(crate) fn read(
+    pub(crate) fn read_facts_of_row(
         &self,
         at_table: &str,
         row: &Row,
@@ -418,7 +419,7 @@ impl FactHasher {
                 all = all.wrapping_add(name.fold_bytes(value).finish());
             }
         }
-        Ok(combine(keys, all))
+        Ok(combine_hashes(keys, all))
     }
 
     /// Returns the hash of an entry in a local list.
@@ -438,7 +439,7 @@ impl FactHasher {
 
     fn hash_entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
         // A repeated entry has a hash of its own, and so no counterpart.
-        combine(list, self.hash_text(entry, list)) ^ (repeats << REPEATS_BIT)
+        combine_hashes(list, self.hash_text(entry, list)) ^ (repeats << REPEATS_BIT)
     }
 
     fn hash_text(self, text: &str, salt: u64) -> u64 {
@@ -451,7 +452,7 @@ impl FactHasher {
 }
 
 /// Takes the low 16 bits from the hash of the keys and the other bits from the hash of the rest.
-const fn combine(keys: u64, rest: u64) -> u64 {
+const fn combine_hashes(keys: u64, rest: u64) -> u64 {
     keys & 0xffff | rest << 16
 }
 

@@ -68,7 +68,7 @@ pub struct Finding {
 
 impl Finding {
     /// Creates a finding about a copy or list entry in its primary's partition.
-    pub(in crate::maintain) fn local(
+    pub(in crate::maintain) fn local_finding(
         family: &'static Family,
         table: &str,
         (partition_key, row_key): (&str, &str),
@@ -97,7 +97,8 @@ impl Finding {
         copy: &Row,
         primary: &str,
     ) -> Self {
-        let stale = Self::local(family, table, copy.keys(), FindingKind::Stale, Some(primary));
+        let stale =
+            Self::local_finding(family, table, copy.keys(), FindingKind::Stale, Some(primary));
         Self { copy_etag: copy.etag(), ..stale }
     }
 
@@ -132,7 +133,7 @@ pub(crate) enum Ownership {
     Local,
     /// A remote copy that names the primary in question.
     OfPrimary,
-    /// A remote copy that names another primary, or none.
+    /// A remote copy that names no primary, or not the primary that derives its key.
     OfAnother,
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     let primary = finding.primary.as_deref();
     let at = RowAt::new(&table.name, keys.0, keys.1);
     // Read anew: the finding may be minutes old.
-    let reading = LocalReading::read(table, at, finding.is_entry, primary).await?;
+    let reading = LocalReading::read_copy_and_primary(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {
         entry_operations(table, keys, finding, reading)?
     } else {
@@ -39,7 +39,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     if operations.is_empty() {
         return Ok(false);
     }
-    match table.client.store().write(&table.name, operations).await {
+    match table.client.store().seal_and_write(&table.name, operations).await {
         Ok(_) => Ok(true),
         // A writer was first: the next check shows what is left.
         Err(error) if error.lost_race_or_table() => Ok(false),
@@ -65,7 +65,7 @@ fn copy_operations<E: TableEntity>(
             operations
         }
         (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
-            let is_blind = table.client.outbox().guards.has(Mutation::RepairUnconditional);
+            let is_blind = table.client.outbox().guards.has_mutation(Mutation::RepairUnconditional);
             let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
             let replace = Operation::replace(copy.row, seen);
             vec![Placed::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
@@ -107,7 +107,7 @@ fn entry_operations<E: TableEntity>(
         (FindingKind::Stale, _) => {}
         _ => return Ok(Vec::new()),
     }
-    let changed = delta.operations(keys, reading.list.as_ref())?;
+    let changed = delta.list_operations(keys, reading.list.as_ref())?;
     operations.extend(changed.into_iter().map(|list| Placed::new(list, StoredAs::Framework)));
     Ok(operations)
 }

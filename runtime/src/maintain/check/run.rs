@@ -92,7 +92,7 @@ async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> R
     let mut repaired = 0;
     for findings in findings.chunk_by(|a, b| a.primary_table == b.primary_table) {
         let Some(first) = findings.first() else { continue };
-        let table = table.sibling(&first.primary_table);
+        let table = table.sibling_table(&first.primary_table);
         match repair_table(&table, findings).await {
             // The table was dropped since, and what was wrong with it.
             Err(error) if table.is_dropped(&error) => {}
@@ -171,8 +171,8 @@ impl<E: TableEntity> Check<E> {
     pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
         let mut counts = CheckProgress::default();
         for table in self.table.every_table().await? {
-            let mut steps = self.steps(&table, counts);
-            while let Some(findings) = steps.next().await? {
+            let mut steps = self.steps_of_table(&table, counts);
+            while let Some(findings) = steps.next_step().await? {
                 findings.into_iter().for_each(&mut each);
             }
             counts = steps.scan.progress.counts;
@@ -190,8 +190,8 @@ impl<E: TableEntity> Check<E> {
     pub async fn repair(self) -> Result<u64> {
         let (mut counts, mut repaired) = (CheckProgress::default(), 0);
         for table in self.table.every_table().await? {
-            let mut steps = self.steps(&table, counts);
-            while let Some(findings) = steps.next().await? {
+            let mut steps = self.steps_of_table(&table, counts);
+            while let Some(findings) = steps.next_step().await? {
                 repaired += repair_all(&table, &findings).await?;
             }
             counts = steps.scan.progress.counts;
@@ -200,7 +200,7 @@ impl<E: TableEntity> Check<E> {
     }
 
     /// Returns the steps of the check of one table, which add to the counts of the tables before.
-    fn steps<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
+    fn steps_of_table<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
         let reader = FactReader::new(table);
         let mut scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
         scan.progress.counts = counts;
@@ -220,7 +220,7 @@ struct CheckSteps<'t, E> {
 impl<E: TableEntity> CheckSteps<'_, E> {
     /// Returns the findings of the next step. Returns `None` when everything is checked, or if a
     /// dated table was dropped meanwhile.
-    async fn next(&mut self) -> Result<Option<Vec<Finding>>> {
+    async fn next_step(&mut self) -> Result<Option<Vec<Finding>>> {
         match self.next_findings().await {
             Err(error) if self.reader.table.is_dropped(&error) => Ok(None),
             findings => findings,
@@ -301,7 +301,7 @@ impl<E: TableEntity> Table<E> {
     pub fn check(&self) -> Check<E> {
         Check {
             table: self.clone(),
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
             max_unmatched: MAX_UNMATCHED,
             waits: true,
         }

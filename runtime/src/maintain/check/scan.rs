@@ -52,12 +52,12 @@ pub(crate) struct ProgressMeter {
 impl ProgressMeter {
     fn add_page(&mut self, rows: usize) {
         self.counts.rows += u64::try_from(rows).unwrap_or(u64::MAX);
-        self.notify();
+        self.notify_listener();
     }
 
     /// Calls the user's callback with the counts so far.
-    pub(crate) fn notify(&self) {
-        self.listener.notify(|| self.counts);
+    pub(crate) fn notify_listener(&self) {
+        self.listener.notify_callback(|| self.counts);
     }
 }
 
@@ -96,20 +96,21 @@ impl Unmatched {
         Self { scope, window, hashes: Hashes::default(), limit }
     }
 
-    /// Returns whether this scope compares facts of that kind.
-    pub(crate) fn covers(&self, fact: &Fact<'_>) -> bool {
+    /// Returns whether the scope compares the fact: a scope of tables compares remote facts, a scope of one
+    /// partition local ones.
+    pub(crate) fn compares_fact(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
     /// Returns whether no counterpart of a fact was read, so that the fact is a suspect.
-    pub(crate) fn contains(&self, fact: &Fact<'_>) -> bool {
-        self.covers(fact) && self.hashes.contains(&fact.hash)
+    pub(crate) fn is_unmatched_fact(&self, fact: &Fact<'_>) -> bool {
+        self.compares_fact(fact) && self.hashes.contains(&fact.hash)
     }
 
     /// Removes the counterpart of a fact; keeps the fact if its counterpart was not read yet.
     fn match_fact(&mut self, fact: &Fact<'_>) {
         let hash = fact.hash;
-        if !self.covers(fact) || hash % self.window.modulus != self.window.remainder {
+        if !self.compares_fact(fact) || hash % self.window.modulus != self.window.remainder {
             return;
         }
         // The two facts of a pair have one hash: the second takes out what the first put in.
@@ -208,7 +209,7 @@ impl TablePager {
 
 /// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of
 /// rows of each page.
-pub(crate) async fn scan<E: TableEntity>(
+pub(crate) async fn scan_facts<E: TableEntity>(
     reader: FactReader<'_, E>,
     scope: &Scope,
     mut on_page: impl FnMut(usize),
@@ -218,7 +219,7 @@ pub(crate) async fn scan<E: TableEntity>(
     let tokens = reader.table.key_tokens().await?;
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
-            let read = || reader.read(&page.table, row, &tokens, &mut each);
+            let read = || reader.read_facts_of_row(&page.table, row, &tokens, &mut each);
             reader.table.with_blind_token_keys(&tokens, read).await?;
         }
         on_page(page.rows_read);
@@ -310,7 +311,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
                 }
             };
             let table = &self.reader.table.name;
-            let read = || self.reader.read(table, &current, &tokens, &mut match_both);
+            let read = || self.reader.read_facts_of_row(table, &current, &tokens, &mut match_both);
             let is_primary = self.reader.table.with_blind_token_keys(&tokens, read).await?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
@@ -327,8 +328,13 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             Scope::Partition(_) => Scope::Tables(Vec::new()),
         };
         let progress = &mut self.progress;
-        scan(self.reader, &others, |rows| progress.add_page(rows), |fact| remote.match_fact(fact))
-            .await?;
+        scan_facts(
+            self.reader,
+            &others,
+            |rows| progress.add_page(rows),
+            |fact| remote.match_fact(fact),
+        )
+        .await?;
         self.windows.extend(remote.other_windows());
         Ok(remote)
     }
@@ -344,7 +350,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
                 progress.add_page(rows);
             }
         };
-        scan(self.reader, &scope, on_page, |fact| unmatched.match_fact(fact)).await?;
+        scan_facts(self.reader, &scope, on_page, |fact| unmatched.match_fact(fact)).await?;
         Ok(unmatched)
     }
 

@@ -22,7 +22,7 @@ use crate::{
     store::{lists::read_list, sealing::plan::Placed},
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather},
+        bulk::group_writer::{Attempt, GroupWriter, gather_groups},
     },
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct IndexedPrimary {
 
 impl IndexedPrimary {
     /// Returns what a primary derives for the index; `None` if nothing.
-    pub(crate) fn derive<E: TableEntity>(
+    pub(crate) fn derive_index_rows<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
         tokens: &Tokens,
@@ -75,7 +75,7 @@ impl IndexedPrimary {
         match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => {
                 let tokens = table.key_tokens().await?;
-                let derive = || Self::derive::<E>(family, &primary, &tokens);
+                let derive = || Self::derive_index_rows::<E>(family, &primary, &tokens);
                 table.with_blind_token_keys(&tokens, derive).await
             }
             None => Ok(None),
@@ -125,7 +125,7 @@ pub(crate) fn group_primaries(
     primaries: Vec<IndexedPrimary>,
     rows_of_primary: usize,
 ) -> Vec<Vec<IndexedPrimary>> {
-    gather(primaries, |group: &[IndexedPrimary], next| {
+    gather_groups(primaries, |group: &[IndexedPrimary], next| {
         let first = group.first().map(|other| other.primary.partition_key());
         let is_copy = matches!(next.index_row, IndexRow::Copy(_));
         let has_key = |key: &str| group.iter().any(|other| other.index_row_key() == key);
@@ -164,11 +164,11 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
         if group.is_empty() {
             return Ok(Attempt::Done);
         }
-        let (operations, roles) = self.operations(&group, &lists)?;
+        let (operations, roles) = self.operations_of_transaction(&group, &lists)?;
         if operations.len() > BATCH_OPERATIONS && group.len() > 1 {
             return Ok(Attempt::TooLarge(group));
         }
-        match self.table.client.store().write(&self.table.name, operations).await {
+        match self.table.client.store().seal_and_write(&self.table.name, operations).await {
             Ok(_) => {
                 self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
                 Ok(Attempt::Done)
@@ -203,7 +203,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
     }
 
     /// Returns the operations of a transaction, and what each of them writes.
-    fn operations(
+    fn operations_of_transaction(
         &self,
         group: &[IndexedPrimary],
         lists: &Lists,
@@ -232,7 +232,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         let partition_key = group.first().map_or("", |first| first.primary.partition_key());
         for (head, delta) in deltas {
             let current = lists.get(head).and_then(Option::as_ref);
-            for operation in delta.operations((partition_key, head), current)? {
+            for operation in delta.list_operations((partition_key, head), current)? {
                 operations.push(Placed::new(operation, StoredAs::Framework));
                 roles.push(Role::List);
             }

@@ -68,11 +68,11 @@ impl<E: TableEntity> Rebuild<E> {
         if self.family.is_primary() {
             return Ok(report);
         }
-        let query = self.primaries().await?;
+        let query = self.query_primaries().await?;
         let mut cursor = self.from.clone().map(|cursor| self.convert_cursor(cursor));
         let mut made_for = None;
         loop {
-            let table = self.table.sibling(&query.request.table_of_page(cursor.as_ref())?);
+            let table = self.table.sibling_table(&query.request.table_of_page(cursor.as_ref())?);
             if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
                 // A new index has no table beside one that was made before it was declared.
                 let copies = self.family.table_beside(&table.name);
@@ -90,7 +90,7 @@ impl<E: TableEntity> Rebuild<E> {
             }
             // The cursor moves on only after its page is committed.
             cursor = page.next;
-            self.on_progress.notify(|| RebuildProgress {
+            self.on_progress.notify_callback(|| RebuildProgress {
                 primaries: report.primaries,
                 written: report.written,
                 cursor: cursor.clone().map(|cursor| self.convert_cursor(cursor)),
@@ -118,7 +118,7 @@ impl<E: TableEntity> Rebuild<E> {
         let tokens = table.key_tokens().await?;
         let mut primaries = Vec::new();
         for stored in page {
-            let derive = || IndexedPrimary::derive::<E>(family, stored.row(), &tokens);
+            let derive = || IndexedPrimary::derive_index_rows::<E>(family, stored.row(), &tokens);
             primaries.extend(table.with_blind_token_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
@@ -131,7 +131,7 @@ impl<E: TableEntity> Rebuild<E> {
     /// Returns whether a primary is of a version that does not declare the index.
     fn lacks_index(&self, primary: &Row) -> bool {
         let schema = E::SCHEMA;
-        let kind = schema.primary().and_then(|family| schema.kind_of(primary, Some(family)));
+        let kind = schema.primary().and_then(|family| schema.row_kind_of(primary, Some(family)));
         match kind {
             Ok(RowKind::Primary(RowVersion::Known(writer))) => {
                 writer.version != schema.version
@@ -142,10 +142,10 @@ impl<E: TableEntity> Rebuild<E> {
         }
     }
 
-    async fn primaries(&self) -> Result<Query<E, Stored<E>>> {
+    async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         let mut query = self.table.query(E::scan());
         if let Some(tables) = self.table.queried_tables().await? {
-            query = query.edit(|request| request.over_tables(tables));
+            query = query.edit_request(|request| request.over_tables(tables));
         }
         Ok(match self.page_size {
             Some(rows) => query.page_size(rows),
@@ -206,7 +206,7 @@ impl<E: TableEntity> Table<E> {
             family: path.family(),
             from: None,
             page_size: None,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 }

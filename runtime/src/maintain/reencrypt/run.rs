@@ -18,7 +18,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits::PAGE_ROWS,
-    page::{Continuation, Cursor, fingerprint},
+    page::{Continuation, Cursor, text_fingerprint},
     seal::KeyId,
     table::{
         Table,
@@ -96,7 +96,7 @@ impl<E: TableEntity> Table<E> {
             page_size: None,
             start: None,
             is_dry_run: false,
-            on_progress: Listener::none(),
+            on_progress: Listener::without_callback(),
         }
     }
 
@@ -172,11 +172,11 @@ impl<E: TableEntity> Reencrypt<E> {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
             return Err(locate(Error::new(ErrorKind::Invalid, message)));
         }
-        let filter = self.filter();
+        let filter = self.filter_of_rows_to_write();
         // A cursor names its table in the fingerprint.
         let fingerprint_of =
-            |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
-        let mut tables = self.tables().await?;
+            |table: &str| text_fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
+        let mut tables = self.tables_to_scan().await?;
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
             let begins = |table: &ScannedTable<E>| fingerprint_of(&table.name) == start.fingerprint;
@@ -203,7 +203,7 @@ impl<E: TableEntity> Reencrypt<E> {
                 let next = self.write_page(table, &filter, cursor.take(), &mut report).await?;
                 let is_over = next.is_none();
                 cursor = next.map(|at| table.cursor_at(fingerprint_of(&table.name), at));
-                self.on_progress.notify(|| ReencryptProgress {
+                self.on_progress.notify_callback(|| ReencryptProgress {
                     rows: report.rows,
                     rewritten: report.rewritten,
                     // At the end of a table, the next one begins.
@@ -223,7 +223,7 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 
     /// Returns the entity's own tables, each followed by the tables of its remote copies.
-    async fn tables(&self) -> Result<Vec<ScannedTable<E>>> {
+    async fn tables_to_scan(&self) -> Result<Vec<ScannedTable<E>>> {
         let case = self.table.client.store().table_case();
         let mut tables: Vec<ScannedTable<E>> = Vec::new();
         for own in self.table.every_table().await? {
@@ -242,15 +242,15 @@ impl<E: TableEntity> Reencrypt<E> {
     /// if there is none after it. Returns `None` for a cursor in no dated table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.stands_for()?;
-        let period = self.table.sibling(cursor.table.as_deref()?).period()?;
+        let period = self.table.sibling_table(cursor.table.as_deref()?).period()?;
         let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);
         // After the last table nothing is left, which is no error.
         Some(tables.iter().position(is_later).unwrap_or(tables.len()))
     }
 
-    fn filter(&self) -> Filter {
+    fn filter_of_rows_to_write(&self) -> Filter {
         let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
-        let rows = self.conversion.filter::<E>();
+        let rows = self.conversion.filter_of_rows_to_write::<E>();
         let is_by_key = matches!(self.conversion, Conversion::CurrentKeys);
         let retired = (is_by_key && !self.retired.is_empty())
             .then(|| encrypted_with(E::SCHEMA, &self.retired));

@@ -21,7 +21,7 @@ use crate::{
     store::sealing::plan::Placed,
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather},
+        bulk::group_writer::{Attempt, GroupWriter, gather_groups},
     },
 };
 
@@ -37,7 +37,7 @@ pub(super) enum Conversion {
 
 impl Conversion {
     /// Returns a filter for the rows that may have to be written; `None` for all rows.
-    pub(super) fn filter<E: TableEntity>(&self) -> Option<Filter> {
+    pub(super) fn filter_of_rows_to_write<E: TableEntity>(&self) -> Option<Filter> {
         match self {
             Self::CurrentKeys => rows_of_type(E::SCHEMA),
             // These rows may have no type.
@@ -47,7 +47,11 @@ impl Conversion {
     }
 
     /// Returns the write that a row needs; `None` if it needs none.
-    async fn rewrite<E: TableEntity>(&self, table: &Table<E>, row: &Row) -> Result<Option<Placed>> {
+    async fn plan_write_of_row<E: TableEntity>(
+        &self,
+        table: &Table<E>,
+        row: &Row,
+    ) -> Result<Option<Placed>> {
         match self {
             Self::CurrentKeys => {
                 let vault = &table.client.store().sealing;
@@ -61,7 +65,7 @@ impl Conversion {
 
 /// Splits rows into groups, each of one partition and of at most 100 rows, as a transaction takes.
 pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
-    gather(rows, |group: &[Row], row| {
+    gather_groups(rows, |group: &[Row], row| {
         group.first().map(Row::partition_key) == Some(row.partition_key())
             && group.len() < BATCH_OPERATIONS
     })
@@ -86,7 +90,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         let mut operations: Vec<Placed> = Vec::new();
         let mut rows: Vec<Row> = Vec::new();
         for row in group {
-            match self.conversion.rewrite(self.table, &row).await {
+            match self.conversion.plan_write_of_row(self.table, &row).await {
                 Ok(None) => {}
                 Ok(Some(operation)) => {
                     operations.push(operation);
@@ -105,7 +109,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
             return Ok(Attempt::Done);
         }
         let store = self.table.client.store();
-        let error = match store.write(self.at_table, operations).await {
+        let error = match store.seal_and_write(self.at_table, operations).await {
             Ok(_) => {
                 self.report.rewritten += u64::try_from(rows.len()).unwrap_or(u64::MAX);
                 return Ok(Attempt::Done);
@@ -130,7 +134,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         // Only the row that changed is read again; the others go into the next attempt as they are.
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
-        rows.extend(store.row(RowAt::new(self.at_table, partition_key, row_key)).await?);
+        rows.extend(store.read_row(RowAt::new(self.at_table, partition_key, row_key)).await?);
         Ok(Attempt::LostRace(rows))
     }
 }

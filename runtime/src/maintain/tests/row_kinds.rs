@@ -197,7 +197,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "skipped".to_owned(),
         Err(error) => failure(&error),
     };
-    let sealing = match Reading::Typed(schema).classify(row) {
+    let sealing = match Reading::Typed(schema).classify_row(row) {
         Ok(RowType::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
         Ok(RowType::Declared(_, None)) => "own".to_owned(),
         Ok(RowType::Foreign) => "foreign".to_owned(),
@@ -207,11 +207,12 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let table = Client::memory().table::<E>();
     let reader = FactReader::new(&table);
     let mut local = String::new();
-    let is_primary = reader.read("Staff", row, &Tokens::none(), &mut |fact: &Fact<'_>| {
-        if fact.is_found && !fact.family.is_remote {
-            write!(local, "{:?} {}", fact.family.kind, fact.family.name).unwrap();
-        }
-    });
+    let is_primary =
+        reader.read_facts_of_row("Staff", row, &Tokens::without_keys(), &mut |fact: &Fact<'_>| {
+            if fact.is_found && !fact.family.is_remote {
+                write!(local, "{:?} {}", fact.family.kind, fact.family.name).unwrap();
+            }
+        });
     let local = match is_primary {
         Ok(true) => "Primary".to_owned(),
         Ok(false) if local.is_empty() => "-".to_owned(),
@@ -221,19 +222,22 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let mut remote = Vec::new();
     for at_table in ["Staff", "Phones", "Towns", "Floors"] {
         let mut names = String::new();
-        let all = reader.read(at_table, row, &Tokens::none(), &mut |fact: &Fact<'_>| {
-            if fact.family.is_remote {
-                let sign = if fact.is_found { '=' } else { '+' };
-                write!(names, "{sign}{}", fact.family.name).unwrap();
-            }
-        });
+        let all =
+            reader.read_facts_of_row(at_table, row, &Tokens::without_keys(), &mut |fact: &Fact<
+                '_,
+            >| {
+                if fact.family.is_remote {
+                    let sign = if fact.is_found { '=' } else { '+' };
+                    write!(names, "{sign}{}", fact.family.name).unwrap();
+                }
+            });
         match all {
             Ok(_) if names.is_empty() => {}
             Ok(_) => remote.push(format!("{at_table}{names}")),
             Err(error) => remote.push(format!("{at_table}:{}", failure(&error))),
         }
     }
-    let derived = match schema.derive(row, &Tokens::none()) {
+    let derived = match schema.derive_rows(row, &Tokens::without_keys()) {
         Ok(Derived::Rows(rows)) => format!("{} rows", 1 + rows.local_copies.len()),
         Ok(Derived::NotOurs) => "-".to_owned(),
         Ok(Derived::UnknownVersion(version)) => format!("v{version}?"),
@@ -292,7 +296,7 @@ fn assert_agrees(name: &str, row: &Row) {
     for (member, schema) in Staff::MEMBERS.schemas().iter().enumerate() {
         let of_member = matched.filter(|found| found.member() == member);
         let by_set = of_member.map(|found| (found.family().name, found.version()));
-        let by_schema = match schema.kind_of(row, None) {
+        let by_schema = match schema.row_kind_of(row, None) {
             Ok(RowKind::Primary(RowVersion::Known(writer))) => {
                 Some((writer.primary().unwrap().name, writer.version))
             }

@@ -39,8 +39,8 @@ pub(crate) struct ClaimedKey {
 }
 
 impl ClaimedKey {
-    fn texts(&self) -> [&str; 5] {
-        let [index, table, partition_key, row_key] = self.address.texts();
+    fn stored_texts(&self) -> [&str; 5] {
+        let [index, table, partition_key, row_key] = self.address.stored_texts();
         [index, table, partition_key, row_key, &self.primary]
     }
 
@@ -66,10 +66,10 @@ pub(crate) fn insert_claim(
     row.put(TYPE_NAME, ValueRef::String("entable.claim"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     for key in keys {
-        let value = serde_json::Value::from(key.texts().to_vec()).to_string();
+        let value = serde_json::Value::from(key.stored_texts().to_vec()).to_string();
         // Named by a hash of its texts, since keys hold characters that names of properties must
         // not.
-        row.put(&[KEY_PROPERTY, &hash128(&key.texts())].concat(), ValueRef::String(&value));
+        row.put(&[KEY_PROPERTY, &hash128(&key.stored_texts())].concat(), ValueRef::String(&value));
     }
     row.finish().map(Operation::insert)
 }
@@ -170,7 +170,8 @@ pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -
     }
     row.put(CLAIM_PROPERTY, ValueRef::String(id));
     if let Some(from) = from {
-        let from_json = serde_json::Value::from(from.at().texts().to_vec()).to_string();
+        let from_json =
+            serde_json::Value::from(from.as_row_at().table_and_keys().to_vec()).to_string();
         row.put(PREVIOUS_OWNER, ValueRef::String(&from_json));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))

@@ -24,7 +24,8 @@ pub(crate) enum CopyStep {
     /// Leave the row: a claim reserves it, and only the writer or worker that resolves the claim
     /// writes it.
     Claimed,
-    /// Leave the row: it names its owner in the old form, which may mean another table.
+    /// Leave the row: it names its owner's table in lower case, as earlier versions did, which may mean another
+    /// table.
     Unclear,
     /// Report that another primary's copy occupies the key.
     Occupied,

@@ -48,7 +48,7 @@ macro_rules! compare_by_texts {
     ($($address:ty),*) => {$(
         impl PartialEq for $address {
             fn eq(&self, other: &Self) -> bool {
-                self.texts() == other.texts()
+                self.stored_texts() == other.stored_texts()
             }
         }
 
@@ -62,13 +62,13 @@ macro_rules! compare_by_texts {
 
         impl Hash for $address {
             fn hash<H: Hasher>(&self, state: &mut H) {
-                self.texts().hash(state);
+                self.stored_texts().hash(state);
             }
         }
 
         impl Ord for $address {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.texts().cmp(&other.texts())
+                self.stored_texts().cmp(&other.stored_texts())
             }
         }
     )*};
@@ -78,12 +78,12 @@ compare_by_texts!(CopyAddress, ListAddress);
 
 impl ListAddress {
     /// Returns table and keys of the list's head row.
-    pub(crate) fn at(&self) -> RowAt<'_> {
-        self.row.at()
+    pub(crate) fn as_row_at(&self) -> RowAt<'_> {
+        self.row.as_row_at()
     }
 
-    fn texts(&self) -> (bool, [&str; 3]) {
-        (self.in_blob, self.at().texts())
+    fn stored_texts(&self) -> (bool, [&str; 3]) {
+        (self.in_blob, self.as_row_at().table_and_keys())
     }
 }
 
@@ -157,8 +157,8 @@ impl CopyAddress {
     }
 
     /// Returns table, PartitionKey and RowKey.
-    pub(crate) fn at(&self) -> RowAt<'_> {
-        self.row.at()
+    pub(crate) fn as_row_at(&self) -> RowAt<'_> {
+        self.row.as_row_at()
     }
 
     /// Returns the address of the list that this names.
@@ -169,7 +169,7 @@ impl CopyAddress {
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
     pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow, case: TableCase) -> bool {
         let other = Self::for_copy(primary_table, copy);
-        self.index == other.index && self.at().is_same_row(other.at(), case)
+        self.index == other.index && self.as_row_at().is_same_row(other.as_row_at(), case)
     }
 
     /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
@@ -182,28 +182,30 @@ impl CopyAddress {
         let table = &list.family.table_beside(primary_table);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
-        }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
+        }) && self
+            .as_row_at()
+            .is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
     }
 
     /// Returns the four texts that dirty rows and claims store.
-    pub(super) fn texts(&self) -> [&str; 4] {
-        let [table, partition_key, row_key] = self.at().texts();
+    pub(super) fn stored_texts(&self) -> [&str; 4] {
+        let [table, partition_key, row_key] = self.as_row_at().table_and_keys();
         [&self.index, table, partition_key, row_key]
     }
 
-    /// Creates the address from the texts that [`texts`](Self::texts) returned.
+    /// Creates the address from the texts that [`stored_texts`](Self::stored_texts) returned.
     pub(super) fn from_texts([index, table, partition_key, row_key]: [String; 4]) -> Self {
         Self { index, row: RowAddress { table, partition_key, row_key } }
     }
 
     /// Returns the name of the property that holds this address in a dirty row.
-    pub(super) fn property(&self) -> String {
-        [ADDRESS_PROPERTY, &hash128(&self.texts())].concat()
+    pub(super) fn dirty_property_name(&self) -> String {
+        [ADDRESS_PROPERTY, &hash128(&self.stored_texts())].concat()
     }
 
     /// Returns the address as a JSON array of its four texts.
     pub(super) fn to_json(&self) -> String {
-        serde_json::Value::from(self.texts().to_vec()).to_string()
+        serde_json::Value::from(self.stored_texts().to_vec()).to_string()
     }
 
     /// Parses an address that [`to_json`](Self::to_json) wrote; `None` for any other text.

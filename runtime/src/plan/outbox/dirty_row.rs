@@ -250,7 +250,7 @@ fn build_row<'n>(
         row.put(PRIMARY_ROW_KEY, ValueRef::String(primary));
     }
     for address in addresses {
-        row.put(&address.property(), ValueRef::String(&address.to_json()));
+        row.put(&address.dirty_property_name(), ValueRef::String(&address.to_json()));
     }
     row.finish()
 }

@@ -29,12 +29,12 @@ pub(crate) struct Hour(i64);
 
 impl Hour {
     /// Returns the hour that contains a time.
-    pub(crate) const fn of(time: Ticks) -> Self {
+    pub(crate) const fn hour_of(time: Ticks) -> Self {
         Self(time.get().div_euclid(HOUR))
     }
 
     /// Returns the end of the hour, in ticks.
-    pub(crate) const fn end(self) -> i64 {
+    pub(crate) const fn end_in_ticks(self) -> i64 {
         (self.0 + 1).saturating_mul(HOUR)
     }
 }

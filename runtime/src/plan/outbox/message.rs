@@ -162,7 +162,7 @@ const MESSAGE_HASH: &str = "Of";
 /// Returns the operation that inserts a message's receipt, in the transaction of the message's
 /// effect.
 pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> Result<Operation> {
-    receipt(partition_key, message, |_| {})
+    receipt_row(partition_key, message, |_| {})
 }
 
 /// Returns the operation that inserts the receipt of an entity that a move inserts, with the code
@@ -172,7 +172,7 @@ pub(crate) fn insert_arrival(
     message: &MessageIdentity,
     code: Option<&[u8]>,
 ) -> Result<Operation> {
-    receipt(partition_key, message, |row| {
+    receipt_row(partition_key, message, |row| {
         if let Some(code) = code {
             row.put(CODE, ValueRef::Binary(code));
         }
@@ -185,7 +185,7 @@ pub(crate) fn insert_tombstone(
     partition_key: &str,
     message: &MessageIdentity,
 ) -> Result<Operation> {
-    receipt(partition_key, message, |row| row.put(GIVEN_UP, ValueRef::Boolean(true)))
+    receipt_row(partition_key, message, |row| row.put(GIVEN_UP, ValueRef::Boolean(true)))
 }
 
 /// Returns whether a receipt is a tombstone: its move was given up.
@@ -196,7 +196,7 @@ pub(crate) fn is_tombstone(receipt: &Row) -> Result<bool> {
 /// The property that makes a receipt a tombstone.
 const GIVEN_UP: &str = "GivenUp";
 
-fn receipt(
+fn receipt_row(
     partition_key: &str,
     message: &MessageIdentity,
     put: impl FnOnce(&mut crate::row::RowBuilder),
@@ -262,7 +262,7 @@ impl StoredMessage {
     }
 
     /// Returns the message as the work that its code covers.
-    pub(crate) fn work<'m>(&'m self, table: &'m str) -> Work<'m> {
+    pub(crate) fn as_work<'m>(&'m self, table: &'m str) -> Work<'m> {
         self.work_in(table, self.row.partition_key())
     }
 
@@ -280,7 +280,7 @@ impl StoredMessage {
     }
 
     /// Returns the identity of the message, which was found in `table`.
-    pub(crate) fn identity(&self, table: &str, case: TableCase) -> MessageIdentity {
+    pub(crate) fn message_identity(&self, table: &str, case: TableCase) -> MessageIdentity {
         MessageIdentity::in_partition(table, self.row.partition_key(), &self.id, case)
     }
 
@@ -302,7 +302,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that merges properties into the message under an ETag.
-    fn merge(
+    fn merge_operation(
         &self,
         etag: Option<ETag>,
         put: impl FnOnce(&mut crate::row::RowBuilder),
@@ -314,7 +314,7 @@ impl StoredMessage {
 
     /// Returns the operation that leases the message until a time and counts the attempt.
     pub(crate) fn lease_operation(&self, until: Ticks) -> Result<Operation> {
-        self.merge(self.row.etag(), |row| {
+        self.merge_operation(self.row.etag(), |row| {
             row.put("Attempts", ValueRef::Int32(self.attempts.saturating_add(1)));
             row.put("Leased", ValueRef::DateTime(until));
         })
@@ -322,7 +322,7 @@ impl StoredMessage {
 
     /// Returns the operation that extends the message's lease until a time.
     pub(crate) fn renew_operation(&self, etag: Option<ETag>, until: Ticks) -> Result<Operation> {
-        self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
+        self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
     }
 
     /// Returns the operation that counts a failure, ends the lease and hides the message until a
@@ -333,7 +333,7 @@ impl StoredMessage {
         error: &str,
         until: Ticks,
     ) -> Result<Operation> {
-        self.merge(etag, |row| {
+        self.merge_operation(etag, |row| {
             row.put("Failures", ValueRef::Int32(self.failures.saturating_add(1)));
             // A time in the past: any worker may take the message again.
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
@@ -353,7 +353,7 @@ impl StoredMessage {
         error: &str,
         until: Ticks,
     ) -> Result<Operation> {
-        self.merge(etag, |row| {
+        self.merge_operation(etag, |row| {
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
             row.put("Error", ValueRef::String(truncate_error(error)));
@@ -365,12 +365,12 @@ impl StoredMessage {
 
     /// Returns the operation that marks the message for the poison table, with the reason.
     pub(crate) fn mark_poisoned(&self, etag: Option<ETag>, error: &str) -> Result<Operation> {
-        self.merge(etag, |row| row.put("Poison", ValueRef::String(truncate_error(error))))
+        self.merge_operation(etag, |row| row.put("Poison", ValueRef::String(truncate_error(error))))
     }
 
     /// Returns the operation that ends the lease without a failure.
     pub(crate) fn release_operation(&self, etag: Option<ETag>) -> Result<Operation> {
-        self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
+        self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
     /// Returns the operation that marks the message as done while its receipts still exist.
@@ -379,7 +379,7 @@ impl StoredMessage {
         etag: Option<ETag>,
         receipts: &[(String, String)],
     ) -> Result<Operation> {
-        self.merge(etag, |row| {
+        self.merge_operation(etag, |row| {
             row.put("Done", ValueRef::Boolean(true));
             row.put("Receipts", ValueRef::String(&receipts_json(receipts)));
         })

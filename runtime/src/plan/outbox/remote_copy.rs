@@ -136,7 +136,7 @@ pub(crate) fn copy_owner(
 /// Returns whether two copies have equal properties, except for the ETags of their primaries. Names
 /// of one table count as equal, except for the old form in lower case.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
-    let is_one_table = is_current_table(found, text(copy, OWNER_TABLE)?, case)?;
+    let is_one_table = is_current_table(found, text_property(copy, OWNER_TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     for bag in [&mut found, &mut copy] {
         bag.remove(DERIVED_FROM);
@@ -151,11 +151,13 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
 
 /// Returns whether a copy names its primary's table in the present form, not in the old one.
 pub(crate) fn is_current_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
-    let (Some(named), Some(table)) = (text(copy, OWNER_TABLE)?, table) else { return Ok(false) };
+    let (Some(named), Some(table)) = (text_property(copy, OWNER_TABLE)?, table) else {
+        return Ok(false);
+    };
     Ok(case.is_same_table(named, table) && !is_old_form(named, table))
 }
 
-fn text<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
+fn text_property<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
     Ok(match row.get(property)? {
         Some(ValueRef::String(text)) => Some(text),
         _ => None,

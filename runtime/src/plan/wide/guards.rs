@@ -22,7 +22,7 @@ pub(super) enum PartGuard {
 }
 
 impl PartGuard {
-    pub(super) fn condition(&self) -> Condition {
+    pub(super) fn write_condition(&self) -> Condition {
         match self {
             Self::Match(etag) => Condition::Match(etag.clone()),
             Self::Any | Self::Missing => Condition::Any,

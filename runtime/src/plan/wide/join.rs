@@ -31,7 +31,7 @@ pub(crate) enum Joined {
 /// # Errors
 ///
 /// `is_corrupt` for a damaged row.
-pub(crate) fn join(
+pub(crate) fn join_parts(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
     parts: &[(usize, Option<Row>)],
@@ -102,7 +102,7 @@ pub(super) fn build(
     joined.put(discriminator, ValueRef::String(schema.marker));
     let mut finder = PartFinder::new(schema);
     // Properties are copied as they are encoded: who reads the joined row checks their values.
-    joined.reserve(rows.iter().map(|(_, row)| row.as_bytes().len()).sum());
+    joined.reserve_bytes(rows.iter().map(|(_, row)| row.as_bytes().len()).sum());
     let mut strays: Vec<(&str, &[u8])> = Vec::new();
     let mut unknown: Vec<(&str, usize)> = Vec::new();
     for (part, row) in rows {

@@ -61,14 +61,14 @@ impl PartFinder {
     /// Returns the column that holds the property, or `None` if the type does not declare it.
     pub(super) fn column_of(&mut self, name: &str) -> Option<&'static ColumnSchema> {
         let (before, after) = self.columns.split_at_checked(self.at)?;
-        let found = after.iter().chain(before).position(|column| column.holds(name))?;
+        let found = after.iter().chain(before).position(|column| column.holds_property(name))?;
         self.at = (self.at + found) % self.columns.len();
         self.columns.get(self.at)
     }
 
     /// Returns the part that stores the property, or `None` if the type does not declare it.
     pub(super) fn part_of(&mut self, name: &str) -> Option<usize> {
-        self.column_of(name).filter(|column| column.stored).map(ColumnSchema::part)
+        self.column_of(name).filter(|column| column.stored).map(ColumnSchema::part_number)
     }
 }
 

@@ -13,12 +13,12 @@ mod key_bounds;
 mod page;
 
 pub(crate) use guards::join_answers;
-pub(crate) use join::{Joined, join};
+pub(crate) use join::{Joined, join_parts};
 pub(crate) use key_bounds::{condition_on_all_parts, with_all_parts};
 pub(crate) use layout::{is_first_key, may_have_other_parts, most_parts, part_key};
 pub(crate) use page::{PageItem, entity_of_part, join_page};
 pub(crate) use selection::{
-    PartsRead, type_markers_of_parts, parts_of_point, parts_read, parts_with, with_generation,
+    PartsRead, parts_of_point, parts_read, parts_with, type_markers_of_parts, with_generation,
 };
-pub(crate) use split::{may_miss_parts, split};
+pub(crate) use split::{may_miss_parts, split_operation};
 pub(crate) use torn::{is_torn, join_torn, torn_error};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    join::{Joined, join},
+    join::{Joined, join_parts},
     layout::{discriminator_of, entity_key, most_parts, version_of},
     torn::torn_error,
 };
@@ -26,7 +26,7 @@ pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> 
     if row.get(discriminator_of(schema))?.is_none() {
         return Ok(row);
     }
-    let joined = join(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
+    let joined = join_parts(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
     match joined {
         Joined::Whole(row) | Joined::Foreign(row) => Ok(row),
         Joined::Absent | Joined::Torn(_) => {
@@ -96,7 +96,7 @@ impl Group {
         if let Some(error) = error {
             return PageItem::Ready(Err(error));
         }
-        match join(schema, (&partition_key, &row_key), &parts) {
+        match join_parts(schema, (&partition_key, &row_key), &parts) {
             Ok(Joined::Whole(row) | Joined::Foreign(row)) => PageItem::Ready(Ok(row)),
             Err(error) => PageItem::Ready(Err(error.at_keys(&partition_key, &row_key))),
             Ok(Joined::Absent | Joined::Torn(_)) => {

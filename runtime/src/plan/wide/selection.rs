@@ -22,14 +22,14 @@ pub(crate) fn parts_with(
         "PartitionKey" | "RowKey" => None,
         name if name == discriminator_of(schema) || name == PARTS => None,
         name => match finder.column_of(name) {
-            Some(column) => column.stored.then(|| column.part()),
+            Some(column) => column.stored.then(|| column.part_number()),
             None => Some(1),
         },
     });
     parts.collect()
 }
 
-/// Returns the parts that a point read for these properties reads, `None` for all.
+/// Returns which parts of a wide entity a point read needs for the selected properties; `None` for all parts.
 pub(crate) fn parts_of_point(
     schema: &'static Schema,
     select: Option<&[String]>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    guards::{PartGuard, split_etag_by_part, other_count},
+    guards::{PartGuard, other_count, split_etag_by_part},
     layout::{PARTS, PartFinder, discriminator_of, part_key, text_of, version_of},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 /// # Errors
 ///
 /// `is_invalid` if the entity was not read with all of its parts, and for keys of no wide entity.
-pub(crate) fn split(
+pub(crate) fn split_operation(
     schema: Option<&'static Schema>,
     operation: &Operation,
     generation: &str,
@@ -45,7 +45,7 @@ pub(crate) fn split(
     };
     if operation.verb() == Verb::Delete {
         let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; schema.parts.len()]);
-        return deletions((partition_key, row_key), &guards, found);
+        return delete_parts((partition_key, row_key), &guards, found);
     }
     let count = schema.parts.len();
     let is_blind = guards.is_none();
@@ -53,7 +53,7 @@ pub(crate) fn split(
     if operation.verb() == Verb::Merge && guards.len() != count {
         return Err(located(other_count(schema, guards.len())));
     }
-    let Split { rows, filled } = Split::of(schema, row).map_err(located)?;
+    let Split { rows, filled } = Split::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
         let part = filled.first().copied().unwrap_or(1);
         let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
@@ -74,9 +74,9 @@ pub(crate) fn split(
             // The stored entity has fewer parts. The guards of these keep this one as it is too.
             (Verb::Replace, None) => Operation::insert_or_replace(part),
             (Verb::Replace, Some(PartGuard::Missing)) => Operation::insert(part),
-            (Verb::Replace, Some(guard)) => Operation::replace(part, guard.condition()),
+            (Verb::Replace, Some(guard)) => Operation::replace(part, guard.write_condition()),
             (Verb::Merge | Verb::Delete, guard) => {
-                let condition = guard.map_or(Condition::Any, PartGuard::condition);
+                let condition = guard.map_or(Condition::Any, PartGuard::write_condition);
                 Operation::merge(part, condition)
             }
         });
@@ -84,14 +84,14 @@ pub(crate) fn split(
     for (at, guard) in guards.iter().enumerate().skip(count) {
         if !matches!(guard, PartGuard::Missing) {
             let key = part_key(row_key, at + 1)?;
-            operations.push(Operation::delete(partition_key, &key, guard.condition())?);
+            operations.push(Operation::delete(partition_key, &key, guard.write_condition())?);
         }
     }
     Ok(operations)
 }
 
-/// Returns the deletions of an entity's parts. `found` is as in [`split`].
-fn deletions(
+/// Returns the deletions of an entity's parts. `found` is as in [`split_operation`].
+fn delete_parts(
     (partition_key, row_key): (&str, &str),
     guards: &[PartGuard],
     found: &HashMap<String, Option<ETag>>,
@@ -102,7 +102,7 @@ fn deletions(
         let condition = match (guard, found.get(&key)) {
             (PartGuard::Missing, _) | (PartGuard::Any, Some(None)) => continue,
             (PartGuard::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
-            (guard, _) => guard.condition(),
+            (guard, _) => guard.write_condition(),
         };
         operations.push(Operation::delete(partition_key, &key, condition)?);
     }
@@ -125,7 +125,7 @@ struct Split {
 }
 
 impl Split {
-    fn of(schema: &'static Schema, row: &Row) -> Result<Self> {
+    fn split_row(schema: &'static Schema, row: &Row) -> Result<Self> {
         let (partition_key, row_key) = row.keys();
         let keys = (1..=schema.parts.len()).map(|part| part_key(row_key, part));
         let rows = keys.map(|key| key.map(|key| Row::build(partition_key, &key)));

@@ -61,7 +61,7 @@ pub(crate) fn join_torn(
     Ok(Some(torn.with_etag(ETag::from(etag.as_str()))))
 }
 
-/// Returns whether a joined row is what is left of a torn entity.
+/// Returns whether a joined row has lost parts: the entity is torn, since only some of its parts are stored.
 pub(crate) fn is_torn(joined: &Row) -> bool {
     matches!(joined.get(PARTS), Ok(Some(ValueRef::String(TORN))))
 }

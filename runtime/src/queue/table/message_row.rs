@@ -133,11 +133,11 @@ impl MessageRow {
         }
         let text = |name: &str| match row.get(name)? {
             Some(ValueRef::String(text)) => Ok(text.to_owned()),
-            _ => Err(damaged(row, name)),
+            _ => Err(damaged_error(row, name)),
         };
         let (count, sent) = match (row.get("DequeueCount")?, row.get("Sent")?) {
             (Some(ValueRef::Int32(count)), Some(ValueRef::DateTime(sent))) => (count, sent),
-            _ => return Err(damaged(row, "DequeueCount")),
+            _ => return Err(damaged_error(row, "DequeueCount")),
         };
         let hidden_ticks = match row.get("Hidden")? {
             Some(ValueRef::Int64(ticks)) => ticks,
@@ -189,7 +189,7 @@ impl MessageRow {
 }
 
 /// Returns the error for a row whose property `name` is missing or has another type.
-fn damaged(row: &Row, name: &str) -> Error {
+fn damaged_error(row: &Row, name: &str) -> Error {
     Error::new(ErrorKind::Decode, "a row of a queue lacks a property or has it with another type")
         .at_keys(row.partition_key(), row.row_key())
         .in_property(name)
@@ -216,7 +216,12 @@ impl PopReceipt {
     }
 
     /// Builds the received message from the row that its pop receipt names.
-    pub(crate) fn message(&self, id: &str, body: &str, dequeue_count: u32) -> StoredMessage {
+    pub(crate) fn received_message(
+        &self,
+        id: &str,
+        body: &str,
+        dequeue_count: u32,
+    ) -> StoredMessage {
         StoredMessage {
             partition_key: self.partition_key.clone(),
             id: id.to_owned(),

@@ -44,7 +44,7 @@ impl TableQueue {
             if received.len() >= most {
                 break;
             }
-            if self.guards.has(Mutation::FirstShardAlone) && !shard.ends_with("_00") {
+            if self.guards.has_mutation(Mutation::FirstShardAlone) && !shard.ends_with("_00") {
                 continue;
             }
             match self.receive_from_shard(&shard, most - received.len(), visibility).await {
@@ -62,7 +62,7 @@ impl TableQueue {
         }
     }
 
-    /// Receives visible messages of one shard, and goes on without those that other receivers took.
+    /// Receives visible messages of one shard. Skips those that another receiver took first.
     async fn receive_from_shard(
         &self,
         shard: &str,
@@ -79,7 +79,8 @@ impl TableQueue {
             match self.take_messages(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
                 Err(error)
-                    if error.lost_race() && !self.guards.has(Mutation::LostMessageEndsReceipt) =>
+                    if error.lost_race()
+                        && !self.guards.has_mutation(Mutation::LostMessageEndsReceipt) =>
                 {
                     // Each message has two operations. Those before the failed one found their rows.
                     let lost = error.failed_index().unwrap_or(0) / 2;
@@ -110,9 +111,9 @@ impl TableQueue {
         let mut damaged = None;
         for _ in 0..MAX_PAGES {
             let filter = due_filter(shard, now);
-            let page = self.scan(&filter, most, from.as_ref()).await?;
+            let page = self.scan_page(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
-                let date = page.date.filter(|_| self.holds(QueueGuard::HiddenByStore));
+                let date = page.date.filter(|_| self.guard_holds(QueueGuard::HiddenByStore));
                 match row.as_ref().map_err(Error::clone).and_then(MessageRow::parse) {
                     Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
                     Err(error) => damaged = Some(error),
@@ -144,13 +145,13 @@ impl TableQueue {
         found: &[MessageRow],
         visibility: Duration,
     ) -> Result<Vec<Received>> {
-        let (until, holder) = (Instant::now() + visibility, self.random.id());
+        let (until, holder) = (Instant::now() + visibility, self.random.random_id());
         // By the corrected clock, so that receivers with wrong clocks agree about due times.
         let latest_due = time_after(self.clock.now(), visibility);
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
         for row in found {
-            let is_counted = !self.guards.has(Mutation::ReceiptNotCounted);
+            let is_counted = !self.guards.has_mutation(Mutation::ReceiptNotCounted);
             let dequeue_count = row.message.dequeue_count.saturating_add(is_counted.into());
             let message = StoredMessage { dequeue_count, ..row.message.clone() };
             let due = due_time_that_changes_row_key(&message, latest_due, &row.row_key);
@@ -167,7 +168,7 @@ impl TableQueue {
             batch.push(insert)?;
             taken.push((message, due));
         }
-        let written = match self.holds(QueueGuard::MoveInOneTransaction) {
+        let written = match self.guard_holds(QueueGuard::MoveInOneTransaction) {
             true => self.backend.apply(&batch).await,
             false => self.insert_then_delete(&batch).await,
         };
@@ -190,7 +191,7 @@ impl TableQueue {
             let Some(etag) = etag else { continue };
             let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
             let StoredMessage { id, body, dequeue_count, .. } = message;
-            let until = match self.guards.has(Mutation::ReceiptFromAnswer) {
+            let until = match self.guards.has_mutation(Mutation::ReceiptFromAnswer) {
                 true => Instant::now() + visibility,
                 false => until,
             };
@@ -226,7 +227,7 @@ impl TableQueue {
         let read = Read { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
-            Some(row) if self.guards.has(Mutation::HolderNotCompared) => Ok(row.etag()),
+            Some(row) if self.guards.has_mutation(Mutation::HolderNotCompared) => Ok(row.etag()),
             Some(row) if has_holder(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }
@@ -235,7 +236,11 @@ impl TableQueue {
 
 /// Returns `due`, or the next tick if the message would keep the RowKey `row_key`: one transaction
 /// cannot delete and insert one row.
-pub(crate) fn due_time_that_changes_row_key(message: &StoredMessage, due: Ticks, row_key: &str) -> Ticks {
+pub(crate) fn due_time_that_changes_row_key(
+    message: &StoredMessage,
+    due: Ticks,
+    row_key: &str,
+) -> Ticks {
     let keeps_row_key = message.row_key(due) == row_key;
     if keeps_row_key { time_after(due, Duration::from_nanos(100)) } else { due }
 }

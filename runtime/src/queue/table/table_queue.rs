@@ -95,7 +95,7 @@ impl TableQueue {
     }
 
     /// Returns whether a guard is in force.
-    pub(crate) fn holds(&self, guard: QueueGuard) -> bool {
+    pub(crate) fn guard_holds(&self, guard: QueueGuard) -> bool {
         self.disabled != Some(guard)
     }
 
@@ -103,7 +103,7 @@ impl TableQueue {
     /// senders spread.
     pub(crate) fn shards_from_random(&self) -> impl Iterator<Item = String> {
         let shards = u64::from(self.shards);
-        let first = self.random.number() % shards;
+        let first = self.random.random_number() % shards;
         (0..shards).map(move |at| {
             let shard = (first + at) % shards;
             StoredMessage::shard_key(&self.name, u32::try_from(shard).unwrap_or(0))
@@ -112,7 +112,7 @@ impl TableQueue {
 
     /// Reads a page of rows, and corrects the clock by the date of the answer. A missing table has no
     /// rows.
-    pub(crate) async fn scan(
+    pub(crate) async fn scan_page(
         &self,
         filter: &Filter,
         top: usize,
@@ -127,14 +127,17 @@ impl TableQueue {
             page => page.map_err(|error| error.in_table(TABLE))?,
         };
         match page.date {
-            Some(date) => self.clock.correct(date, sent),
+            Some(date) => self.clock.correct_by_date(date, sent),
             None => self.clock.accept_local_time(),
         }
         Ok(page)
     }
 
     /// Sends operations as one transaction.
-    pub(crate) async fn apply(&self, operations: Vec<Operation>) -> Result<Vec<Written>> {
+    pub(crate) async fn send_transaction(
+        &self,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<Written>> {
         let mut batch = Batch::new(TABLE);
         for operation in operations {
             batch.push(operation)?;
@@ -149,13 +152,13 @@ impl TableQueue {
         }
         let shard = StoredMessage::shard_key(&self.name, 0);
         let filter = crate::access::Keys::point(shard, "q_").filter();
-        self.scan(&filter, 1, None).await?;
+        self.scan_page(&filter, 1, None).await?;
         if self.clock.is_known() {
             return Ok(());
         }
         // The answer had no date because the table does not exist.
         self.create_table().await?;
-        self.scan(&filter, 1, None).await.map(drop)
+        self.scan_page(&filter, 1, None).await.map(drop)
     }
 
     /// Inserts the row of a new message, and repeats that after a lost answer.
@@ -168,7 +171,7 @@ impl TableQueue {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.apply(vec![operation.clone()]).await {
+            match self.send_transaction(vec![operation.clone()]).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_table_missing() && attempt < MAX_ATTEMPTS => {
                     self.create_table().await?;
@@ -196,7 +199,7 @@ impl TableQueue {
         check_time("a delay", Duration::ZERO, delay)?;
         // The due time is part of the RowKey: a wrong clock would hide the message.
         self.ensure_clock().await?;
-        let id = self.random.id();
+        let id = self.random.random_id();
         // A random shard, so that senders spread their load.
         let shard = self.shards_from_random().next().unwrap_or_default();
         let now = self.clock.now();
@@ -220,7 +223,7 @@ impl TableQueue {
         for shard in (0..self.shards).map(|shard| StoredMessage::shard_key(&self.name, shard)) {
             let (filter, mut from) = (poison_filter(&shard), None);
             while all.len() < most {
-                let page = self.scan(&filter, most - all.len(), from.as_ref()).await?;
+                let page = self.scan_page(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {
                     let row = row.as_ref().map_err(|error| error.clone().in_table(TABLE))?;
                     let Some(found) = MessageRow::parse(row)? else { continue };

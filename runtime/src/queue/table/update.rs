@@ -46,8 +46,8 @@ impl TableQueue {
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
         let receipt = PopReceipt::parse(received.receipt())?;
-        let message = receipt.message(received.id(), &body, received.dequeue_count());
-        let (until, holder) = (Instant::now() + visibility, self.random.id());
+        let message = receipt.received_message(received.id(), &body, received.dequeue_count());
+        let (until, holder) = (Instant::now() + visibility, self.random.random_id());
         let due = time_after(self.clock.now(), visibility);
         let due = due_time_that_changes_row_key(&message, due, &receipt.row_key);
         let hidden_ticks = duration_ticks(visibility);
@@ -76,7 +76,8 @@ impl TableQueue {
     /// Moves a received message to the poison messages.
     pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
-        let message = receipt.message(received.id(), received.body(), received.dequeue_count());
+        let message =
+            receipt.received_message(received.id(), received.body(), received.dequeue_count());
         let change = vec![receipt.delete_operation()?, message.insert_as_poison(reason)?];
         self.apply_as_holder(received, &receipt, change).await.map(drop)
     }
@@ -97,7 +98,7 @@ impl TableQueue {
         let (mut attempt, mut earlier_loss) = (0, None);
         loop {
             attempt += 1;
-            let error = match self.apply(change.clone()).await {
+            let error = match self.send_transaction(change.clone()).await {
                 Ok(mut written) => return Ok(written.pop().and_then(|one| one.etag)),
                 Err(error) => error,
             };
@@ -110,7 +111,7 @@ impl TableQueue {
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
-            if !self.holds(QueueGuard::ReadAfterLostAnswer) {
+            if !self.guard_holds(QueueGuard::ReadAfterLostAnswer) {
                 return Ok(None);
             }
             let error = unknown_outcome(error);
@@ -139,13 +140,13 @@ impl TableQueue {
     /// Returns a poison message to the queue, visible at once and with a dequeue count of zero.
     pub(crate) async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
         let receipt = PopReceipt::parse(poison.place())?;
-        let message = receipt.message(poison.id(), poison.body(), 0);
+        let message = receipt.received_message(poison.id(), poison.body(), 0);
         // The due time is written by the store's clock.
         self.ensure_clock().await?;
         let visibility = Visibility { due: self.clock.now(), hidden_ticks: 0, holder: "" };
         let insert = Operation::insert(message.queued_row(visibility)?);
         let change = vec![receipt.delete_operation()?, insert];
-        let Err(error) = self.apply(change).await else { return Ok(()) };
+        let Err(error) = self.send_transaction(change).await else { return Ok(()) };
         if !error.lost_race() {
             return Err(error);
         }

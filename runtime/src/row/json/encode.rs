@@ -26,13 +26,17 @@ impl Serialize for JsonRow<'_> {
         let damaged = |_| S::Error::custom("the row is damaged");
         while let Some((name, value)) = properties.next().map_err(damaged)? {
             let name = from_utf8(name).map_err(S::Error::custom)?;
-            entry(&mut map, name, value)?;
+            serialize_property(&mut map, name, value)?;
         }
         map.end()
     }
 }
 
-fn entry<M: SerializeMap>(map: &mut M, name: &str, value: ValueRef<'_>) -> Result<(), M::Error> {
+fn serialize_property<M: SerializeMap>(
+    map: &mut M,
+    name: &str,
+    value: ValueRef<'_>,
+) -> Result<(), M::Error> {
     if value.edm_type().needs_annotation() {
         map.serialize_key(&Text(format_args!("{name}@odata.type")))?;
         map.serialize_value(value.edm_type().name())?;

@@ -58,9 +58,9 @@ impl<'a> EntityMembers<'a> {
     }
 
     /// Adds one member.
-    pub(crate) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
+    pub(crate) fn add_member(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         let bit = name_bit(name.as_bytes());
-        if self.seen & bit != 0 && self.has(&name) {
+        if self.seen & bit != 0 && self.has_member(&name) {
             self.repeated.get_or_insert_with(|| name.clone().into_owned());
             return;
         }
@@ -83,7 +83,7 @@ impl<'a> EntityMembers<'a> {
     }
 
     /// Returns whether a member of that name was added.
-    fn has(&self, name: &str) -> bool {
+    fn has_member(&self, name: &str) -> bool {
         let annotated = name.strip_suffix(ANNOTATION);
         let single = match name {
             "PartitionKey" => &self.partition_key,
@@ -124,7 +124,7 @@ impl<'a> EntityMembers<'a> {
         let mut builder = Row::build(partition_key, row_key);
         let mut bytes = Vec::new();
         for (at, (name, value)) in self.properties.iter().enumerate() {
-            put_property(&mut builder, &mut bytes, name, value, self.annotation(at, name))
+            put_property(&mut builder, &mut bytes, name, value, self.annotated_type(at, name))
                 .map_err(|error| name_row(error).in_property(name))?;
         }
         let timestamp = self.timestamp.as_deref().unwrap_or_default();
@@ -143,7 +143,7 @@ impl<'a> EntityMembers<'a> {
 
     /// Returns the annotated type of a property. Annotations come in the order of their properties, so the
     /// search begins at the expected position.
-    fn annotation(&self, at: usize, name: &str) -> Option<&str> {
+    fn annotated_type(&self, at: usize, name: &str) -> Option<&str> {
         let from = at.min(self.types.len());
         let (before, after) = self.types.split_at_checked(from)?;
         after.iter().chain(before).find(|(found, _)| found == name).map(|(_, edm)| &**edm)

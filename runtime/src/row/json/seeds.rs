@@ -23,7 +23,7 @@ impl<'de> Visitor<'de> for &mut EntityMembers<'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key_seed(NameSeed)? {
-            self.add(name, map.next_value_seed(ValueSeed)?);
+            self.add_member(name, map.next_value_seed(ValueSeed)?);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ pub(crate) fn parse_usual_form(text: &[u8]) -> Option<Ticks> {
     else {
         return None;
     };
-    let two = |a: u8, b: u8| Some(digit(a)? * 10 + digit(b)?);
+    let two = |a: u8, b: u8| Some(parse_digit(a)? * 10 + parse_digit(b)?);
     let year = two(y1, y2)? * 100 + two(y3, y4)?;
     let (month, day) = (two(m1, m2)?, two(d1, d2)?);
     let (hour, minute, second) = (two(h1, h2)?, two(n1, n2)?, two(s1, s2)?);
@@ -39,12 +39,12 @@ fn parse_fraction(tail: &[u8]) -> Option<i64> {
     };
     let mut value = 0;
     for at in 0..7 {
-        value = value * 10 + digits.get(at).map_or(Some(0), |byte| digit(*byte))?;
+        value = value * 10 + digits.get(at).map_or(Some(0), |byte| parse_digit(*byte))?;
     }
     Some(value)
 }
 
-fn digit(byte: u8) -> Option<i64> {
+fn parse_digit(byte: u8) -> Option<i64> {
     byte.is_ascii_digit().then(|| i64::from(byte - b'0'))
 }
 

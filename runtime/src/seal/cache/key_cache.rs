@@ -70,7 +70,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         lifetime: Lifetime<'_>,
         fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
     ) -> Result<(Arc<V>, Ticks)> {
-        let slot = self.0.slot(name, 0, stays_cached(lifetime));
+        let slot = self.0.slot_of_key(name, 0, stays_cached(lifetime));
         let mut failures_before = None;
         let find = |entry: &CacheEntry<V>| {
             let usable = entry.usable_answer(lifetime);
@@ -95,16 +95,16 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
             // A key is as old as the question for it, not as its answer.
             let at = lifetime.clock.now();
             let answer = fetch().await;
-            slot.lock().record(answer, at, lifetime)
+            slot.lock_state().record_answer(answer, at, lifetime)
         };
         slot.find_or_run(find, ask).await
     }
 
-    /// Stores a key that came with the answer to another request, sent at `at`.
+    /// Stores a key that the answer to a request for another name contained. The request was sent at `at`.
     pub(super) fn insert(&self, name: K, key: &Arc<V>, at: Ticks, lifetime: Lifetime<'_>) {
         // An answer that was requested later is kept: it may know of a key that was withdrawn.
-        let slot = self.0.slot(name, 0, stays_cached(lifetime));
-        let mut entry = slot.lock();
+        let slot = self.0.slot_of_key(name, 0, stays_cached(lifetime));
+        let mut entry = slot.lock_state();
         if entry.key.as_ref().is_none_or(|(_, asked)| *asked < at) {
             entry.key = Some((key.clone(), at));
             entry.failed = None;
@@ -113,7 +113,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
 
     /// Removes all keys.
     pub(super) fn clear(&self) {
-        self.0.lock().clear();
+        self.0.lock_slots().clear();
     }
 }
 
@@ -167,7 +167,7 @@ impl<V> CacheEntry<V> {
 
     /// Stores the answer to the request sent at `at`. Returns the key, an expired key, or the
     /// error.
-    fn record(
+    fn record_answer(
         &mut self,
         answer: Result<Arc<V>>,
         at: Ticks,

@@ -87,10 +87,10 @@ impl KeyringBuilder {
         let id = key.id();
         // Two primary keys would make writers disagree about the key in use.
         if is_primary && keys.primary.replace(id).is_some() {
-            return self.refuse(scope, "has two primary data keys");
+            return self.keep_mistake(scope, "has two primary data keys");
         }
         if keys.data.insert(id, Arc::new(key)).is_some() {
-            return self.refuse(scope, &format!("has the data key {id} twice"));
+            return self.keep_mistake(scope, &format!("has the data key {id} twice"));
         }
         self
     }
@@ -140,15 +140,15 @@ impl KeyringBuilder {
     ) -> Self {
         // A blind token tells the version modulo 4, counted from 1: a version 0 would read as 4.
         if version == 0 {
-            return self.refuse(scope, "has an index key of version 0, versions begin at 1");
+            return self.keep_mistake(scope, "has an index key of version 0, versions begin at 1");
         }
         let keys = self.scopes.entry(scope.clone()).or_default();
         if is_current && keys.current.replace(version).is_some() {
-            return self.refuse(scope, "has two current index keys");
+            return self.keep_mistake(scope, "has two current index keys");
         }
         let key = Arc::new(IndexKey::from_root(root, version));
         if keys.index.insert(version, key).is_some() {
-            return self.refuse(scope, &format!("has index key version {version} twice"));
+            return self.keep_mistake(scope, &format!("has index key version {version} twice"));
         }
         self
     }
@@ -171,7 +171,7 @@ impl KeyringBuilder {
     }
 
     /// Keeps the first mistake, which [`build`](Self::build) returns.
-    fn refuse(mut self, scope: &KeyScope, why: &str) -> Self {
+    fn keep_mistake(mut self, scope: &KeyScope, why: &str) -> Self {
         let message = format!("the scope `{}` {why}", scope.name().escape_debug());
         self.fault.get_or_insert_with(|| Error::new(ErrorKind::Invalid, message));
         self

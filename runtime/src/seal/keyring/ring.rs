@@ -135,7 +135,7 @@ impl Keyring {
         key.cloned().ok_or_else(|| missing_key_error(scope, "primary data key"))
     }
 
-    /// Returns the data key of that id in a scope.
+    /// Returns the data key with id `id` of a scope.
     ///
     /// ```
     /// use entable::{KeyScope, Keyring, RootKey};

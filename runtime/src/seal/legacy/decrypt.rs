@@ -29,7 +29,7 @@ pub fn is_legacy(row: &Row) -> Result<bool> {
 ///
 /// `is_decrypt` if the row is not encrypted by the legacy protocol.
 pub fn wrapped_key_of(row: &Row) -> Result<WrappedKey> {
-    Ok(Metadata::read(row).map_err(|error| name_row(row, error))?.wrapped)
+    Ok(Metadata::read_metadata(row).map_err(|error| name_row(row, error))?.wrapped)
 }
 
 /// Decrypts a row: its encrypted properties become text, and the two metadata properties of the protocol
@@ -41,8 +41,8 @@ pub fn wrapped_key_of(row: &Row) -> Result<WrappedKey> {
 /// if it cannot be decrypted; `is_key_unavailable` if `keys` does not have the wrapping key.
 pub async fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
     let decrypt = async {
-        let metadata = Metadata::read(row)?;
-        let key = keys.unwrap(&metadata.wrapped).await?;
+        let metadata = Metadata::read_metadata(row)?;
+        let key = keys.unwrap_content_key(&metadata.wrapped).await?;
         decrypt_under(&key, &metadata, row)
     };
     decrypt.await.map_err(|error| name_row(row, error))
@@ -54,7 +54,7 @@ pub async fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
 ///
 /// `is_decrypt` if the row is not encrypted by the legacy protocol or cannot be decrypted.
 pub fn decrypt_row_with(content_key: &[u8; 32], row: &Row) -> Result<Row> {
-    Metadata::read(row)
+    Metadata::read_metadata(row)
         .and_then(|metadata| decrypt_under(content_key, &metadata, row))
         .map_err(|error| name_row(row, error))
 }
@@ -78,7 +78,9 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
             continue;
         }
         let text = match value {
-            ValueRef::Binary(bytes) => cipher::decrypt(key, &metadata.iv(row, name), bytes),
+            ValueRef::Binary(bytes) => {
+                cipher::decrypt(key, &metadata.property_iv(row, name), bytes)
+            }
             _ => None,
         };
         // The others are still decrypted, so that the time does not tell which property failed.
@@ -104,7 +106,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
 fn encrypted_names(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Vec<String>> {
     let list: Zeroizing<Vec<u8>> = match row.get(NAMES_PROPERTY)? {
         Some(ValueRef::Binary(bytes)) => {
-            cipher::decrypt(key, &metadata.iv(row, NAMES_PROPERTY), bytes)
+            cipher::decrypt(key, &metadata.property_iv(row, NAMES_PROPERTY), bytes)
                 .ok_or_else(unreadable_error)?
         }
         // Java wrote no list for an entity without properties.
@@ -112,5 +114,5 @@ fn encrypted_names(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Vec
         _ => return Err(unreadable_error()),
     };
     let text = std::str::from_utf8(&list).map_err(|_| unreadable_error())?;
-    metadata.names(text).ok_or_else(unreadable_error)
+    metadata.split_names(text).ok_or_else(unreadable_error)
 }

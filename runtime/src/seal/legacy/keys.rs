@@ -94,7 +94,10 @@ impl LegacyKeys {
 
     /// Unwraps a content key. If the wrapping key is known, another algorithm fails with the error
     /// of wrong bytes.
-    pub(super) async fn unwrap(&self, wrapped: &WrappedKey) -> Result<Zeroizing<[u8; 32]>> {
+    pub(super) async fn unwrap_content_key(
+        &self,
+        wrapped: &WrappedKey,
+    ) -> Result<Zeroizing<[u8; 32]>> {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
             return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
         }

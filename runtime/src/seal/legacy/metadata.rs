@@ -68,7 +68,7 @@ struct KeyWrappingMetadata {
 
 impl Metadata {
     /// Reads the metadata property of a row.
-    pub(super) fn read(row: &Row) -> Result<Self> {
+    pub(super) fn read_metadata(row: &Row) -> Result<Self> {
         let Some(ValueRef::String(text)) = row.get(METADATA_PROPERTY)? else {
             return Err(Error::seal(
                 SealFault::NotEncrypted,
@@ -109,7 +109,7 @@ impl Metadata {
 
     /// Returns the initialization vector of a property: a hash of the row's vector, both keys and the
     /// name, with nothing in between. Java hashes the PartitionKey first, the other libraries the RowKey.
-    pub(super) fn iv(&self, row: &Row, property: &str) -> [u8; 16] {
+    pub(super) fn property_iv(&self, row: &Row, property: &str) -> [u8; 16] {
         let (first, second) = match self.is_java {
             true => (row.partition_key(), row.row_key()),
             false => (row.row_key(), row.partition_key()),
@@ -125,7 +125,7 @@ impl Metadata {
     }
 
     /// Splits the decrypted list into names. It is JSON, except that Java wrote `[A, B]`.
-    pub(super) fn names(&self, list: &str) -> Option<Vec<String>> {
+    pub(super) fn split_names(&self, list: &str) -> Option<Vec<String>> {
         if !self.is_java {
             return serde_json::from_str(list).ok();
         }

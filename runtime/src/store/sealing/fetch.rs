@@ -41,7 +41,7 @@ pub(super) const MAX_FAILURES: usize = 32;
 impl PageKeys {
     /// Returns the position of a partition's scope in `scopes`, and adds the scope if it is new.
     /// Returns `None` for a client without keys.
-    fn scope(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
+    fn scope_position(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
         let keys = sealer.keys.as_ref()?;
         if let Some(at) = self.partitions.get(partition_key) {
             return Some(*at);
@@ -63,7 +63,7 @@ impl PageKeys {
         while let Some((name, value)) = properties.next()? {
             let Some(id) = key_id_of_property(name, value) else { continue };
             if scope.is_none() {
-                scope = self.scope(sealer, row.partition_key());
+                scope = self.scope_position(sealer, row.partition_key());
             }
             // A client without keys fetches none; the value then fails to decrypt.
             let Some(scope) = scope else { continue };
@@ -76,7 +76,7 @@ impl PageKeys {
     }
 
     /// Fetches the keys, some at a time. After too many failures fetches no further key.
-    pub(crate) async fn fetch(&mut self, sealer: &RowSealer) {
+    pub(crate) async fn fetch_keys(&mut self, sealer: &RowSealer) {
         let Some(keys) = &sealer.keys else { return };
         let mut failures = 0;
         for wanted in self.wanted.chunks(FETCHES_AT_ONCE) {
@@ -94,8 +94,8 @@ impl PageKeys {
         }
     }
 
-    /// Returns the fetched key of that id for rows of a partition, or the error of fetching it.
-    pub(crate) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
+    /// Returns the fetched data key with id `id` for rows of a partition, or the error of fetching it.
+    pub(crate) fn fetched_key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.partitions.get(partition_key);
         let at = scope.and_then(|scope| self.positions.get(&(*scope, id)).copied());
         match at.and_then(|at| self.found.get(at)) {

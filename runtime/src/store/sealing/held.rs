@@ -24,7 +24,7 @@ impl RowSealer {
         schema: &'static Schema,
         placed: &Placed,
     ) -> Result<HeldValues> {
-        let plan = self.plan(placed)?;
+        let plan = self.plan_seal(placed)?;
         let (mut held, mut each) = (HeldValues::new(), plan.each.iter());
         let mut properties = placed.operation.row().properties();
         while let Some((name, value)) = properties.next()? {

@@ -26,7 +26,11 @@ impl<'v> IndexKeys<'v> {
         Self { sealer, known: HashMap::new(), failures: 0 }
     }
 
-    async fn key(&mut self, scope: &KeyScope, version: Option<u32>) -> Result<Arc<IndexKey>> {
+    async fn index_key_of_scope(
+        &mut self,
+        scope: &KeyScope,
+        version: Option<u32>,
+    ) -> Result<Arc<IndexKey>> {
         let name = (scope.clone(), version);
         if let Some(key) = self.known.get(&name) {
             return key.clone();
@@ -35,7 +39,7 @@ impl<'v> IndexKeys<'v> {
         if self.failures >= MAX_FAILURES {
             return Err(too_many_scopes(scope));
         }
-        let key = self.sealer.index_key(scope, version).await;
+        let key = self.sealer.fetch_index_key(scope, version).await;
         self.failures += usize::from(key.is_err());
         self.known.insert(name, key.clone());
         key
@@ -59,15 +63,17 @@ impl<'v> IndexKeys<'v> {
         });
         let Some(spare) = first else { return Ok(()) };
         let scope = self.sealer.token_scope(family, row.partition_key());
-        let current = self.key(&scope, None).await?;
+        let current = self.index_key_of_scope(&scope, None).await?;
         let mut refused = None;
         // The token holds two bits of the version only, which may mean an earlier or the next key.
-        for version in versions(current.version(), spare) {
+        for version in key_versions(current.version(), spare) {
             let key = match version == current.version() {
                 true => Ok(current.clone()),
-                false => self.key(&scope, Some(version)).await,
+                false => self.index_key_of_scope(&scope, Some(version)).await,
             };
-            match key.and_then(|key| Tokens::with(key).check_row_tokens(schema, family, row)) {
+            match key
+                .and_then(|key| Tokens::with_index_key(key).check_row_tokens(schema, family, row))
+            {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),
             }
@@ -88,7 +94,7 @@ fn too_many_scopes(scope: &KeyScope) -> Error {
 
 /// Returns the versions of the index key that the two bits in a blind token can mean: the latest up
 /// to `current`, then the next, which another process may use already.
-fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
+fn key_versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;
     let earlier = current.checked_sub(behind).filter(|version| *version > 0);
     let later = (behind > 0).then(|| current.saturating_add(4 - behind));
@@ -97,11 +103,11 @@ fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::versions;
+    use super::key_versions;
 
     #[test]
     fn a_token_is_of_the_latest_key_or_the_next() {
-        let of = |current, spare| versions(current, spare).collect::<Vec<_>>();
+        let of = |current, spare| key_versions(current, spare).collect::<Vec<_>>();
         assert_eq!(of(1, 1), [1]);
         assert_eq!(of(1, 2), [2]);
         assert_eq!(of(2, 1), [1, 5]);

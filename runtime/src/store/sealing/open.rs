@@ -73,7 +73,7 @@ impl Reading {
     }
 
     /// Returns the declarations of each type, in the order of the set's members.
-    pub(crate) fn types(self) -> Vec<TypeSealing> {
+    pub(crate) fn declared_types(self) -> Vec<TypeSealing> {
         let schemas: Cow<'static, [&'static Schema]> = match self {
             Self::Typed(schema) => Cow::Owned(vec![schema]),
             Self::Members(members) => Cow::Borrowed(members.schemas()),
@@ -83,7 +83,7 @@ impl Reading {
     }
 
     /// Returns the type and row family of a row, as far as they are needed to decrypt it.
-    pub(crate) fn classify(self, row: &Row) -> Result<RowType> {
+    pub(crate) fn classify_row(self, row: &Row) -> Result<RowType> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
@@ -102,7 +102,7 @@ impl Reading {
 /// type, so that it is not handed over encrypted.
 fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowType> {
     let families: &'static [Family] = schema.families;
-    let kind = match schema.kind_of(row, None) {
+    let kind = match schema.row_kind_of(row, None) {
         // A discriminator that is not a String does not name the type.
         Err(error) if error.is_decode() => return Ok(RowType::Foreign),
         kind => kind?,
@@ -131,14 +131,14 @@ impl RowSealer {
     ///
     /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its
     /// key cannot be had.
-    pub(crate) async fn open_one(
+    pub(crate) async fn open_one_row(
         &self,
         table: &str,
         row: Row,
         reading: Reading,
         select: Option<&[String]>,
     ) -> Result<Row> {
-        let mut opened = self.open(table, vec![Ok(row)], reading, select).await;
+        let mut opened = self.open_rows(table, vec![Ok(row)], reading, select).await;
         opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row("the row was lost")))
     }
 }
@@ -148,7 +148,7 @@ impl RowSealer {
     /// Returns rows as they are, and an error for each row that has encrypted properties, since
     /// this build has no encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn open(
+    pub(crate) async fn open_rows(
         &self,
         _: &str,
         rows: Vec<Result<Row>>,
@@ -156,9 +156,9 @@ impl RowSealer {
         _: Option<&[String]>,
     ) -> Vec<Result<Row>> {
         let sealed = reading.has_sealed();
-        let types = if sealed { reading.types() } else { Vec::new() };
+        let types = if sealed { reading.declared_types() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, RowType::Declared(at, _)) = (sealed, reading.classify(&row)?)
+            if let (true, RowType::Declared(at, _)) = (sealed, reading.classify_row(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::no_keys_error(

@@ -38,7 +38,7 @@ pub(crate) struct SealColumn {
 }
 
 impl SealColumn {
-    fn of(column: &SealedColumn) -> Self {
+    fn seal_of_column(column: &SealedColumn) -> Self {
         Self { pad: column.sealed.pad as usize, companion: column.companion.clone() }
     }
 }
@@ -68,14 +68,14 @@ impl SealPlan {
 
 impl RowSealer {
     /// Returns which properties of an operation's row are encrypted.
-    pub(crate) fn plan(&self, placed: &Placed) -> Result<SealPlan> {
+    pub(crate) fn plan_seal(&self, placed: &Placed) -> Result<SealPlan> {
         let Placed { operation, home } = placed;
-        let is_elsewhere = home.entity().is_some_and(|(_, family)| family.is_remote);
+        let is_elsewhere = home.type_and_family().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(home, StoredAs::Framework) {
             return Ok(SealPlan::default());
         }
-        let declared = home.entity();
+        let declared = home.type_and_family();
         let columns = declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns());
         let schema = declared.map(|(schema, _)| schema);
         if columns.is_empty()
@@ -104,7 +104,8 @@ impl RowSealer {
         }
         if let Some((schema, family)) = declared {
             let absent = hidden_nulls(&columns, row, verb, family)?;
-            plan.absent.extend(absent.iter().map(|c| (c.name.clone(), SealColumn::of(c))));
+            plan.absent
+                .extend(absent.iter().map(|c| (c.name.clone(), SealColumn::seal_of_column(c))));
             plan.has_seal = schema.sealed;
             // The seal covers all properties: it cannot be made for some of them.
             if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
@@ -128,7 +129,7 @@ impl RowSealer {
         while let Some((name, _)) = properties.next()? {
             let name = property_name(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
-                Some(column) => Some(SealColumn::of(column)),
+                Some(column) => Some(SealColumn::seal_of_column(column)),
                 None if stays_plain(schema, is_elsewhere, name) => None,
                 None => {
                     // What was read encrypted is written encrypted, even if nothing declares it.

@@ -42,7 +42,7 @@ impl RowSealer {
         stored: &Row,
     ) -> Result<Option<Placed>> {
         let reading = Reading::Typed(schema);
-        let RowType::Declared(_, family) = reading.classify(stored)? else { return Ok(None) };
+        let RowType::Declared(_, family) = reading.classify_row(stored)? else { return Ok(None) };
         let family = family.map_or(schema.primary(), Ok)?;
         let keys =
             self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
@@ -50,7 +50,7 @@ impl RowSealer {
         let declared = TypeSealing::new(schema);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
         let scope = self.token_scope(family, stored.partition_key());
-        let index = if has_tokens { Some(self.index_key(&scope, None).await?) } else { None };
+        let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_library_property(name, Some(&declared))
                 && self.chooses_of(schema, family, stored, name)
@@ -61,7 +61,7 @@ impl RowSealer {
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
             return Ok(None);
         }
-        let plain = self.open_one(table, stored.clone(), reading, None).await?;
+        let plain = self.open_one_row(table, stored.clone(), reading, None).await?;
         update_to_seal(stored, &plain, &declared, family, &now)
     }
 }

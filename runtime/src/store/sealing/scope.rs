@@ -50,7 +50,7 @@ impl RowSealer {
         }
         let home = StoredAs::Entity(schema, family);
         let placed = Placed::new(Operation::insert(copy.clone()), home);
-        match self.plan(&placed)?.is_empty() {
+        match self.plan_seal(&placed)?.is_empty() {
             true => Ok(()),
             false => Err(crossing_error(family, copy)),
         }

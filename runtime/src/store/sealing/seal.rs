@@ -22,15 +22,19 @@ use crate::{
 impl RowSealer {
     /// Returns an error, because this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
+    pub(crate) async fn token_maker(&self) -> Result<crate::plan::Tokens> {
         Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
     /// Returns the operations unchanged; fails if one of them needs encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn seal(&self, _: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
+    pub(crate) async fn seal_operations(
+        &self,
+        _: &str,
+        placed: Vec<Placed>,
+    ) -> Result<Vec<Operation>> {
         for placed in &placed {
-            if !self.plan(placed)?.is_empty() {
+            if !self.plan_seal(placed)?.is_empty() {
                 return Err(no_keys_error(
                     "the entity has encrypted properties, which need the feature `encrypt`",
                 ));
@@ -49,10 +53,14 @@ impl RowSealer {
     ///
     /// Fails with `is_key_unavailable` without a key, and with `is_too_large` if a value is too
     /// large after encryption. Nothing is sent plain instead.
-    pub(crate) async fn seal(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
+    pub(crate) async fn seal_operations(
+        &self,
+        table: &str,
+        placed: Vec<Placed>,
+    ) -> Result<Vec<Operation>> {
         let mut plans = Vec::with_capacity(placed.len());
         for placed in &placed {
-            let plan = self.plan(placed)?;
+            let plan = self.plan_seal(placed)?;
             // Before any key is fetched: a row that is refused costs no request.
             self.check_plain(placed, &plan)?;
             if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
@@ -86,7 +94,7 @@ impl RowSealer {
             let scope = if plan.makes_tokens() { self.scope_of_placed(&placed) } else { None };
             let index = scope.and_then(|scope| index_keys.get(&scope)).map(|key| &**key);
             let sealer = TransactionSealer { table, own, key: &key, index };
-            let row = sealer.row(placed.operation.row(), &plan)?;
+            let row = sealer.seal_row(placed.operation.row(), &plan)?;
             Ok(placed.operation.with_row(row))
         });
         sealed.collect()
@@ -94,11 +102,11 @@ impl RowSealer {
 
     /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
     /// if scopes have keys of their own, it has none yet.
-    pub(crate) async fn tokens(&self) -> Result<Tokens> {
+    pub(crate) async fn token_maker(&self) -> Result<Tokens> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
             return Ok(Tokens::by_scope(keys.clone()));
         }
-        self.index_key(&KeyScope::default_scope(), None).await.map(Tokens::with)
+        self.fetch_index_key(&KeyScope::default_scope(), None).await.map(Tokens::with_index_key)
     }
 
     /// Returns the scope whose index key makes the blind tokens of a row.
@@ -110,7 +118,7 @@ impl RowSealer {
     }
 
     /// Fetches an index key of a scope: that version, or the one in use.
-    pub(crate) async fn index_key(
+    pub(crate) async fn fetch_index_key(
         &self,
         scope: &KeyScope,
         version: Option<u32>,
@@ -132,7 +140,7 @@ impl RowSealer {
             if let Some(scope) = self.scope_of_placed(placed)
                 && !keys.contains_key(&scope)
             {
-                let key = self.index_key(&scope, None).await?;
+                let key = self.fetch_index_key(&scope, None).await?;
                 keys.insert(scope, key);
             }
         }
@@ -142,7 +150,7 @@ impl RowSealer {
     /// Returns the scope whose index key makes the short blind tokens of a row; `None` for a row
     /// without a declared type.
     fn scope_of_placed(&self, placed: &Placed) -> Option<KeyScope> {
-        let (_, family) = placed.home.entity()?;
+        let (_, family) = placed.home.type_and_family()?;
         Some(self.token_scope(family, placed.operation.row().partition_key()))
     }
 
@@ -180,7 +188,7 @@ struct TransactionSealer<'k> {
 
 #[cfg(feature = "encrypt")]
 impl TransactionSealer<'_> {
-    fn row(&self, row: &Row, plan: &SealPlan) -> Result<Row> {
+    fn seal_row(&self, row: &Row, plan: &SealPlan) -> Result<Row> {
         let place = |property| ValueBinding {
             table: self.table,
             partition_key: row.partition_key(),
@@ -194,11 +202,11 @@ impl TransactionSealer<'_> {
             let name = property_name(name)?;
             match each.next().and_then(Option::as_ref) {
                 None => out.put(name, value),
-                Some(column) => self.put(&mut out, &place(name), Some(value), column)?,
+                Some(column) => self.put_sealed(&mut out, &place(name), Some(value), column)?,
             }
         }
         for (name, column) in &plan.absent {
-            self.put(&mut out, &place(name), None, column)?;
+            self.put_sealed(&mut out, &place(name), None, column)?;
         }
         if !plan.has_seal {
             return out.finish();
@@ -210,7 +218,7 @@ impl TransactionSealer<'_> {
         out.finish()
     }
 
-    fn put(
+    fn put_sealed(
         &self,
         out: &mut RowBuilder,
         place: &ValueBinding<'_>,

@@ -66,14 +66,14 @@ impl RowSealer {
         let scopes = match (error.keys(), access.family_of_path()) {
             (Some((partition_key, _)), _) => LookupScopes::of_partition(keys, partition_key),
             (None, Some(family)) if family.partition.has_tokens() => {
-                LookupScopes::one(KeyScope::default_scope())
+                LookupScopes::of_one_scope(KeyScope::default_scope())
             }
             (None, Some(_)) if access.keys.partition.is_some() => {
                 let partition_key = access.keys.partition.as_deref().unwrap_or_default();
                 LookupScopes::of_partition(keys, partition_key)
             }
             (None, _) => match named {
-                Some(scope) => LookupScopes::one(scope.clone()),
+                Some(scope) => LookupScopes::of_one_scope(scope.clone()),
                 None => return false,
             },
         };
@@ -118,7 +118,7 @@ impl LookupScopes {
         Self { data: keys.scope_of(partition_key), index: keys.index_scope(partition_key) }
     }
 
-    fn one(scope: KeyScope) -> Self {
+    fn of_one_scope(scope: KeyScope) -> Self {
         Self { data: scope.clone(), index: scope }
     }
 

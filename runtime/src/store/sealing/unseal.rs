@@ -22,7 +22,7 @@ impl RowSealer {
     /// `rows` stays at its place.
     ///
     /// Fetches every key once, before the first row is decrypted.
-    pub(crate) async fn open(
+    pub(crate) async fn open_rows(
         &self,
         table: &str,
         rows: Vec<Result<Row>>,
@@ -33,12 +33,12 @@ impl RowSealer {
         if self.keys.is_none() && !reading.has_sealed() && !has_tokens {
             return rows;
         }
-        let types = reading.types();
+        let types = reading.declared_types();
         let mut keys = PageKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
-                let what = reading.classify(row)?;
+                let what = reading.classify_row(row)?;
                 if !matches!(what, RowType::Foreign) {
                     // Collected over the page, so that rows of one key cost one request.
                     keys.add_row(self, row)?;
@@ -47,7 +47,7 @@ impl RowSealer {
             });
             known.push(what);
         }
-        keys.fetch(self).await;
+        keys.fetch_keys(self).await;
         let page = PageOpener { sealer: self, table, types: &types, keys: &keys, select };
         let mut index = IndexKeys::new(self);
         let mut opened = Vec::with_capacity(rows.len());
@@ -62,7 +62,8 @@ impl RowSealer {
             // Copied, since the error has to name the keys after the row is consumed.
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
-            let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
+            let mut plain =
+                known.and_then(|known| page.open_row(row, known).map(|row| (row, known)));
             if let (Ok((row, RowType::Declared(at, Some(family)))), true) = (&plain, has_tokens)
                 && let Some(declared) = types.get(*at)
                 && let Err(error) = index.check_row_tokens(declared.schema, family, row).await
@@ -92,7 +93,7 @@ struct PageOpener<'p> {
 }
 
 impl PageOpener<'_> {
-    fn open(&self, row: Row, known: RowType) -> Result<Row> {
+    fn open_row(&self, row: Row, known: RowType) -> Result<Row> {
         let (declared, family) = match known {
             RowType::Foreign => return Ok(row),
             RowType::Untyped => (None, None),
@@ -106,10 +107,10 @@ impl PageOpener<'_> {
         }
         // Before any value is decrypted: nothing of a forged row is used.
         if let Some(declared) = declared {
-            self.verify(declared, family, &row)?;
+            self.verify_seal(declared, family, &row)?;
             self.check_plain(declared, family, &row)?;
         }
-        self.unseal(row, DeclaredRow { declared, family })
+        self.unseal_row(row, DeclaredRow { declared, family })
     }
 
     fn place<'r>(
@@ -129,7 +130,7 @@ impl PageOpener<'_> {
     }
 
     /// Verifies the seal over the whole row before any value is decrypted.
-    fn verify(
+    fn verify_seal(
         &self,
         declared: &TypeSealing,
         family: Option<&'static Family>,
@@ -151,7 +152,7 @@ impl PageOpener<'_> {
                 Error::seal(SealFault::Malformed, "the row's seal is none").in_property(SEAL)
             );
         };
-        let key = self.keys.key(row.partition_key(), id)?;
+        let key = self.keys.fetched_key(row.partition_key(), id)?;
         let of = DeclaredRow { declared: Some(declared), family };
         key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
@@ -229,7 +230,7 @@ impl PageOpener<'_> {
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }
 
-    fn unseal(&self, row: Row, of: DeclaredRow<'_>) -> Result<Row> {
+    fn unseal_row(&self, row: Row, of: DeclaredRow<'_>) -> Result<Row> {
         let declared = of.declared;
         if !needs_work(&row, declared)? {
             return Ok(row);
@@ -278,7 +279,7 @@ impl PageOpener<'_> {
             return Err(no_keys_error("the property is encrypted").in_property(name));
         }
         let key = match key_id_of(envelope).map_err(|error| error.in_property(name))? {
-            Some(id) => self.keys.key(row.partition_key(), id),
+            Some(id) => self.keys.fetched_key(row.partition_key(), id),
             None => Err(no_keys_error("the value is encrypted")),
         };
         let key = key.map_err(|error| error.in_property(name))?;

@@ -69,7 +69,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delete_all(&self) -> DeleteAll<Q, T> {
-        DeleteAll { query: self.clone(), concurrency: 8, on_progress: Listener::none() }
+        DeleteAll { query: self.clone(), concurrency: 8, on_progress: Listener::without_callback() }
     }
 }
 
@@ -96,18 +96,18 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                 let message = "the query was not made by a client, so nothing can be deleted by it";
                 return Err(Error::new(ErrorKind::Unsupported, message));
             };
-            let client = Client::sharing(origin.outbox.clone());
+            let client = Client::sharing_outbox(origin.outbox.clone());
             let mut pipeline = Pipeline::new(client, concurrency, on_progress);
             let mut cursor: Option<Cursor> = None;
             loop {
                 let is_first = cursor.is_none();
-                let page = match pipeline.drive_while(query.fetch(cursor)).await {
+                let page = match pipeline.drive_while(query.fetch_page(cursor)).await {
                     Ok(page) => page,
                     Err(error) if is_first => return Err(error),
                     // Rows of earlier pages are deleted or on their way: the report tells which.
                     Err(error) => {
-                        pipeline.add(origin.table.clone(), Err(error), true).await;
-                        return Ok(pipeline.finish().await);
+                        pipeline.add_item(origin.table.clone(), Err(error), true).await;
+                        return Ok(pipeline.finish_all().await);
                     }
                 };
                 for item in page.items {
@@ -127,11 +127,11 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                         }
                     };
                     // The row is to be gone: it does not matter who deleted it.
-                    pipeline.add(table, removal.map(|change| change.0), true).await;
+                    pipeline.add_item(table, removal.map(|change| change.0), true).await;
                 }
                 cursor = page.next;
                 if cursor.is_none() {
-                    return Ok(pipeline.finish().await);
+                    return Ok(pipeline.finish_all().await);
                 }
             }
         })

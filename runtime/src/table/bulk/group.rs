@@ -147,7 +147,7 @@ const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
     /// Adds a change to the group of its partition. Returns the groups that must be sent now.
-    pub(super) fn add(
+    pub(super) fn add_change(
         &mut self,
         table: String,
         change: Change,
@@ -176,7 +176,7 @@ impl OpenGroups {
         self.changes += 1;
         self.changes -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.changes >= MAX_WAITING {
-            ready.extend(self.take_all());
+            ready.extend(self.take_all_groups());
         }
         Ok(ready)
     }
@@ -201,7 +201,7 @@ impl OpenGroups {
     }
 
     /// Removes and returns all groups.
-    pub(super) fn take_all(&mut self) -> Vec<ChangeGroup> {
+    pub(super) fn take_all_groups(&mut self) -> Vec<ChangeGroup> {
         self.changes = 0;
         self.by_partition.drain().map(|(_, group)| group).collect()
     }

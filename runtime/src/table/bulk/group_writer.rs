@@ -88,7 +88,7 @@ pub(crate) async fn write_groups<W: GroupWriter>(
 }
 
 /// Gathers consecutive items into groups. `joins` says whether an item can join the last group.
-pub(crate) fn gather<T>(
+pub(crate) fn gather_groups<T>(
     items: impl IntoIterator<Item = T>,
     joins: impl Fn(&[T], &T) -> bool,
 ) -> Vec<Vec<T>> {

@@ -25,8 +25,8 @@ use crate::{
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
-        commit::{commit, fill_change_tokens},
-        registration::register_all,
+        commit::{commit_changes, fill_change_tokens},
+        registration::register_partitions,
     },
     plan::Unresolved,
     table::{Client, job::Listener, writable::Rewritable},
@@ -83,7 +83,7 @@ impl Pipeline {
 
     /// Takes the write of the next input item, or records why there is none. Sends the groups that
     /// become full.
-    pub(super) async fn add(
+    pub(super) async fn add_item(
         &mut self,
         table: String,
         verb: Result<Unresolved>,
@@ -95,11 +95,11 @@ impl Pipeline {
             Ok(verb) => fill_change_tokens(self.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
-        match change.and_then(|change| self.open.add(table.clone(), change, item)) {
-            Ok(ready) => self.send_all(ready).await,
+        match change.and_then(|change| self.open.add_change(table.clone(), change, item)) {
+            Ok(ready) => self.send_all_groups(ready).await,
             Err(error) => {
                 self.record_failure(item, error.in_table(&table));
-                self.notify();
+                self.notify_progress();
             }
         }
     }
@@ -123,7 +123,7 @@ impl Pipeline {
                 return item;
             }
             let due = self.open.take_due(linger);
-            self.send_all(due).await;
+            self.send_all_groups(due).await;
         }
         self.drive_while(input).await
     }
@@ -142,9 +142,10 @@ impl Pipeline {
     }
 
     /// Sends groups. Registers their partitions in the outbox first, where that is needed.
-    async fn send_all(&mut self, groups: Vec<ChangeGroup>) {
+    async fn send_all_groups(&mut self, groups: Vec<ChangeGroup>) {
         let outbox = self.client.outbox();
-        let is_new = |(table, key): &(String, String)| !outbox.registrations.has(table, key);
+        let is_new =
+            |(table, key): &(String, String)| !outbox.registrations.is_registered(table, key);
         let partitions = groups.iter().filter_map(ChangeGroup::outbox_partition);
         let mut partitions: Vec<_> = partitions.filter(is_new).collect();
         if !partitions.is_empty() {
@@ -160,12 +161,12 @@ impl Pipeline {
             }
         }
         for group in groups {
-            self.send(group).await;
+            self.send_group(group).await;
         }
     }
 
     /// Sends a group as soon as there is room, and no transaction in flight writes one of its rows.
-    async fn send(&mut self, group: ChangeGroup) {
+    async fn send_group(&mut self, group: ChangeGroup) {
         while self.in_flight.len() >= self.concurrency
             || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with(&group))
         {
@@ -191,7 +192,7 @@ impl Pipeline {
         for (item, error) in outcome.failed {
             self.record_failure(item, error);
         }
-        self.notify();
+        self.notify_progress();
     }
 
     fn record_failure(&mut self, item: InputItem, error: Error) {
@@ -203,14 +204,14 @@ impl Pipeline {
         self.report.failed.push(Failure { index: item.index, error });
     }
 
-    fn notify(&self) {
-        self.on_progress.notify(|| self.report.progress());
+    fn notify_progress(&self) {
+        self.on_progress.notify_callback(|| self.report.progress());
     }
 
     /// Sends all open groups and waits for all transactions.
-    async fn flush(&mut self) {
-        let rest = self.open.take_all();
-        self.send_all(rest).await;
+    async fn flush_groups(&mut self) {
+        let rest = self.open.take_all_groups();
+        self.send_all_groups(rest).await;
         while !self.in_flight.is_empty() {
             self.await_outcome().await;
         }
@@ -221,25 +222,26 @@ impl Pipeline {
         &mut self,
         rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
     ) {
-        self.flush().await;
+        self.flush_groups().await;
         for (index, partition_key, row_key) in std::mem::take(&mut self.lost_races) {
             let requests = &mut self.report.requests;
-            let result = match self.client.outbox().guards.has(Mutation::RacedRewriteIsDone) {
-                true => Ok(()),
-                false => rewrite.change_again(&partition_key, &row_key, requests).await,
-            };
+            let result =
+                match self.client.outbox().guards.has_mutation(Mutation::RacedRewriteIsDone) {
+                    true => Ok(()),
+                    false => rewrite.change_entity_again(&partition_key, &row_key, requests).await,
+                };
             self.report.failed.retain(|failure| failure.index != index);
             match result {
                 Ok(()) => self.report.done += 1,
                 Err(error) => self.report.failed.push(Failure { index, error }),
             }
-            self.notify();
+            self.notify_progress();
         }
     }
 
     /// Writes everything that is left and returns the report.
-    pub(super) async fn finish(mut self) -> BulkReport {
-        self.flush().await;
+    pub(super) async fn finish_all(mut self) -> BulkReport {
+        self.flush_groups().await;
         self.report.failed.sort_by_key(|failure| failure.index);
         self.report
     }
@@ -250,7 +252,7 @@ fn boxed_register_all(
     client: Client,
     partitions: Vec<(String, String)>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move { register_all(client.outbox(), partitions).await })
+    Box::pin(async move { register_partitions(client.outbox(), partitions).await })
 }
 
 /// Writes one group.
@@ -275,7 +277,7 @@ impl GroupWriter for ChangeWriter<'_> {
     async fn attempt(&mut self, mut group: ChangeGroup) -> Result<Attempt<ChangeGroup>> {
         let outcome = &mut self.outcome;
         outcome.requests += 1;
-        let error = match commit(self.client.outbox(), &group.table, &group.changes).await {
+        let error = match commit_changes(self.client.outbox(), &group.table, &group.changes).await {
             Ok(_) => {
                 outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
                 return Ok(Attempt::Done);
@@ -284,7 +286,7 @@ impl GroupWriter for ChangeWriter<'_> {
         };
         let guards = self.client.outbox().guards;
         if error.is_too_large() && group.rows() > 1 {
-            if guards.has(Mutation::SecondHalfForgotten) {
+            if guards.has_mutation(Mutation::SecondHalfForgotten) {
                 let [first, _] = group.split();
                 return Ok(Attempt::Rest(first));
             }
@@ -299,7 +301,7 @@ impl GroupWriter for ChangeWriter<'_> {
                 return Ok(Attempt::Done);
             }
         }
-        match guards.has(Mutation::RestOfGroupForgotten) {
+        match guards.has_mutation(Mutation::RestOfGroupForgotten) {
             true => Ok(Attempt::Done),
             false => Ok(Attempt::Rest(group)),
         }

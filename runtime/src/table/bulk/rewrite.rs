@@ -6,7 +6,7 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{commit, fill_change_tokens},
+    outbox::commit::{commit_changes, fill_change_tokens},
     plan::Unresolved,
     store::{
         backoff::{self, Attempt},
@@ -48,7 +48,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     /// # Errors
     ///
     /// Fails with `is_contended` after 16 lost races, with `is_not_found` if the entity was deleted.
-    pub(super) async fn change_again(
+    pub(super) async fn change_entity_again(
         &mut self,
         partition_key: &str,
         row_key: &str,
@@ -75,7 +75,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             let verb = lock().0.replacement(stored).map_err(locate)?;
             let change = fill_change_tokens(client.outbox(), table, verb).await?;
             *lock().1 += 1;
-            match commit(client.outbox(), table, &[change]).await {
+            match commit_changes(client.outbox(), table, &[change]).await {
                 Ok(_) => Ok(Attempt::Done(())),
                 // Changed or deleted since it was read: the next read tells which.
                 Err(error) if is_changed_since_read(&error) => Ok(Attempt::Raced),

@@ -92,8 +92,8 @@ impl Bulk {
             table,
             concurrency: 8,
             linger: LINGER,
-            on_progress: Listener::none(),
-            on_checkpoint: Listener::none(),
+            on_progress: Listener::without_callback(),
+            on_checkpoint: Listener::without_callback(),
             start: None,
         }
     }
@@ -235,7 +235,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_all(stream::iter(entities), BulkVerb::Insert).await
+        self.write_entities(stream::iter(entities), BulkVerb::Insert).await
     }
 
     /// Inserts the entities of a stream as they come: none waits much longer than
@@ -258,7 +258,7 @@ impl Bulk {
     where
         S: Stream<Item: Writable>,
     {
-        self.write_all(entities, BulkVerb::Insert).await
+        self.write_entities(entities, BulkVerb::Insert).await
     }
 
     /// Inserts each entity or replaces the existing one.
@@ -280,7 +280,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_all(stream::iter(entities), BulkVerb::InsertOrReplace).await
+        self.write_entities(stream::iter(entities), BulkVerb::InsertOrReplace).await
     }
 
     /// Deletes what it is given: an entity that was read only if its ETag is unchanged, a point whatever
@@ -312,9 +312,9 @@ impl Bulk {
                 (None, Ok(table)) => (table.into_owned(), change),
                 (None, Err(error)) => (String::new(), Err(error)),
             };
-            pipeline.add(table, change, entity.is_done_when_missing()).await;
+            pipeline.add_item(table, change, entity.is_done_when_missing()).await;
         }
-        Ok(pipeline.finish().await)
+        Ok(pipeline.finish_all().await)
     }
 
     /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and
@@ -348,12 +348,12 @@ impl Bulk {
         Q: 'static,
         T: Rewritable + Send + 'static,
     {
-        self.rewrite_all(query, change, |_| false).await
+        self.rewrite_entities(query, change, |_| false).await
     }
 
     /// Changes every entity that a query finds. After a lost race `is_done` says, for the entity as
     /// it is now, whether another writer left nothing to do.
-    pub(crate) async fn rewrite_all<Q, T>(
+    pub(crate) async fn rewrite_entities<Q, T>(
         self,
         query: Query<Q, Stored<T>>,
         change: impl FnMut(&mut T) -> Result<(), BoxError>,
@@ -365,7 +365,8 @@ impl Bulk {
     {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
-        let mut rewrite = Rewrite { client, table, reading: query.reading(), change, is_done };
+        let mut rewrite =
+            Rewrite { client, table, reading: query.types_to_decrypt(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
             let table = query.request.table_of_page(cursor.as_ref())?;
@@ -374,15 +375,15 @@ impl Bulk {
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
-            let page = pipeline.drive_while(query.fetch(cursor)).await?;
+            let page = pipeline.drive_while(query.fetch_page(cursor)).await?;
             for item in page.items {
                 let replacement = item.and_then(|stored| rewrite.replacement(stored));
-                pipeline.add(table.clone(), replacement, false).await;
+                pipeline.add_item(table.clone(), replacement, false).await;
             }
             if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.is_set()) {
                 // A checkpoint promises that nothing before it is open.
                 pipeline.retry_lost_races(&mut rewrite).await;
-                self.on_checkpoint.notify(|| next.clone());
+                self.on_checkpoint.notify_callback(|| next.clone());
             }
             cursor = page.next;
             if cursor.is_none() {
@@ -390,10 +391,10 @@ impl Bulk {
             }
         }
         pipeline.retry_lost_races(&mut rewrite).await;
-        Ok(pipeline.finish().await)
+        Ok(pipeline.finish_all().await)
     }
 
-    async fn write_all<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
+    async fn write_entities<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
     where
         S: Stream<Item: Writable>,
     {
@@ -404,9 +405,9 @@ impl Bulk {
             let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
             let change = entity.change(verb).map(|change| change.0);
             let change = check_sibling(&table, &home).and(change);
-            pipeline.add(table, change, false).await;
+            pipeline.add_item(table, change, false).await;
         }
-        Ok(pipeline.finish().await)
+        Ok(pipeline.finish_all().await)
     }
 
     fn pipeline(&self) -> Pipeline {

@@ -83,13 +83,13 @@ fn from_json(text: &str) -> Option<(String, String)> {
 }
 
 fn from_xml(text: &str) -> Option<(String, String)> {
-    let element = |names: [&str; 2]| names.into_iter().find_map(|name| element(text, name));
+    let element = |names: [&str; 2]| names.into_iter().find_map(|name| element_text(text, name));
     let code = element(["m:code", "Code"])?;
     Some((code, element(["m:message", "Message"]).unwrap_or_default()))
 }
 
 /// Returns the text of the first element of that name.
-fn element(xml: &str, name: &str) -> Option<String> {
+fn element_text(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}"))?;
     let (_, rest) = rest.split_once('>')?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;

@@ -14,7 +14,7 @@ pub(in crate::backend::azure) enum QueryFilter {
 /// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils and is still
 /// sent, so that a missing table is an error.
 pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter {
-    match fold(filter) {
+    match fold_constants(filter) {
         Filter::Constant(true) => QueryFilter::All,
         Filter::Constant(false) => QueryFilter::Matching("PartitionKey lt ''".to_owned()),
         filter => QueryFilter::Matching(filter.to_string()),
@@ -22,11 +22,11 @@ pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter
 }
 
 /// Folds the constants `true` and `false` away, because emulators read them as names of properties.
-fn fold(filter: &Filter) -> Filter {
+fn fold_constants(filter: &Filter) -> Filter {
     match filter {
         Filter::And(all) => fold_list(all, false),
         Filter::Or(any) => fold_list(any, true),
-        Filter::Not(inner) => match fold(inner) {
+        Filter::Not(inner) => match fold_constants(inner) {
             Filter::Constant(constant) => Filter::Constant(!constant),
             inner => Filter::Not(Box::new(inner)),
         },
@@ -39,7 +39,7 @@ fn fold(filter: &Filter) -> Filter {
 fn fold_list(parts: &[Filter], decides: bool) -> Filter {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
-        match fold(part) {
+        match fold_constants(part) {
             Filter::Constant(constant) if constant == decides => return Filter::Constant(decides),
             Filter::Constant(_) => {}
             part => kept.push(part),

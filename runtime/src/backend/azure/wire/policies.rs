@@ -23,8 +23,8 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
                 xml.push_str(&format!("<{name}>{}</{name}>", escape_xml(&text)));
             }
         };
-        element("Start", policy.start.map(printed));
-        element("Expiry", policy.expiry.map(printed));
+        element("Start", policy.start.map(print_time));
+        element("Expiry", policy.expiry.map(print_time));
         element("Permission", policy.permissions.clone());
         xml.push_str("</AccessPolicy></SignedIdentifier>");
     }
@@ -47,28 +47,30 @@ pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<Access
         let (one, after) = after.split_once("</SignedIdentifier>").unwrap_or((after, ""));
         rest = after;
         policies.push(AccessPolicy {
-            id: element(one, "Id").unwrap_or_default(),
-            start: time(one, "Start")?,
-            expiry: time(one, "Expiry")?,
-            permissions: element(one, "Permission"),
+            id: element_text(one, "Id").unwrap_or_default(),
+            start: element_time(one, "Start")?,
+            expiry: element_time(one, "Expiry")?,
+            permissions: element_text(one, "Permission"),
         });
     }
     Ok(policies)
 }
 
-fn printed(time: OffsetDateTime) -> String {
+fn print_time(time: OffsetDateTime) -> String {
     Ticks::try_from(time).unwrap_or(Ticks::MAX).to_string()
 }
 
-fn time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
-    let Some(text) = element(xml, name).filter(|text| !text.is_empty()) else { return Ok(None) };
+fn element_time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
+    let Some(text) = element_text(xml, name).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
     text.parse::<Ticks>().map(|time| Some(time.into())).map_err(|error| {
         Error::new(ErrorKind::Backend, format!("a policy's {name} is not a time"))
             .with_source(error)
     })
 }
 
-fn element(xml: &str, name: &str) -> Option<String> {
+fn element_text(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
     Some(unescape_xml(text.trim()))
@@ -97,7 +99,7 @@ mod tests {
     fn the_services_form_is_read() {
         let xml = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Start>2021-06-08T02:10:09.0000000Z</Start><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
         let found = read_policies(xml.as_bytes()).unwrap();
-        assert_eq!(printed(found[0].start.unwrap()), "2021-06-08T02:10:09Z");
+        assert_eq!(print_time(found[0].start.unwrap()), "2021-06-08T02:10:09Z");
         assert_eq!(found[0].expiry, None);
     }
 }

@@ -138,7 +138,7 @@ impl RetryPolicy {
     }
 
     /// Returns a random delay before the retry after attempt number `attempt`, counted from 0.
-    fn delay(&self, attempt: u32) -> Duration {
+    fn retry_delay(&self, attempt: u32) -> Duration {
         let bound = self.first_delay.saturating_mul(1 << attempt.min(20)).min(self.longest_delay);
         let bound = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
         let (random, _) = Uuid::new_v4().as_u64_pair();
@@ -160,14 +160,14 @@ impl RetryBudget {
     }
 
     /// Returns a tenth of a retry, after a successful request.
-    pub(super) fn refund(&self) {
+    pub(super) fn refund_retry(&self) {
         let add = |tenths| (tenths < self.full).then_some(tenths + 1);
         // Fails only where the budget is full, which is fine.
         let _ = self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// Takes one retry. Returns `false` if none is left.
-    fn spend(&self) -> bool {
+    fn spend_retry(&self) -> bool {
         let take = |tenths| (tenths >= 10).then_some(tenths - 10);
         self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
@@ -189,10 +189,10 @@ impl<'a> RetryState<'a> {
     /// Waits before the next attempt. Returns `false`, without waiting, if the policy allows none.
     pub(super) async fn wait_after(&mut self, error: &Error) -> bool {
         self.made += 1;
-        let wanted = self.policy.delay(self.made - 1);
+        let wanted = self.policy.retry_delay(self.made - 1);
         let delay = error.retry_after().map_or(wanted, |asked| asked.saturating_add(wanted));
         let left = self.policy.elapsed.saturating_sub(self.began.elapsed());
-        if self.made >= self.policy.attempts || delay > left || !self.budget.spend() {
+        if self.made >= self.policy.attempts || delay > left || !self.budget.spend_retry() {
             return false;
         }
         timers::sleep(delay).await;

@@ -68,7 +68,7 @@ impl Retry {
         loop {
             match request().await {
                 Ok(answer) => {
-                    self.budget.refund();
+                    self.budget.refund_retry();
                     return Ok(answer);
                 }
                 Err(error) if Failure::is_read_worth_repeating(&error) => {
@@ -96,7 +96,7 @@ impl Retry {
         loop {
             let error = match self.inner.apply(&batch).await {
                 Ok(written) => {
-                    self.budget.refund();
+                    self.budget.refund_retry();
                     return Ok(written);
                 }
                 Err(error) => error,
@@ -203,7 +203,7 @@ impl Retry {
         loop {
             let error = match self.inner.tables(request).await {
                 Ok(answer) => {
-                    self.budget.refund();
+                    self.budget.refund_retry();
                     return Ok(answer);
                 }
                 Err(error) => error,

@@ -120,8 +120,8 @@ fn evidence_of(operation: &Operation, row: Option<&Row>) -> Result<RowEvidence> 
 /// Returns whether the row contains everything that the operation writes and, after a replacement,
 /// nothing else.
 fn is_as_written(operation: &Operation, row: &Row) -> Result<bool> {
-    let wanted = properties(operation.row())?;
-    let found = properties(row)?;
+    let wanted = properties_of_row(operation.row())?;
+    let found = properties_of_row(row)?;
     let merges = matches!(operation.verb(), Verb::Merge | Verb::InsertOrMerge);
     let has = |(name, value): (&&[u8], &ValueRef<'_>)| {
         found.get(*name).is_some_and(|other| is_same_value(*other, *value))
@@ -129,7 +129,7 @@ fn is_as_written(operation: &Operation, row: &Row) -> Result<bool> {
     Ok((merges || wanted.len() == found.len()) && wanted.iter().all(has))
 }
 
-fn properties(row: &Row) -> Result<BTreeMap<&[u8], ValueRef<'_>>> {
+fn properties_of_row(row: &Row) -> Result<BTreeMap<&[u8], ValueRef<'_>>> {
     let mut all = BTreeMap::new();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
