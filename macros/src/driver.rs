@@ -38,14 +38,14 @@ pub(crate) fn expand_properties(input: &DeriveInput) -> TokenStream {
 }
 
 /// Expands `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(input: &DeriveInput) -> TokenStream {
-    text_enum(input, "EdmEnum")
+pub(crate) fn expand_edm_enum(input: &DeriveInput) -> TokenStream {
+    expand_text_enum(input, "EdmEnum")
 }
 
 /// Expands `#[derive(KeyPart)]`: for an enum as `EdmEnum` is, for a struct through its one field.
 pub(crate) fn key_part(input: &DeriveInput) -> TokenStream {
     if matches!(input.data, Data::Enum(_)) {
-        return text_enum(input, "KeyPart");
+        return expand_text_enum(input, "KeyPart");
     }
     let mut errors = Errors::default();
     let newtype = model::Newtype::new(input, &mut errors);
@@ -56,7 +56,7 @@ pub(crate) fn key_part(input: &DeriveInput) -> TokenStream {
     )
 }
 
-fn text_enum(input: &DeriveInput, derive: &str) -> TokenStream {
+fn expand_text_enum(input: &DeriveInput, derive: &str) -> TokenStream {
     let mut errors = Errors::default();
     let edm_enum = model::EdmEnum::new(input, derive, &mut errors);
     check::edm_enum(&edm_enum, &mut errors);

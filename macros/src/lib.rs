@@ -32,7 +32,7 @@ pub fn properties(input: TokenStream) -> TokenStream {
 #[doc = include_str!("../docs/edm_enum.md")]
 #[proc_macro_derive(EdmEnum, attributes(table))]
 pub fn edm_enum(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::edm_enum)
+    driver::derive(input, driver::expand_edm_enum)
 }
 
 #[doc = include_str!("../docs/key_part.md")]

@@ -137,8 +137,8 @@ pub fn check_table_name(name: &str) -> Result<()> {
 /// Returns whether a text is a C# identifier, as the names of properties must be.
 pub fn is_identifier(name: &str) -> bool {
     if let [first, rest @ ..] = name.as_bytes()
-        && is_letter(*first)
-        && rest.iter().all(|byte| is_letter(*byte) || byte.is_ascii_digit())
+        && is_ascii_letter(*first)
+        && rest.iter().all(|byte| is_ascii_letter(*byte) || byte.is_ascii_digit())
     {
         return true;
     }
@@ -181,7 +181,7 @@ pub(crate) fn continues_identifier(character: char) -> bool {
         )
 }
 
-const fn is_letter(byte: u8) -> bool {
+const fn is_ascii_letter(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphabetic()
 }
 

@@ -41,7 +41,7 @@ impl Metering {
     }
 
     /// Sets the name of the backend that the figures are about.
-    pub(crate) fn of_backend(self, name: &'static str) -> Self {
+    pub(crate) fn for_backend(self, name: &'static str) -> Self {
         #[cfg(feature = "metrics")]
         let named = Self { namespace: name, ..self };
         #[cfg(not(feature = "metrics"))]

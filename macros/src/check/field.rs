@@ -227,7 +227,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a second field with `extra`.
-pub(super) fn second_extra(fields: &[Field], errors: &mut Errors) {
+pub(super) fn second_extra_field(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
         errors.add_at(span, "a second `extra` field, expected one");

@@ -30,7 +30,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     field::blind(&entity.fields, errors);
     field::references(&entity.fields, errors);
     field::hide_none(&entity.fields, errors);
-    field::second_extra(&entity.fields, errors);
+    field::second_extra_field(&entity.fields, errors);
     field::series(entity, errors);
     wide::wide(entity, errors);
     field::key_fields(entity, errors);

@@ -231,7 +231,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
     let check = |key: &Key, template: TokenStream| {
-        let assert = place_to_assert(entity, key)?;
+        let assert = unseparated_part_message(entity, key)?;
         let span: Span = key.literal.span();
         Some(quote_spanned! { span =>
             const _: () = _rt::assert_separated(&#constant.#template, #assert);
@@ -245,7 +245,7 @@ fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
 }
 
 /// Returns the message for the first part whose type decides whether a literal has to follow it.
-fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
+fn unseparated_part_message(entity: &Entity, key: &Key) -> Option<String> {
     key.after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {
             (Segment::Part(next), None) => Some(key.unseparated_message(next)),

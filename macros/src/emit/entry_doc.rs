@@ -31,7 +31,7 @@ pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
     doc.push_str("\n\n| given | class | `$filter` | requests |\n|---|---|---|---|");
     let partition = &family.partition.text;
     for given in (0..=all).rev().take(if is_list { 1 } else { all + 1 }) {
-        let prefix = prefix_of(&family.row.text, given);
+        let prefix = template_prefix(&family.row.text, given);
         let (class, keys) = match (given == all, prefix.is_empty()) {
             (true, _) => ("point", format!("`RowKey eq '{}'`", family.row.text)),
             (false, false) => ("range", format!("RowKeys that begin with `{prefix}`")),
@@ -76,7 +76,7 @@ fn opening_sentence(family: &Family) -> String {
 }
 
 /// Returns the text of a template before the part behind the first `given` ones.
-fn prefix_of(template: &str, given: usize) -> &str {
+fn template_prefix(template: &str, given: usize) -> &str {
     let end = template.match_indices('{').nth(given).map_or(template.len(), |(at, _)| at);
     template.get(..end).unwrap_or(template)
 }

@@ -10,13 +10,13 @@ use crate::model;
 
 /// Returns whether impls for the type compile whatever its fields are: a type with parameters has
 /// none.
-fn is_plain(input: &DeriveInput) -> bool {
+fn can_have_empty_impls(input: &DeriveInput) -> bool {
     input.generics.params.is_empty() && !matches!(input.data, Data::Union(_))
 }
 
 /// Returns impls that do nothing for `#[derive(TableEntity)]`.
 pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     let ident = &entity.ident;
@@ -61,7 +61,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
 
 /// Returns impls that do nothing for `#[derive(Properties)]`.
 pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     let ident = &properties.ident;
@@ -86,7 +86,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     scoped_block(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
@@ -94,7 +94,7 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
 
 /// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
 pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     scoped_block(&newtype.runtime, &text_or_part(&newtype.ident))
@@ -123,7 +123,7 @@ fn text_or_part(ident: &Ident) -> TokenStream {
 
 /// Returns impls that do nothing for `#[derive(Projection)]`.
 pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     let ident = &projection.ident;
@@ -146,7 +146,7 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
 
 /// Returns impls that do nothing for `#[derive(EntitySet)]`.
 pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
-    if !is_plain(input) {
+    if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
     let ident = &set.ident;

@@ -438,7 +438,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
             let column = quote! { _rt::ColumnSchema::plain(#name, #edm, true) };
-            in_part(field.part_of(at), with_seal(field, column))
+            column_in_part(field.part_of(at), column_with_seal(field, column))
         });
         return Some(quote! { #(#columns),* });
     }
@@ -453,7 +453,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         let key = names.get(4).map(|name| {
             let column =
                 quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::Binary, #optional) };
-            with_seal(field, column)
+            column_with_seal(field, column)
         });
         let columns = columns.chain(key);
         return Some(quote! { #(#columns),* });
@@ -475,8 +475,8 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         },
     };
     let default = field.attr.default.is_set().then(|| quote! { .with_default() });
-    let column = with_seal(field, column);
-    Some(in_part(field.part_of(0), quote! { #column #default }))
+    let column = column_with_seal(field, column);
+    Some(column_in_part(field.part_of(0), quote! { #column #default }))
 }
 
 /// Returns the entry of a field that is stored as several properties, which its columns do not tell.
@@ -490,7 +490,7 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
 }
 
 /// Returns the column, in a part of a wide entity.
-fn in_part(part: usize, column: TokenStream) -> TokenStream {
+fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     match u8::try_from(part) {
         Ok(part @ 2..) => quote! { _rt::ColumnSchema::in_part(#column, #part) },
         _ => column,
@@ -498,7 +498,7 @@ fn in_part(part: usize, column: TokenStream) -> TokenStream {
 }
 
 /// Returns the column, sealed if the field is encrypted.
-fn with_seal(field: &Field, column: TokenStream) -> TokenStream {
+fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let Some(encrypt) = field.sealed() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property() {

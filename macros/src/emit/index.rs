@@ -12,15 +12,15 @@ use crate::{
 /// Returns the methods that begin a path through an index, and the types that say which fields
 /// partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    with_starts(entity, path_builder::new_builder_value)
+    methods_with_starts(entity, path_builder::new_builder_value)
 }
 
 /// Returns the methods without an effect, for an entity that is refused.
 pub(super) fn without_effect(entity: &Entity) -> TokenStream {
-    with_starts(entity, |_, _| quote! { loop {} })
+    methods_with_starts(entity, |_, _| quote! { loop {} })
 }
 
-fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> TokenStream {
+fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> TokenStream {
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
     let methods = indexes().filter_map(|family| {

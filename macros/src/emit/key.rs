@@ -7,7 +7,7 @@ use super::key_part;
 use crate::model::{Entity, Family, Field, Key};
 
 /// Returns the expression `self.field`.
-fn of_self(field: &Field) -> TokenStream {
+fn field_of_self(field: &Field) -> TokenStream {
     let name = &field.ident;
     quote! { self.#name }
 }
@@ -35,11 +35,11 @@ fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
         }
     }
     if let [(_, key)] = templates.as_slice() {
-        return write_parts(entity, key, of_self);
+        return write_parts(entity, key, field_of_self);
     }
     let arms = templates.iter().filter(|(_, key)| key.parts().next().is_some());
     let arms = arms.map(|(indexes, key)| {
-        let parts = write_parts(entity, key, of_self);
+        let parts = write_parts(entity, key, field_of_self);
         quote! { #(#indexes)|* => { #parts } }
     });
     quote! { match __family.index { #(#arms)* _ => {} } }

@@ -62,14 +62,14 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
     let table = entity.dated.as_ref().and_then(|dated| entity.fields.get(dated.field));
     let table = table.map(|field| {
         let ident = &field.ident;
-        in_table(field, &quote! { &self.#ident })
+        set_table_call(field, &quote! { &self.#ident })
     });
     quote! { _rt::Point::from_path_draft(_rt::PathDraft::new(#constant) #(#fixes)* #table) }
 }
 
 /// Returns the call that tells a path builder's draft the field that names the table. `value` is a
 /// reference to the field's value.
-fn in_table(field: &Field, value: &TokenStream) -> TokenStream {
+fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
     let (name, to_ticks) =
         (&field.name, key_part::trait_item_path(&field.ty, "DatePart", "to_ticks"));
     quote! { .in_table_of(#name, #to_ticks(#value)) }
@@ -489,7 +489,7 @@ impl<'m> Builder<'m> {
             quote! { &__value }
         };
         let local = (!is_used_once).then(|| quote! { let __value: #ty = #input; });
-        let table = names_table.then(|| in_table(field, &value));
+        let table = names_table.then(|| set_table_call(field, &value));
         let fixes = fixed
             .iter()
             .filter_map(|at| Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value)));

@@ -192,7 +192,7 @@ impl Entity {
 
     /// Returns whether the templates of all row families have no faults.
     pub(crate) fn has_keys(&self) -> bool {
-        !self.families.is_empty() && self.families.iter().all(Family::is_sound)
+        !self.families.is_empty() && self.families.iter().all(Family::has_sound_templates)
     }
 
     /// Returns whether the field is a part of any row family's keys.
@@ -299,7 +299,7 @@ fn primary_family(
     };
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
-    let row = if attr.wide.is_set() { of_first_part(&row, fields, errors) } else { row };
+    let row = if attr.wide.is_set() { row_key_of_first_part(&row, fields, errors) } else { row };
     Family {
         index: 0,
         name: Ident::new("Primary", input.ident.span()),
@@ -319,7 +319,7 @@ fn primary_family(
 const FIRST_PART: &str = "_01";
 
 /// Returns the RowKey of a wide entity's first row.
-fn of_first_part(key: &Key, fields: &[Field], errors: &mut Errors) -> Key {
+fn row_key_of_first_part(key: &Key, fields: &[Field], errors: &mut Errors) -> Key {
     if !key.is_sound {
         return key.clone();
     }

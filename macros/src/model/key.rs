@@ -250,7 +250,7 @@ impl Part {
 
 impl Family {
     /// Returns whether both templates have no faults.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub(crate) fn has_sound_templates(&self) -> bool {
         self.partition.is_sound && self.row.is_sound
     }
 

@@ -61,7 +61,7 @@ pub fn encode_width<T: FixedWidth + EdmValue>(
     value: ValueRef<'_>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let Form::Width(width) = form else { return Err(other_form()) };
+    let Form::Width(width) = form else { return Err(other_form_error()) };
     T::from_edm(value)?.encode_width(width, out)
 }
 
@@ -88,7 +88,7 @@ pub fn encode_date<T: DatePart + EdmValue>(
     value: ValueRef<'_>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let Form::Date(form) = form else { return Err(other_form()) };
+    let Form::Date(form) = form else { return Err(other_form_error()) };
     write_date(T::from_edm(value)?.to_ticks(), form, out)
 }
 
@@ -116,7 +116,7 @@ pub fn encode_bucket<T: KeyPart + EdmValue>(
     value: ValueRef<'_>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let Form::Bucket(count) = form else { return Err(other_form()) };
+    let Form::Bucket(count) = form else { return Err(other_form_error()) };
     write_bucket_of(&T::from_edm(value)?, T::encode, count, out)
 }
 
@@ -134,7 +134,7 @@ pub fn encode_hmac<T: EdmValue>(
     push_token_placeholder(T::from_edm(value)?.to_edm(), out)
 }
 
-fn other_form() -> InvalidValue {
+fn other_form_error() -> InvalidValue {
     InvalidValue::new("the part has another form than its encoder")
 }
 

@@ -24,7 +24,7 @@ pub enum Verb {
 
 impl Verb {
     /// Returns whether the verb may create a row.
-    pub(crate) const fn inserts(self) -> bool {
+    pub(crate) const fn may_insert_row(self) -> bool {
         match self {
             Self::Insert | Self::InsertOrReplace | Self::InsertOrMerge => true,
             Self::Replace | Self::Merge | Self::Delete => false,

@@ -215,7 +215,7 @@ impl Blobs {
 
     /// Returns whether `source` reads `folder` of this store, so that both name the same blobs. To find
     /// out, writes the blob `probe` into the folder, looks for it in `source`, and deletes it.
-    pub(crate) async fn has_place_of(
+    pub(crate) async fn names_same_blobs_as(
         &self,
         source: &Self,
         folder: &str,

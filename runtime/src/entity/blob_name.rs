@@ -36,7 +36,7 @@ pub(crate) fn blob_name(
                 part.escape_debug(),
                 segment.len()
             );
-            return Err(too_large(owner, message));
+            return Err(name_too_large_error(owner, message));
         }
         name.push_str(&segment);
         name.push('/');
@@ -47,12 +47,12 @@ pub(crate) fn blob_name(
             "the name of the blob takes {} characters, and {NAME_CHARS} are allowed",
             name.len()
         );
-        return Err(too_large(owner, message));
+        return Err(name_too_large_error(owner, message));
     }
     Ok(name)
 }
 
-fn too_large(owner: RowAt<'_>, message: String) -> Error {
+fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
     Error::new(ErrorKind::TooLarge, message).at_row(owner)
 }
 

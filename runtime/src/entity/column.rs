@@ -222,7 +222,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.slot_fault().and_then(|()| K::operand(value.input())) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
-            Err(invalid) => Predicate::of_unstorable(self.name, comparison, invalid),
+            Err(invalid) => Predicate::of_unstorable_value(self.name, comparison, invalid),
         }
     }
 
@@ -243,7 +243,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.slot_fault().and_then(|()| K::equal(&self.name, value.input())) {
             Ok(filter) => Predicate::new(filter),
-            Err(invalid) => Predicate::of_unstorable(self.name, Comparison::Eq, invalid),
+            Err(invalid) => Predicate::of_unstorable_value(self.name, Comparison::Eq, invalid),
         }
     }
 }

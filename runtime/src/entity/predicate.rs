@@ -27,7 +27,7 @@ impl<E> Predicate<E> {
 
     /// Creates the condition of a value that cannot be stored: a comparison that keys may answer, or
     /// the error.
-    pub(super) fn of_unstorable(
+    pub(super) fn of_unstorable_value(
         property: Cow<'static, str>,
         comparison: Comparison,
         invalid: InvalidValue,

@@ -186,7 +186,7 @@ impl<'b> PropertyWriter<'b> {
     /// the name of a field, because the row could not be read back.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
-        crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
+        crate::limits::check_property_name(name).map_err(|error| self.error_at_row(error))?;
         if schema.column(name).is_some_and(|column| column.stored) {
             let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
             return Err(self.write_error(InvalidValue::new(message), name));
@@ -225,11 +225,11 @@ impl<'b> PropertyWriter<'b> {
     }
 
     fn write_error(&self, invalid: InvalidValue, name: &str) -> crate::Error {
-        self.at_row(invalid.into_write_error(&[self.prefix.as_str(), name].concat()))
+        self.error_at_row(invalid.into_write_error(&[self.prefix.as_str(), name].concat()))
     }
 
     /// Adds the keys of the row that is being written to the error. A patch has none.
-    pub(super) fn at_row(&self, error: crate::Error) -> crate::Error {
+    pub(super) fn error_at_row(&self, error: crate::Error) -> crate::Error {
         match self.row.clone().finish() {
             Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
                 error.at_keys(row.partition_key(), row.row_key())

@@ -68,7 +68,7 @@ pub(crate) enum PrimaryToMigrate {
 
 impl RowKind {
     /// Returns whether the row is of this row family, in whichever version it was written.
-    pub(crate) fn is_of(&self, family: &Family) -> bool {
+    pub(crate) fn is_of_family(&self, family: &Family) -> bool {
         match self {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
             Self::Copy(found, _) => family.kind == FamilyKind::Copy && found.name == family.name,

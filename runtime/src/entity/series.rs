@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData};
 
 use super::{
     Column, PropertyWriter, ReadColumn,
-    several_properties::{ComparedAsOne, found_in, redacted_if, refuse_comparisons},
+    several_properties::{ComparedAsOne, find_values, redacted_if, refuse_comparisons},
 };
 use crate::{
     edm::{EdmCow, InvalidValue, Property, ValueRef},
@@ -82,7 +82,7 @@ impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K,
     }
 
     fn read(&self, row: &Row, _: &'static Family) -> Result<[T; N]> {
-        finish_series(found_in(row, self.names)?, self.names, self.is_secret, T::from_stored)
+        finish_series(find_values(row, self.names)?, self.names, self.is_secret, T::from_stored)
     }
 }
 

@@ -31,7 +31,7 @@ macro_rules! refuse_comparisons {
 pub(super) use refuse_comparisons;
 
 /// Returns the value of each of these properties in a row, or `None` for those that it lacks.
-pub(super) fn found_in<'r, const N: usize>(
+pub(super) fn find_values<'r, const N: usize>(
     row: &'r Row,
     names: &[&str; N],
 ) -> Result<[Option<ValueRef<'r>>; N]> {

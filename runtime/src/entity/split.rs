@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     PropertyWriter, ReadColumn,
-    several_properties::{ComparedAsOne, found_in, redacted_if, refuse_comparisons},
+    several_properties::{ComparedAsOne, find_values, redacted_if, refuse_comparisons},
 };
 use crate::{
     edm::{EdmType, InvalidValue, ValueRef, json_from_edm, json_to_edm},
@@ -189,7 +189,7 @@ pub fn store_split<const N: usize>(
         Some(Whole::Bytes(bytes)) => {
             let most = piece_bytes(pad).min(PROPERTY_BYTES);
             if bytes.len() > most.saturating_mul(N) {
-                return Err(too_large(out, names, bytes.len(), most));
+                return Err(value_too_large_error(out, names, bytes.len(), most));
             }
             let mut pieces = bytes.chunks(most);
             for name in names {
@@ -215,7 +215,7 @@ fn store_text(
         rest = after;
     }
     if !rest.is_empty() {
-        return Err(too_large(out, names, text.len(), most.min(PROPERTY_BYTES)));
+        return Err(value_too_large_error(out, names, text.len(), most.min(PROPERTY_BYTES)));
     }
     for (name, piece) in names.iter().zip(pieces) {
         out.put_value(name, ValueRef::String(piece));
@@ -224,13 +224,18 @@ fn store_text(
 }
 
 /// Returns the error for a value that does not fit into its pieces.
-fn too_large(out: &PropertyWriter<'_>, names: &[&str], bytes: usize, most: usize) -> Error {
+fn value_too_large_error(
+    out: &PropertyWriter<'_>,
+    names: &[&str],
+    bytes: usize,
+    most: usize,
+) -> Error {
     let pieces = names.len();
     let message = format!(
         "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}: write a larger `split(n)`, or keep the value in a blob"
     );
     let name = names.first().copied().unwrap_or_default();
-    out.at_row(Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name))
+    out.error_at_row(Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name))
 }
 
 /// Writes the JSON text of a value in pieces.
@@ -248,7 +253,7 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     let name = names.first().copied().unwrap_or_default();
     let json = json_to_edm(value).map_err(|invalid| {
         // The message of serde can quote the value.
-        out.at_row(redacted_if(pad.is_some(), invalid).into_write_error(name))
+        out.error_at_row(redacted_if(pad.is_some(), invalid).into_write_error(name))
     })?;
     match json.as_ref() {
         ValueRef::String(text) => store_text(out, names, text, pad),
@@ -317,7 +322,7 @@ pub fn read_split<T, const N: usize>(
     is_secret: bool,
     join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
-    finish_split(found_in(row, names)?, names, is_secret, join)
+    finish_split(find_values(row, names)?, names, is_secret, join)
 }
 
 /// Reads a value from a row that holds its JSON text in pieces.
@@ -331,5 +336,5 @@ pub fn read_split_json<T: DeserializeOwned, const N: usize>(
     names: &[&str; N],
     is_secret: bool,
 ) -> Result<T> {
-    finish_split_json(found_in(row, names)?, names, is_secret)
+    finish_split_json(find_values(row, names)?, names, is_secret)
 }

@@ -457,13 +457,13 @@ impl PathDraft {
     /// the first part that is not given.
     fn row_prefix(&self) -> String {
         let parts = self.parts.get(self.partition_parts()..).unwrap_or_default();
-        prefix_of(&self.family.row, parts)
+        template_prefix(&self.family.row, parts)
     }
 
     pub(super) fn into_access(self) -> Access {
         let split = self.partition_parts();
         let partition =
-            prefix_of(&self.family.partition, self.parts.get(..split).unwrap_or_default());
+            template_prefix(&self.family.partition, self.parts.get(..split).unwrap_or_default());
         let rows = self.parts.get(split..).unwrap_or_default();
         let keys = Keys::partition(partition);
         let keys = match &self.bounds {
@@ -479,7 +479,9 @@ impl PathDraft {
                     ..keys
                 }
             }
-            None if rows.iter().all(Option::is_some) => keys.row(prefix_of(&self.family.row, rows)),
+            None if rows.iter().all(Option::is_some) => {
+                keys.row(template_prefix(&self.family.row, rows))
+            }
             None => {
                 let exact = exact_prefix_of(&self.family.row, rows);
                 keys.prefix(exact)
@@ -492,7 +494,7 @@ impl PathDraft {
 }
 
 /// Joins literals and given parts up to the first part that is not given.
-fn prefix_of(template: &Template, parts: &[Option<String>]) -> String {
+fn template_prefix(template: &Template, parts: &[Option<String>]) -> String {
     let mut texts = parts.iter();
     let mut prefix = String::new();
     for segment in template.segments {
@@ -511,7 +513,7 @@ fn prefix_of(template: &Template, parts: &[Option<String>]) -> String {
 /// The part alone is exact, and the table design guide writes the range so: `ge 'empid_000123'`,
 /// not `ge 'empid_000123_'`.
 fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
-    let prefix = prefix_of(template, parts);
+    let prefix = template_prefix(template, parts);
     let fixed = parts.iter().take_while(|part| part.is_some()).count();
     let Some(last) = fixed.checked_sub(1) else { return prefix };
     let Some(at) = template.segment_index(last) else { return prefix };

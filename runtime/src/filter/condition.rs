@@ -228,7 +228,7 @@ impl Filter {
     /// assert_eq!(all.to_string(), "(Age eq 30) and (LastName eq 'Hall')");
     /// ```
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
-        match one_or_many(filters) {
+        match single_filter_or_list(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(true)),
             Err(all) => Self::And(FilterList(all)),
         }
@@ -243,7 +243,7 @@ impl Filter {
     /// assert_eq!(any.to_string(), "(Age eq 30) or (Age eq 31)");
     /// ```
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
-        match one_or_many(filters) {
+        match single_filter_or_list(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(false)),
             Err(any) => Self::Or(FilterList(any)),
         }
@@ -320,7 +320,9 @@ impl Filter {
     }
 }
 
-fn one_or_many(filters: impl IntoIterator<Item = Filter>) -> Result<Option<Filter>, Vec<Filter>> {
+fn single_filter_or_list(
+    filters: impl IntoIterator<Item = Filter>,
+) -> Result<Option<Filter>, Vec<Filter>> {
     let mut filters: Vec<Filter> = filters.into_iter().collect();
     if filters.len() > 1 { Err(filters) } else { Ok(filters.pop()) }
 }

@@ -51,14 +51,16 @@ impl Clone for Filter {
         let mut steps = vec![Step::Visit(self)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Visit(filter) if filter.children().is_empty() => done.push(leaf(filter)),
+                Step::Visit(filter) if filter.children().is_empty() => {
+                    done.push(copy_leaf_filter(filter))
+                }
                 Step::Visit(filter) => {
                     steps.push(Step::Leave(filter));
                     steps.extend(filter.children().iter().rev().map(Step::Visit));
                 }
                 Step::Leave(filter) => {
                     let children = done.split_off(done.len() - filter.children().len());
-                    done.push(node(filter, children));
+                    done.push(rebuild_filter(filter, children));
                 }
             }
         }
@@ -67,7 +69,7 @@ impl Clone for Filter {
     }
 }
 
-fn leaf(filter: &Filter) -> Filter {
+fn copy_leaf_filter(filter: &Filter) -> Filter {
     match filter {
         Filter::Compare { property, comparison, value } => {
             Filter::compare(property.as_str(), *comparison, value.clone())
@@ -82,12 +84,12 @@ fn leaf(filter: &Filter) -> Filter {
             comparison: *comparison,
             value: *value,
         },
-        Filter::And(_) | Filter::Or(_) | Filter::Not(_) => node(filter, Vec::new()),
+        Filter::And(_) | Filter::Or(_) | Filter::Not(_) => rebuild_filter(filter, Vec::new()),
     }
 }
 
 /// Builds a filter of the kind of `like` over other children.
-fn node(like: &Filter, mut children: Vec<Filter>) -> Filter {
+fn rebuild_filter(like: &Filter, mut children: Vec<Filter>) -> Filter {
     match like {
         Filter::Or(_) => Filter::Or(FilterList(children)),
         Filter::Not(_) => !children.pop().unwrap_or(Filter::Constant(true)),

@@ -150,7 +150,7 @@ impl<'t> Position<'t> {
                 None => Class::Any,
             }),
             [Segment::Part(part), rest @ ..] => match (part.width, self.at) {
-                (Some(_), at) => Next::One(class_in(part.form, at)),
+                (Some(_), at) => Next::One(class_at_offset(part.form, at)),
                 (None, 0) => Next::Text(first_char(rest)),
                 (None, _) => Next::One(Class::Hex),
             },
@@ -235,7 +235,7 @@ const fn ends_both(a: Option<char>, b: Option<char>) -> bool {
 }
 
 /// Returns the class of the character at offset `at` of a part of fixed width.
-const fn class_in(form: Form, at: usize) -> Class {
+const fn class_at_offset(form: Form, at: usize) -> Class {
     match form {
         Form::Width(_) | Form::Descending | Form::Bucket(_) => Class::Digit,
         Form::Date(form) => class_in_date(form, at),

@@ -32,7 +32,7 @@ impl Resolution {
     }
 
     /// Returns the unit that a date form writes as `%` followed by `letter`.
-    const fn of_letter(letter: u8) -> Option<Self> {
+    const fn resolution_of_letter(letter: u8) -> Option<Self> {
         Some(match letter {
             b'Y' => Self::Year,
             b'm' => Self::Month,
@@ -95,7 +95,7 @@ pub(super) enum DatePiece {
 pub(super) const fn next_date_piece(form: &[u8]) -> Option<(DatePiece, &[u8])> {
     match form {
         [] => None,
-        [b'%', letter, rest @ ..] => match Resolution::of_letter(*letter) {
+        [b'%', letter, rest @ ..] => match Resolution::resolution_of_letter(*letter) {
             Some(unit) => Some((DatePiece::Unit(unit), rest)),
             None => Some((DatePiece::Unknown, rest)),
         },

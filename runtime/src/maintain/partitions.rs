@@ -233,7 +233,7 @@ impl PartitionSizes {
         }
         if is_ordered {
             // In order, a new PartitionKey means that the one before is complete.
-            self.close_all();
+            self.close_all_partitions();
         }
         self.partitions += 1;
         self.open.insert(partition_key.to_owned(), (1, bytes));
@@ -241,7 +241,7 @@ impl PartitionSizes {
     }
 
     /// Finishes all open partitions and keeps the largest ones.
-    fn close_all(&mut self) {
+    fn close_all_partitions(&mut self) {
         for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
             self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));
             if self.largest.len() > self.top {
@@ -252,7 +252,7 @@ impl PartitionSizes {
     }
 
     fn into_report(mut self, progress: PartitionProgress) -> PartitionReport {
-        self.close_all();
+        self.close_all_partitions();
         let PartitionProgress { rows: all, bytes, requests } = progress;
         // Sorted by the reversed order: the largest comes first.
         let top = self.largest.into_sorted_vec().into_iter().map(|Reverse(size)| {

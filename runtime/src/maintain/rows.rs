@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     guard::Mutation,
     plan::{StoredAs, Tokens, derive::Derived, wide},
-    query::decode::at_row,
+    query::decode::error_at_row,
     row::Row,
     store::sealing::{open::Reading, plan::Placed},
     table::Table,
@@ -92,7 +92,7 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
     E::SCHEMA
         .derive_rows(primary, tokens)
         .and_then(|derived| derived.into_known_rows(E::SCHEMA))
-        .map_err(|error| at_row(primary, error))
+        .map_err(|error| error_at_row(primary, error))
 }
 
 /// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
@@ -101,7 +101,7 @@ pub(crate) fn derive_existing<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Derived> {
     match primary {
-        Some(row) => E::SCHEMA.derive_rows(row, tokens).map_err(|error| at_row(row, error)),
+        Some(row) => E::SCHEMA.derive_rows(row, tokens).map_err(|error| error_at_row(row, error)),
         None => Ok(Derived::NotOurs),
     }
 }

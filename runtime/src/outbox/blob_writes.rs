@@ -72,7 +72,7 @@ impl BlobWrites {
                 .map_err(|error| error.in_table(table).at_operation(verb))?;
             placed.push(match stored.is_empty() {
                 true => effect,
-                false => Arc::new(with_stored(&effect, &stored)?),
+                false => Arc::new(effect_with_stored_blobs(&effect, &stored)?),
             });
         }
         Ok(placed)
@@ -171,7 +171,7 @@ fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
 }
 
 /// Returns the effect with the stored names, keys and hashes of its blobs in all its rows.
-fn with_stored(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
+fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
     let primary = effect.primary.iter().map(|operation| {
         let row = operation.row();
         let named = with_stored_blobs(row, stored)?;
@@ -197,7 +197,7 @@ async fn write_blob(
     verb: usize,
     value: &BlobValue,
 ) -> Result<BlobWrite> {
-    need_blobs(outbox)?;
+    require_blob_store(outbox)?;
     let BlobValue { field, names, ref blob } = *value;
     let seals = names.key.is_some() && blob.key().is_none();
     if names.key.is_some() {
@@ -307,7 +307,7 @@ pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
 }
 
 /// Fails with `Unsupported` for a client that has no store for blobs.
-pub(crate) fn need_blobs(outbox: &Outbox) -> Result<()> {
+pub(crate) fn require_blob_store(outbox: &Outbox) -> Result<()> {
     if outbox.store.has_blobs() { Ok(()) } else { Err(without_blobs()) }
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn without_blobs() -> Error {
 
 /// Returns the blob's name if an address in a dirty row of `owner` names a blob of that owner;
 /// otherwise `None`.
-pub(crate) fn blob_at<'a>(
+pub(crate) fn own_blob_name<'a>(
     outbox: &Outbox,
     owner: RowAt<'_>,
     address: &'a CopyAddress,

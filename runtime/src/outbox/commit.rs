@@ -65,11 +65,11 @@ pub(crate) async fn commit_changes(
     table: &str,
     changes: &[Change],
 ) -> Result<Committed> {
-    commit_with(outbox, table, changes, &ExtraRows::default()).await
+    commit_changes_and_rows(outbox, table, changes, &ExtraRows::default()).await
 }
 
 /// Writes all changes and the extra rows in one transaction, or none of them.
-pub(crate) async fn commit_with(
+pub(crate) async fn commit_changes_and_rows(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
@@ -102,7 +102,7 @@ pub(crate) async fn commit_until(
         // A layer may call tables otherwise, so the name in the error decides nothing: the table is made
         // where it is missing, and a table that is missing elsewhere fails the second attempt too.
         Err(error) if error.is_table_missing() => {
-            if !Box::pin(make_table_of(outbox, table, changes)).await? {
+            if !Box::pin(make_dated_table(outbox, table, changes)).await? {
                 // Without the table, the entity to change or delete does not exist: the error tells
                 // the caller.
                 return Err(error);
@@ -120,8 +120,9 @@ pub(crate) async fn commit_until(
 
 /// Creates the missing table of changes that insert into a dated table. Returns `false` without an
 /// insert or a dated table: an entity to change or delete cannot be in a missing table.
-async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
-    let schemas = changes.iter().filter(|change| change.inserts()).filter_map(Change::schema);
+async fn make_dated_table(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
+    let schemas =
+        changes.iter().filter(|change| change.may_insert_entity()).filter_map(Change::schema);
     let dated = schemas.filter_map(|schema| Some((schema, schema.dated.as_ref()?)));
     let Some((schema, dated)) = dated.into_iter().next() else { return Ok(false) };
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
@@ -148,7 +149,7 @@ pub(crate) async fn fill_change_tokens(
     };
     // The index key is fetched before any read: without it the keys are unknown.
     let change = match tokens {
-        Ok(tokens) => resolve_with(outbox, &tokens, verb).await,
+        Ok(tokens) => fill_tokens_of_verb(outbox, &tokens, verb).await,
         Err(error) => Err(error),
     };
     change.map_err(|error| error.in_table(table))
@@ -173,14 +174,14 @@ pub(crate) async fn resolve_changes(
     };
     let mut changes = Vec::with_capacity(verbs.len());
     for (index, verb) in verbs.into_iter().enumerate() {
-        let change = resolve_with(outbox, &tokens, verb).await;
+        let change = fill_tokens_of_verb(outbox, &tokens, verb).await;
         changes.push(change.map_err(|error| error.in_table(table).at_operation(index))?);
     }
     Ok(changes)
 }
 
 /// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
-async fn resolve_with(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
+async fn fill_tokens_of_verb(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
     if !tokens.has_key_per_scope() {
         return verb.fill_tokens(tokens);
     }
@@ -513,7 +514,7 @@ async fn effect_of_change(
     let (partition_key, row_key) = verb.keys();
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
-    let row = match outbox.store.read_as(read, Reading::Typed(verb.schema())).await {
+    let row = match outbox.store.read_decrypted(read, Reading::Typed(verb.schema())).await {
         Err(error)
             if error.is_corrupt() && verb.may_end_torn_entity() && verb.schema().is_wide() =>
         {

@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::future::try_join_all;
 
 use super::{
-    blob_writes::{self, blob_at, delete_blob},
+    blob_writes::{self, delete_blob, own_blob_name},
     deadline::WriteDeadline,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     list_retry::write_list_again,
-    remote_list::{is_settled, write_lists},
+    remote_list::{is_membership_settled, write_lists},
     state::Outbox,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
         plan_step, reserving_claim,
     },
     row::{ETag, Row},
-    store::lists::{Lists, find_lists, need_blobs},
+    store::lists::{Lists, find_lists, require_blob_store},
 };
 
 /// The remote copies and lists of one transaction, as they were before its commit.
@@ -77,10 +77,10 @@ impl FastPath {
     /// its work could not be done.
     pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
-            need_blobs(&outbox.store, &membership.address.list_address()).await?;
+            require_blob_store(&outbox.store, &membership.address.list_address()).await?;
         }
         match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
-            true => blob_writes::need_blobs(outbox),
+            true => blob_writes::require_blob_store(outbox),
             false => Ok(()),
         }
     }
@@ -232,7 +232,7 @@ impl FastPath {
         for (dirty, membership) in with_dirty() {
             let address = membership.address.list_address();
             match written.get(&address) {
-                Some(Ok(write)) if is_settled(outbox, membership, *write) => {
+                Some(Ok(write)) if is_membership_settled(outbox, membership, *write) => {
                     settled.push(membership)
                 }
                 // Written, but a delayed writer could undo it: the dirty row stays.
@@ -249,8 +249,9 @@ impl FastPath {
             match write_list_again(outbox, &self.table, &address, &late).await {
                 Ok((current, write)) => {
                     let current = current.iter().zip(&late);
-                    let is_settled =
-                        |(current, _): &(&ListMembership, _)| is_settled(outbox, current, write);
+                    let is_settled = |(current, _): &(&ListMembership, _)| {
+                        is_membership_settled(outbox, current, write)
+                    };
                     let now_settled = current.filter(is_settled);
                     settled.extend(now_settled.map(|(_, (_, membership))| *membership));
                 }
@@ -276,7 +277,9 @@ impl FastPath {
         .await?;
         // Deleted last: until then a copy may still hold the name.
         let owner = RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
-        for name in entity.dirty.old_blobs.iter().filter_map(|old| blob_at(outbox, owner, old)) {
+        for name in
+            entity.dirty.old_blobs.iter().filter_map(|old| own_blob_name(outbox, owner, old))
+        {
             self.deadline.run_request(delete_blob(outbox, name)).await?;
         }
         // A dirty row that was there before names work of other writers: it is a worker's to delete.

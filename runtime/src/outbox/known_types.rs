@@ -51,7 +51,8 @@ impl KnownTypes {
             if schema.entity_type != entity_type {
                 return None;
             }
-            let kinds = schema.remote_copies_named(index, is_own(home, address, guards, case))?;
+            let kinds =
+                schema.remote_copies_named(index, is_own_address(home, address, guards, case))?;
             Some((schema, kinds))
         })
     }
@@ -67,7 +68,11 @@ impl KnownTypes {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find_in_versions(|schema| {
             let is_it = schema.entity_type == entity_type
-                && schema.has_remote_list(list, in_blob, is_own(home, address, guards, case));
+                && schema.has_remote_list(
+                    list,
+                    in_blob,
+                    is_own_address(home, address, guards, case),
+                );
             is_it.then_some(schema)
         })
     }
@@ -118,7 +123,7 @@ impl KnownTypes {
 
 /// Returns a function that tells whether an address is in the table that an index or list declares;
 /// in `home` where none is declared.
-fn is_own<'a>(
+fn is_own_address<'a>(
     home: &'a str,
     address: &'a CopyAddress,
     guards: Guards,

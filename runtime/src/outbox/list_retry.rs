@@ -14,7 +14,7 @@ use crate::{
     plan::outbox::{DirtyRow, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},
-        derive::{derive_stored, read_primary},
+        derive::{derive_stored_primary, read_primary},
         lists::find_lists,
     },
 };
@@ -77,7 +77,7 @@ async fn current_membership(
     let primary = read_primary(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {
-            derive_stored(&outbox.store, table, schema, &primary).await?
+            derive_stored_primary(&outbox.store, table, schema, &primary).await?
         }
         // A primary that is gone, or of an unknown type, derives no entry.
         _ => None,

@@ -230,11 +230,11 @@ impl MoveJob<'_> {
     fn move_place(&self) -> MovePlace<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
-        MovePlace { id: self.id, entity_type, from: self.source_at(), to }
+        MovePlace { id: self.id, entity_type, from: self.source_address(), to }
     }
 
     /// Returns the address of the entity at the source.
-    fn source_at(&self) -> RowAt<'_> {
+    fn source_address(&self) -> RowAt<'_> {
         RowAt::new(self.table, self.partition_key, &self.message.row_key)
     }
 
@@ -344,7 +344,7 @@ impl MoveJob<'_> {
 
     /// Reads the entity at the source without decrypting it; `None` if it does not exist.
     async fn read_sealed_source(&self) -> Result<Option<SealedPrimary>> {
-        read_sealed(&self.outbox.store, self.source_at(), self.schema).await
+        read_sealed(&self.outbox.store, self.source_address(), self.schema).await
     }
 
     /// Decrypts the entity at the source.
@@ -373,7 +373,7 @@ impl MoveJob<'_> {
         source: &Row,
     ) -> Result<(), TargetError> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.message;
-        let from = self.source_at().to_owned();
+        let from = self.source_address().to_owned();
         let arrival = Arrival { id: self.id.to_owned(), from };
         let effect = insert_target(self.schema, source, self.message, &arrival)
             .map_err(TargetError::Refused)?;

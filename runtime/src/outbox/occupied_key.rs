@@ -70,9 +70,9 @@ impl OccupiedKey<'_> {
                 let pending = "the entity `{}`, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
                     true => OccupiedKeyAction::Busy,
-                    false => {
-                        OccupiedKeyAction::Pending(self.violation_by(owner.as_row_at(), pending))
-                    }
+                    false => OccupiedKeyAction::Pending(
+                        self.violation_naming_holder(owner.as_row_at(), pending),
+                    ),
                 });
             }
             // The table may be created before its owner is read: that it was missing is kept.
@@ -98,7 +98,7 @@ impl OccupiedKey<'_> {
             return Ok(match may_take_over {
                 true => OccupiedKeyAction::TakeOver(Some(holder)),
                 false => {
-                    let error = self.violation_by(holder.as_row_at(), "the entity `{}`");
+                    let error = self.violation_naming_holder(holder.as_row_at(), "the entity `{}`");
                     OccupiedKeyAction::Violation(error, Some(holder))
                 }
             });
@@ -150,7 +150,7 @@ impl OccupiedKey<'_> {
 
     /// Returns the violation that names `entity` as holder. `holder` is the message's words for it,
     /// with `{}` in place of its RowKey.
-    fn violation_by(&self, entity: RowAt<'_>, holder: &str) -> Error {
+    fn violation_naming_holder(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
         self.violation_error(&holder).held_by(entity.partition_key, entity.row_key)
     }

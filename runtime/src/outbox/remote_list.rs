@@ -101,7 +101,11 @@ async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result
 
 /// Returns whether no delayed writer can undo a membership after this write of its list, so that
 /// the dirty row may be deleted.
-pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, written: ListWrite) -> bool {
+pub(crate) fn is_membership_settled(
+    outbox: &Outbox,
+    membership: &ListMembership,
+    written: ListWrite,
+) -> bool {
     let unsettled_by = match written {
         // A blob keeps a version for ever, so that a delayed writer's condition fails.
         ListWrite::Blob => return true,

@@ -80,7 +80,7 @@ impl OccupiedCopy<'_> {
     }
 
     /// Returns whether the verb writes the primary with that RowKey.
-    fn is_own(&self, row_key: &str) -> bool {
+    fn is_written_by_verb(&self, row_key: &str) -> bool {
         self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
     }
 
@@ -152,7 +152,7 @@ impl OccupiedCopy<'_> {
         };
         match derives {
             // Another writer was first with this very entity: the verb has to be planned again.
-            Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
+            Some(Ok(true)) if self.is_written_by_verb(&row_key) => return Ok(None),
             Some(Ok(true)) => {
                 let expired = primary.filter(|_| is_expired);
                 return Ok(Some(Holder::Entity(partition_key, row_key, expired)));

@@ -98,11 +98,11 @@ impl Change {
     }
 
     /// Returns whether the change may insert an entity.
-    pub(crate) fn inserts(&self) -> bool {
+    pub(crate) fn may_insert_entity(&self) -> bool {
         match self {
             Self::Blind(effect) => match effect.primary.as_slice() {
                 // Two operations move an entity to another RowKey.
-                [only] => only.verb().inserts(),
+                [only] => only.verb().may_insert_row(),
                 _ => false,
             },
             // Only these insert an entity that was not there.
@@ -133,7 +133,8 @@ impl Change {
                 wide::split_operation(effect.schema, joined, ANY_GENERATION, &HashMap::new())?
             {
                 operations += 1;
-                bytes += size::as_stored(&operation, effect.schema, None)?.request_bytes()?;
+                bytes +=
+                    size::operation_as_stored(&operation, effect.schema, None)?.request_bytes()?;
             }
         }
         // The old copies are not known: each new one takes an operation.
@@ -169,7 +170,7 @@ impl Change {
             operations += rows.local_list_entries.len();
             for copy in &rows.local_copies {
                 let insert = Operation::insert(copy.row.clone());
-                let stored = size::as_stored(&insert, effect.schema, Some(copy.family))?;
+                let stored = size::operation_as_stored(&insert, effect.schema, Some(copy.family))?;
                 bytes += stored.request_bytes()?;
             }
         }
@@ -200,7 +201,7 @@ impl Change {
 
     /// Returns how to react if the entity changes between its read and the commit; `None` for a change
     /// that reads nothing.
-    pub(super) fn on_race(&self) -> Option<OnRace> {
+    pub(super) fn reaction_to_race(&self) -> Option<OnRace> {
         match self {
             Self::Blind(_) => None,
             Self::OnCurrent(verb) => Some(verb.on_race),
@@ -209,7 +210,7 @@ impl Change {
 
     /// Returns whether the entity is read again after a lost race.
     pub(crate) fn reads_again(&self) -> bool {
-        self.on_race() == Some(OnRace::ReadAgain)
+        self.reaction_to_race() == Some(OnRace::ReadAgain)
     }
 }
 

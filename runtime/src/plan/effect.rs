@@ -171,7 +171,7 @@ impl Planner {
         refuse_moving(current)?;
         let guard = Condition::for_etag(current.etag());
         // Derived by the version that wrote the row: its copies may have other keys than today's.
-        let old = self.copies_of(current)?;
+        let old = self.copies_of_entity(current)?;
         // What was encrypted stays encrypted, whether or not the type declares it.
         let new = new.with_encrypted_names_of(current);
         let row = new.primary.clone();
@@ -183,7 +183,7 @@ impl Planner {
                 old_partition.escape_debug(),
                 row.partition_key().escape_debug()
             );
-            return Err(at_row(current, Error::new(ErrorKind::Invalid, message)));
+            return Err(error_at_row(current, Error::new(ErrorKind::Invalid, message)));
         }
         let primary = if row.row_key() == old_row {
             vec![Operation::replace(row.clone(), guard)]
@@ -199,7 +199,8 @@ impl Planner {
     /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
     /// that no version of the type declares.
     pub(super) fn replace_keeping(&self, current: &Row, new: EntityRows) -> Result<Effect> {
-        let unknown = self.schema.unknown_of(current).map_err(|error| at_row(current, error))?;
+        let unknown =
+            self.schema.unknown_of(current).map_err(|error| error_at_row(current, error))?;
         if unknown.is_empty() {
             return self.replace(current, new);
         }
@@ -223,7 +224,7 @@ impl Planner {
         let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
         let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
         if is_moved || !new.iter().all(is_kept) {
-            return Err(at_row(current, lossy_write_error(property)));
+            return Err(error_at_row(current, lossy_write_error(property)));
         }
         Ok(())
     }
@@ -250,7 +251,7 @@ impl Planner {
         refuse_moving(current)?;
         let guard = Condition::for_etag(current.etag());
         let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
-        Ok(Effect { old: self.copies_of(current)?, ..self.primary_only(delete, None) })
+        Ok(Effect { old: self.copies_of_entity(current)?, ..self.primary_only(delete, None) })
     }
 
     /// Returns the effect that merges the properties of `new` into `current`, which may be of an
@@ -263,7 +264,7 @@ impl Planner {
             blobs: new.blobs.clone(),
         };
         let merged = apply_patch(&*self.current_form(current)?, &all)?;
-        let rows = self.rows_of(&merged)?.with_newer_blobs(&all.blobs);
+        let rows = self.rows_of_entity(&merged)?.with_newer_blobs(&all.blobs);
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
 
@@ -288,9 +289,10 @@ impl Planner {
             let guard = Condition::for_etag(current.etag());
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let rows = self.rows_of(&row)?.with_newer_blobs(&patch.blobs);
+        let rows = self.rows_of_entity(&row)?.with_newer_blobs(&patch.blobs);
         let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
-        let unknown = self.schema.unknown_of(current).map_err(|error| at_row(current, error))?;
+        let unknown =
+            self.schema.unknown_of(current).map_err(|error| error_at_row(current, error))?;
         self.refuse_lossy(current, &effect, &unknown)?;
         Ok(effect)
     }
@@ -324,14 +326,14 @@ impl Planner {
         let Some(current) = current else {
             return Err(self.missing_entity_error(&self.primary_keys(loaded)?));
         };
-        let expected =
-            (self.schema.current_form)(&loaded.row, family).map_err(|e| at_row(&loaded.row, e))?;
+        let expected = (self.schema.current_form)(&loaded.row, family)
+            .map_err(|e| error_at_row(&loaded.row, e))?;
         let found =
             self.schema.primary().and_then(|family| (self.schema.current_form)(current, family));
-        if !found.map_err(|error| at_row(current, error))?.has_same_content(&expected) {
+        if !found.map_err(|error| error_at_row(current, error))?.has_same_content(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
-            return Err(at_row(current, error));
+            return Err(error_at_row(current, error));
         }
         Ok(current)
     }
@@ -341,31 +343,31 @@ impl Planner {
     pub(super) fn primary_keys(&self, loaded: &Loaded) -> Result<Row> {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
-            .and_then(|rows| self.tokens.apply_to(self.schema, rows));
-        Ok(rows.map_err(|error| at_row(&loaded.row, error))?.primary)
+            .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows));
+        Ok(rows.map_err(|error| error_at_row(&loaded.row, error))?.primary)
     }
 
     /// Returns the error for an entity that is not stored.
     pub(super) fn missing_entity_error(&self, keys: &Row) -> Error {
         let message = format!("there is no such `{}`", self.schema.entity);
-        at_row(keys, Error::service(ServiceCode::ResourceNotFound, message))
+        error_at_row(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
     /// Returns all rows that the entity in a primary row should have.
-    fn rows_of(&self, primary: &Row) -> Result<EntityRows> {
+    fn rows_of_entity(&self, primary: &Row) -> Result<EntityRows> {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
-            .and_then(|rows| self.tokens.apply_to(self.schema, rows))
-            .map_err(|error| at_row(primary, error))
+            .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows))
+            .map_err(|error| error_at_row(primary, error))
     }
 
     /// Returns the copies, list entries and blobs that the entity in a primary row has; `None` for a type
     /// without any.
-    fn copies_of(&self, primary: &Row) -> Result<Option<EntityRows>> {
+    fn copies_of_entity(&self, primary: &Row) -> Result<Option<EntityRows>> {
         if self.is_single_row() {
             return Ok(None);
         }
-        match self.rows_of(primary) {
+        match self.rows_of_entity(primary) {
             // The parts that a torn entity has left may not say which copies it had. A check finds these.
             Err(error) if wide::is_torn(primary) && error.is_decode() => Ok(None),
             rows => rows.map(Some),
@@ -386,16 +388,17 @@ impl Planner {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, which have their blind tokens.
-        let unknown = self.schema.unknown_of(primary).map_err(|error| at_row(primary, error))?;
+        let unknown =
+            self.schema.unknown_of(primary).map_err(|error| error_at_row(primary, error))?;
         let row = (self.schema.current_form)(primary, family)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
             .and_then(|row| unknown.added_to_primary(row));
-        row.map(Cow::Owned).map_err(|error| at_row(primary, error))
+        row.map(Cow::Owned).map_err(|error| error_at_row(primary, error))
     }
 }
 
 /// Adds the row's keys to an error.
-pub(super) fn at_row(row: &Row, error: Error) -> Error {
+pub(super) fn error_at_row(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }
 

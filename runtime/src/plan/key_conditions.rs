@@ -148,7 +148,7 @@ impl KeyCondition<'_> {
             }
             let before: Option<Vec<String>> = (first..at).map(given).collect();
             if let Some(before) = before {
-                return self.on_key(family, template, name, part, &text, &before);
+                return self.rewrite_on_key(family, template, name, part, &text, &before);
             }
         }
         Err(self.refused_error(
@@ -183,7 +183,7 @@ impl KeyCondition<'_> {
     }
 
     /// Rewrites the condition as one on the key, where all parts before the field are known.
-    fn on_key(
+    fn rewrite_on_key(
         &self,
         family: &Family,
         template: &Template,

@@ -100,7 +100,7 @@ impl Arrival {
 }
 
 /// Returns the row with another time in the property that names its table.
-fn with_time(row: &Row, dated: &DatedTables, time: Ticks) -> Result<Row> {
+fn row_with_time(row: &Row, dated: &DatedTables, time: Ticks) -> Result<Row> {
     row.with_values(&[(dated.property, Value::DateTime(time))])
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
     let to_time = time_in_new_table(E::SCHEMA, row, &wanted)?;
     let mut arrived = with_move_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
     if let (Some(dated), Some(time)) = (&E::SCHEMA.dated, to_time) {
-        arrived = with_time(&arrived, dated, time)?;
+        arrived = row_with_time(&arrived, dated, time)?;
     }
     // Properties that the entity does not declare, such as `MOVED_BY`, are carried along.
     let entity = E::SCHEMA.primary().and_then(|family| read_any_version::<E>(&arrived, family));
@@ -222,7 +222,7 @@ fn target_row(
         period == Some(dated.period_at(time))
     });
     match dated {
-        Some(dated) => with_time(&row, dated, time),
+        Some(dated) => row_with_time(&row, dated, time),
         None => {
             let refusal = "the time of the move is not one of the table that the entity moves to";
             Err(Error::new(ErrorKind::Invalid, refusal).in_table(&message.to_table))
@@ -240,7 +240,7 @@ fn derive_moving_rows(schema: &'static Schema, row: &Row) -> Result<Option<Entit
 /// # Errors
 ///
 /// `is_unrecognized_entity` if the row is no primary of this type in a known version.
-fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
+fn rows_of_primary(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
     derive_moving_rows(schema, row)?
         .ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
@@ -253,7 +253,7 @@ pub(crate) fn insert_target(
     arrival: &Arrival,
 ) -> Result<Effect> {
     let row = target_row(schema, source, message, arrival)?;
-    let new = Some(rows_of(schema, &row)?);
+    let new = Some(rows_of_primary(schema, &row)?);
     Ok(Effect { new, ..primary_only(schema, Operation::insert(row)) })
 }
 
@@ -282,7 +282,7 @@ pub(crate) fn update_target(
         row.put(name, value.as_ref());
     }
     let row = row.finish()?.with_encrypted_names_of(source);
-    let (old, new) = (derive_moving_rows(schema, target)?, Some(rows_of(schema, &row)?));
+    let (old, new) = (derive_moving_rows(schema, target)?, Some(rows_of_primary(schema, &row)?));
     let replace = Operation::replace(row, etag_condition(target));
     Ok(Some(Effect { old, new, ..primary_only(schema, replace) }))
 }

@@ -17,7 +17,7 @@ const SEAL_BYTES: usize = 43;
 
 /// Returns the operation with a row of the size in which it is stored. `family` is that of a copy;
 /// `None` for a primary.
-pub(super) fn as_stored<'o>(
+pub(super) fn operation_as_stored<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
     family: Option<&'static Family>,
@@ -60,7 +60,7 @@ fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
 
 fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
     // Zeros stand for the ciphertext: only its length counts here.
-    let zeros = vec![0; stored_len(value, column)];
+    let zeros = vec![0; stored_value_len(value, column)];
     out.put(&column.name, ValueRef::Binary(&zeros));
     if let (Some((name, chars)), Some(_)) = (&column.companion, value) {
         out.put(name, ValueRef::String(&"0".repeat(*chars as usize)));
@@ -68,13 +68,13 @@ fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef
 }
 
 #[cfg(feature = "encrypt")]
-fn stored_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize {
+fn stored_value_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize {
     // The length is capped so that no huge buffer is made. A value over the limit is refused anyway.
     crate::seal::sealed_len(value, column.sealed.pad as usize).min(limits::PROPERTY_BYTES + 1)
 }
 
 #[cfg(not(feature = "encrypt"))]
-fn stored_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
+fn stored_value_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
     limits::PROPERTY_BYTES
 }
 

@@ -240,7 +240,11 @@ impl Tokens {
     /// # Errors
     ///
     /// `is_decode` if the primary lacks a field whose blind token a key needs.
-    pub(crate) fn apply_to(&self, schema: &'static Schema, rows: EntityRows) -> Result<EntityRows> {
+    pub(crate) fn fill_tokens_of_rows(
+        &self,
+        schema: &'static Schema,
+        rows: EntityRows,
+    ) -> Result<EntityRows> {
         if !schema.has_tokens() {
             return Ok(rows);
         }
@@ -400,7 +404,7 @@ impl EntityTokens<'_> {
             return Ok(keys.map(str::to_owned));
         }
         let [partition_key, row_key] = keys;
-        let tokens = self.in_scope(self.tokens.token_scope(family, partition_key))?;
+        let tokens = self.field_tokens_in_scope(self.tokens.token_scope(family, partition_key))?;
         Ok([
             key_with_tokens(&family.partition, partition_key, tokens),
             key_with_tokens(&family.row, row_key, tokens),
@@ -408,7 +412,7 @@ impl EntityTokens<'_> {
     }
 
     /// Returns the blind tokens of the row's fields, made with the key of a scope.
-    fn in_scope(&mut self, scope: TokenScope) -> Result<&FieldTokens> {
+    fn field_tokens_in_scope(&mut self, scope: TokenScope) -> Result<&FieldTokens> {
         let at = match self.made.iter().position(|(known, _)| *known == scope) {
             Some(at) => at,
             None => {

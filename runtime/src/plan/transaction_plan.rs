@@ -291,7 +291,7 @@ impl TransactionPlan {
             }
         }
         let joined = answers.iter().zip(schemas).map(|((kept, deleted), schema)| {
-            wide::join_answers(schema, if kept.is_empty() { deleted } else { kept })
+            wide::join_part_answers(schema, if kept.is_empty() { deleted } else { kept })
         });
         joined.collect()
     }

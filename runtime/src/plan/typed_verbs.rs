@@ -3,7 +3,7 @@
 use super::{
     Tokens,
     change::Unresolved,
-    effect::{Effect, Loaded, Planner, PropertyChanges, at_row, row_of_bag},
+    effect::{Effect, Loaded, Planner, PropertyChanges, error_at_row, row_of_bag},
     verb::Verb,
 };
 use crate::{
@@ -20,7 +20,7 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
         let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
         return Err(match entity.to_row() {
-            Ok(row) => at_row(&row, error),
+            Ok(row) => error_at_row(&row, error),
             Err(_) => error,
         });
     }
@@ -57,14 +57,14 @@ pub(crate) fn replace_with<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
 ) -> Result<Unresolved> {
-    let rows = validated_rows(entity).map_err(|error| at_row(stored.row(), error))?;
+    let rows = validated_rows(entity).map_err(|error| error_at_row(stored.row(), error))?;
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
 /// changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
-    let rows = validated_rows(&**stored).map_err(|error| at_row(stored.row(), error))?;
+    let rows = validated_rows(&**stored).map_err(|error| error_at_row(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
     if !E::SCHEMA.has_tokens() {
         let unknown = E::SCHEMA.unknown_of(stored.row())?;
@@ -83,7 +83,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
 /// Plans to set and remove properties under the ETag with which the entity was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
-    let (set, remove) = patch.into_changes().map_err(|error| at_row(stored.row(), error))?;
+    let (set, remove) = patch.into_changes().map_err(|error| error_at_row(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
     Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
 }
@@ -163,9 +163,9 @@ mod tests {
         age: i32,
     }
 
-    fn on_race(change: Unresolved) -> Option<OnRace> {
+    fn reaction_to_race(change: Unresolved) -> Option<OnRace> {
         match change {
-            Unresolved::Ready(change) => change.on_race(),
+            Unresolved::Ready(change) => change.reaction_to_race(),
             Unresolved::NeedsTokens(_) => panic!("no key has a token"),
         }
     }
@@ -186,29 +186,29 @@ mod tests {
         let copied = Copied { team: "Sales".into(), id: 1, age: 34 };
         let again = Some(OnRace::ReadAgain);
 
-        assert_eq!(on_race(insert(&single).unwrap()), None);
-        assert_eq!(on_race(insert(&copied).unwrap()), None);
+        assert_eq!(reaction_to_race(insert(&single).unwrap()), None);
+        assert_eq!(reaction_to_race(insert(&copied).unwrap()), None);
         for verb in [insert_or_replace::<Single>, insert_or_merge, replace_any] {
-            assert_eq!(on_race(verb(&single).unwrap()), None);
+            assert_eq!(reaction_to_race(verb(&single).unwrap()), None);
         }
         for verb in [insert_or_replace::<Copied>, insert_or_merge, replace_any] {
-            assert_eq!(on_race(verb(&copied).unwrap()), again);
+            assert_eq!(reaction_to_race(verb(&copied).unwrap()), again);
         }
 
         let through_copy = stored(copied.clone(), 1);
         let (single, copied) = (stored(single, 0), stored(copied, 0));
-        assert_eq!(on_race(super::replace(&single).unwrap()), None);
-        assert_eq!(on_race(super::replace(&copied).unwrap()), None);
-        assert_eq!(on_race(super::delete::<_, Copied>(&copied).unwrap()), None);
+        assert_eq!(reaction_to_race(super::replace(&single).unwrap()), None);
+        assert_eq!(reaction_to_race(super::replace(&copied).unwrap()), None);
+        assert_eq!(reaction_to_race(super::delete::<_, Copied>(&copied).unwrap()), None);
         let report = Some(OnRace::ReportToCaller);
-        assert_eq!(on_race(super::replace(&through_copy).unwrap()), report);
-        assert_eq!(on_race(super::delete::<_, Copied>(&through_copy).unwrap()), report);
+        assert_eq!(reaction_to_race(super::replace(&through_copy).unwrap()), report);
+        assert_eq!(reaction_to_race(super::delete::<_, Copied>(&through_copy).unwrap()), report);
 
         let at = Point::<Single>::at("Sales", "a_01");
         let blind = super::patch_at::<Single>(at.as_access(), Single::patch().age(35).into());
-        assert_eq!(on_race(blind.unwrap()), None);
+        assert_eq!(reaction_to_race(blind.unwrap()), None);
         let at = Point::<Copied>::at("Sales", "b_01");
         let reads = super::patch_at::<Copied>(at.as_access(), Copied::patch().age(35).into());
-        assert_eq!(on_race(reads.unwrap()), again, "a copy holds the age");
+        assert_eq!(reaction_to_race(reads.unwrap()), again, "a copy holds the age");
     }
 }

@@ -166,7 +166,7 @@ impl Verb {
     /// Returns the verb with blind tokens in its rows and keys. `at` is the access path that the
     /// caller gave; `None` if the caller gave an entity.
     pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
-        let apply = |rows| planner.tokens.apply_to(planner.schema, rows);
+        let apply = |rows| planner.tokens.fill_tokens_of_rows(planner.schema, rows);
         let keys = |keys: Row| match at {
             None => Ok(keys),
             Some(at) => {

@@ -377,7 +377,7 @@ impl<E, T> Query<E, T> {
             select: self.request.columns_to_read().ok().flatten().unwrap_or_default(),
             top,
             estimated_requests: pages.unwrap_or(1).max(self.request.count_tables()),
-            reads_each: self.request.is_list(),
+            reads_each: self.request.reads_list(),
             blob: blob.ok().flatten(),
             fault,
         }

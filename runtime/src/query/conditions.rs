@@ -32,14 +32,14 @@ impl Request {
         }
         let parts = self.parts_read()?;
         let mut filter = match parts {
-            Some((schema, _)) => wide::with_all_parts(schema, access.checked()?).filter(),
+            Some((schema, _)) => wide::bounds_with_all_parts(schema, access.checked()?).filter(),
             None => access.checked()?.filter(),
         };
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
         }
         // A list holds ids: the conditions are for its entities.
-        let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
+        let conditions = if self.reads_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
             let condition = plan::key_conditions(condition, access)?;
             let condition = match parts {
@@ -144,7 +144,7 @@ impl Request {
     /// Returns the condition that decrypted rows have to meet if the filter that is sent finds more
     /// than the caller asked for; otherwise `None`.
     pub(crate) fn filter_after_opening(&self) -> Result<Option<Filter>> {
-        if self.is_list() || !self.conditions.iter().any(has_encrypted) {
+        if self.reads_list() || !self.conditions.iter().any(has_encrypted) {
             return Ok(None);
         }
         self.condition_on(self.access.family.map_or_else(

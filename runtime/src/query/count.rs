@@ -90,7 +90,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Returns a query with an empty item for each item of this query.
     fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
-        if !self.request.is_list() {
+        if !self.request.reads_list() {
             let query = query.edit_request(Request::keys_only);
             let request = query.request.clone();
             // The answer is that of the query: it is asked once, not for each row.

@@ -14,8 +14,8 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
 ) -> Result<Stored<T>> {
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Stored::read_from(value, row, family)),
-        Ok(Err(other)) => Err(at_row(&row, E::SCHEMA.unrecognized_error(&other))),
-        Err(error) => Err(at_row(&row, error)),
+        Ok(Err(other)) => Err(error_at_row(&row, E::SCHEMA.unrecognized_error(&other))),
+        Err(error) => Err(error_at_row(&row, error)),
     }
 }
 
@@ -28,8 +28,8 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Some(Stored::read_from(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
-        Ok(Err(other)) => Err(at_row(&row, E::SCHEMA.unrecognized_error(&other))),
-        Err(error) => Err(at_row(&row, error)),
+        Ok(Err(other)) => Err(error_at_row(&row, E::SCHEMA.unrecognized_error(&other))),
+        Err(error) => Err(error_at_row(&row, error)),
     }
 }
 
@@ -48,6 +48,6 @@ fn decode_recognized<E: TableEntity, T: FromRow>(
 }
 
 /// Adds the row's keys to an error.
-pub(crate) fn at_row(row: &Row, error: Error) -> Error {
+pub(crate) fn error_at_row(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }

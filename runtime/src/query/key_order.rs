@@ -133,7 +133,7 @@ impl<E: TableEntity> KeyOrder<E> {
                 );
             }
             let partition = prepared.access.keys.partition.clone();
-            let Some(partition) = partition.filter(|_| !prepared.request.is_list()) else {
+            let Some(partition) = partition.filter(|_| !prepared.request.reads_list()) else {
                 let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";
                 return Err(
                     Error::new(ErrorKind::Invalid, message).in_table(&prepared.request.table)

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     columns::columns_of_point,
-    decode::{at_row, decode_required},
+    decode::{decode_required, error_at_row},
     prepare::PreparedRequest,
     request::Request,
 };
@@ -90,7 +90,8 @@ pub(crate) async fn read_key_page(
     for row in page {
         let row = row?;
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
-        let list = StoredList::from_head(row.clone(), of).map_err(|error| at_row(&row, error))?;
+        let list =
+            StoredList::from_head(row.clone(), of).map_err(|error| error_at_row(&row, error))?;
         match remote {
             Some(family) => ids.extend(keys_of(request, schema, family, &table, &list.ids)),
             None => {
@@ -177,7 +178,8 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
             let select = select.as_deref();
             async move {
                 let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
-                let row = match request.store.read_as(read, request.types_to_decrypt()).await {
+                let row = match request.store.read_decrypted(read, request.types_to_decrypt()).await
+                {
                     // The table was dropped after the list was read.
                     Err(error) if is_no_table(&error) && request.is_dated() => None,
                     row => row?,
@@ -208,7 +210,7 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
         let is_in = match &belongs {
             Some(belongs) => {
                 let holds = belongs.is_member::<E>(&request.store, &row).await;
-                holds.map_err(|error| at_row(&row, error))?
+                holds.map_err(|error| error_at_row(&row, error))?
             }
             None => true,
         };

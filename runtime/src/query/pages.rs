@@ -285,7 +285,7 @@ impl<T: Send + 'static> Run<T> {
             span.record("entable.cost_class", tracing::field::display(self.prepared.cost_class()));
         }
         let (usage, read) = (&request.store.usage, self.fetch_page(cursor));
-        let page = usage.run_in(span.clone(), "query", &request.table, read).await;
+        let page = usage.run_verb_in_span(span.clone(), "query", &request.table, read).await;
         if let Ok(page) = &page {
             span.record("entable.rows", page.items.len());
         }

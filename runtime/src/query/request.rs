@@ -137,7 +137,7 @@ impl Request {
                             if let Some(origin) = &mut self.origin {
                                 origin.table.clone_from(&table);
                             }
-                            self.table = match self.access.family.filter(|_| !self.is_list()) {
+                            self.table = match self.access.family.filter(|_| !self.reads_list()) {
                                 Some(family) => family.table_beside(&table).into_owned(),
                                 None => table,
                             };
@@ -246,7 +246,7 @@ impl Request {
 
     /// Selects the properties of `T`.
     pub(crate) fn select_properties<T: FromRow>(&mut self) {
-        self.select = if self.is_list() { None } else { T::columns(self.access.family) };
+        self.select = if self.reads_list() { None } else { T::columns(self.access.family) };
     }
 
     /// Selects only the properties that tell whether a row is an item of the query.
@@ -269,7 +269,7 @@ impl Request {
                     | RowKind::Copy(_, RowVersion::Unknown(version)) => {
                         Err(schema.unknown_version_error(version))
                     }
-                    kind => Ok(kind.is_of(family)),
+                    kind => Ok(kind.is_of_family(family)),
                 }
             }
             (None, Some(members)) => match members.match_row(row)? {
@@ -305,13 +305,13 @@ impl Request {
     }
 
     /// Returns whether the path reads a list of ids.
-    pub(crate) fn is_list(&self) -> bool {
+    pub(crate) fn reads_list(&self) -> bool {
         self.access.family.is_some_and(|family| family.is_list())
     }
 
     /// Returns the table that is read; a list may have a table of its own.
     pub(crate) fn table_to_read(&self) -> Cow<'_, str> {
-        let list = self.access.family.filter(|_| self.is_list());
+        let list = self.access.family.filter(|_| self.reads_list());
         list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
     }
 

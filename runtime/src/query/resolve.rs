@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::{
     build::{Query, Source},
-    decode::at_row,
+    decode::error_at_row,
     partial::PartialQuery,
 };
 use crate::{
@@ -69,9 +69,10 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         let family = self.request.family();
         Query::new(self.request, move |row| {
             let family = family.map_or(E::SCHEMA.primary(), Ok)?;
-            let kind =
-                E::SCHEMA.row_kind_of(&row, Some(family)).map_err(|error| at_row(&row, error))?;
-            if kind.is_of(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
+            let kind = E::SCHEMA
+                .row_kind_of(&row, Some(family))
+                .map_err(|error| error_at_row(&row, error))?;
+            if kind.is_of_family(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
         })
     }
 }
@@ -80,7 +81,7 @@ fn resolved<R>(
     row: &Row,
     resolver: &impl Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R>,
 ) -> Result<R> {
-    let place = |error| at_row(row, error);
+    let place = |error| error_at_row(row, error);
     let bag = row.to_bag().map_err(place)?;
     let timestamp = row.timestamp().map(OffsetDateTime::from);
     let etag = row.etag().unwrap_or_else(|| ETag::from(""));

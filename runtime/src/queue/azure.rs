@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 
 use super::{
-    port::{Queue, QueueCapabilities, check_name, check_time, lease_lost},
+    port::{Queue, QueueCapabilities, check_duration, check_name, lease_lost},
     received::{Poison, Received},
 };
 use crate::{
@@ -102,7 +102,7 @@ impl AzureQueue {
 
     /// Adds a message and returns its id.
     async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
-        check_time("a delay", Duration::ZERO, delay)?;
+        check_duration("a delay", Duration::ZERO, delay)?;
         self.put_text(&self.name, &encode_body(body)?, delay).await
     }
 
@@ -113,7 +113,7 @@ impl AzureQueue {
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<Received>> {
-        check_time("a visibility timeout", Duration::from_secs(1), visibility)?;
+        check_duration("a visibility timeout", Duration::from_secs(1), visibility)?;
         let most = most.min(MAX_RECEIVED);
         if most == 0 {
             return Ok(Vec::new());
@@ -137,7 +137,7 @@ impl AzureQueue {
         visibility: Duration,
         body: Option<&str>,
     ) -> Result<()> {
-        check_time("a visibility timeout", Duration::ZERO, visibility)?;
+        check_duration("a visibility timeout", Duration::ZERO, visibility)?;
         // The service takes a text with each update, so an unchanged one is sent again.
         let text = body.map_or_else(|| original_text(message), encode_body)?;
         let until = Instant::now() + visibility;
@@ -150,7 +150,7 @@ impl AzureQueue {
         };
         let receipt = updated.map_err(|error| as_lease_lost(error, message))?;
         // An unchanged body keeps its form: another program may read the text.
-        let is_plain = body.is_none() && is_plain(message);
+        let is_plain = body.is_none() && is_plain_text_message(message);
         message.extended(
             until,
             if is_plain { [PLAIN_PREFIX, &receipt].concat() } else { receipt },
@@ -269,7 +269,7 @@ fn received_message(one: QueueMessage, until: Instant) -> Received {
 }
 
 /// Returns whether the message's text was not base64.
-fn is_plain(message: &Received) -> bool {
+fn is_plain_text_message(message: &Received) -> bool {
     message.receipt().starts_with(PLAIN_PREFIX)
 }
 
@@ -281,7 +281,11 @@ fn id_and_receipt(message: &Received) -> (&str, &str) {
 
 /// Returns the text of a received message exactly as the service returned it.
 fn original_text(message: &Received) -> Result<String> {
-    if is_plain(message) { Ok(message.body().to_owned()) } else { encode_body(message.body()) }
+    if is_plain_text_message(message) {
+        Ok(message.body().to_owned())
+    } else {
+        encode_body(message.body())
+    }
 }
 
 /// Returns whether a request failed because the queue does not exist.

@@ -179,7 +179,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 
 /// Fails with `is_invalid` if `time` is shorter than `least` or longer than 7 days. `what` names the
 /// duration in the error.
-pub(crate) fn check_time(what: &str, least: Duration, time: Duration) -> Result<()> {
+pub(crate) fn check_duration(what: &str, least: Duration, time: Duration) -> Result<()> {
     if (least..=LONGEST).contains(&time) {
         return Ok(());
     }

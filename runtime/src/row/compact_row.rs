@@ -93,10 +93,10 @@ impl Row {
         }
         // One allocation of the exact size: a row is held for long, and spare bytes with it.
         let mut length = header.len();
-        bytes.each_selected(names, |property| length += property.len())?;
+        bytes.each_selected_property(names, |property| length += property.len())?;
         let mut selected = Vec::with_capacity(length);
         selected.extend_from_slice(header);
-        bytes.each_selected(names, |property| selected.extend_from_slice(property))?;
+        bytes.each_selected_property(names, |property| selected.extend_from_slice(property))?;
         Ok(Self::from_unchecked(selected.into()))
     }
 

@@ -49,7 +49,7 @@ impl ETag {
     pub fn timestamp(&self) -> Option<Ticks> {
         match &self.0 {
             Version::Ticks(ticks) => Some(*ticks),
-            Version::Text(text) => time_in(text),
+            Version::Text(text) => time_in_etag(text),
         }
     }
 
@@ -76,7 +76,7 @@ impl ETag {
 }
 
 /// Returns the time in an ETag of the form that the service writes.
-fn time_in(text: &str) -> Option<Ticks> {
+fn time_in_etag(text: &str) -> Option<Ticks> {
     let time = text.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
     time.replace("%3A", ":").parse().ok()
 }
@@ -84,7 +84,7 @@ fn time_in(text: &str) -> Option<Ticks> {
 impl From<&str> for ETag {
     /// Takes over an ETag as the service sent it.
     fn from(text: &str) -> Self {
-        match time_in(text) {
+        match time_in_etag(text) {
             Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {
                 Self::from_timestamp(ticks)
             }

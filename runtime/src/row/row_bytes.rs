@@ -150,7 +150,7 @@ impl<'a> RowBytes<'a> {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row. Values are not checked.
-    pub(super) fn each_selected(
+    pub(super) fn each_selected_property(
         self,
         names: &[String],
         mut each: impl FnMut(&'a [u8]),

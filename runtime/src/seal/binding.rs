@@ -80,7 +80,7 @@ impl<'a> ValueBinding<'a> {
     }
 
     /// Adds table, keys and property to the error.
-    pub(super) fn name_in(&self, error: Error) -> Error {
+    pub(super) fn error_at_value(&self, error: Error) -> Error {
         error
             .in_table(self.table)
             .at_keys(self.partition_key, self.row_key)

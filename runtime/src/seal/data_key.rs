@@ -89,8 +89,8 @@ impl DataKey {
     ) -> Result<Vec<u8>> {
         let mut nonce = [0; NONCE_BYTES];
         // A random nonce of 192 bits: two values never share one in practice.
-        fill_random(&mut nonce).map_err(|error| binding.name_in(error))?;
-        self.encrypt_with(binding, value, pad, nonce).map_err(|error| binding.name_in(error))
+        fill_random(&mut nonce).map_err(|error| binding.error_at_value(error))?;
+        self.encrypt_with(binding, value, pad, nonce).map_err(|error| binding.error_at_value(error))
     }
 
     /// Encrypts under the given nonce, which must never be used twice with this key.
@@ -138,7 +138,7 @@ impl DataKey {
     /// `is_decrypt`, with a [`SealFault`]: the bytes are no envelope, are cut short, belong to another
     /// cipher suite or key, or were not made by this key for this binding.
     pub fn decrypt(&self, binding: &ValueBinding<'_>, envelope: &[u8]) -> Result<Option<Value>> {
-        self.decrypt_envelope(binding, envelope).map_err(|error| binding.name_in(error))
+        self.decrypt_envelope(binding, envelope).map_err(|error| binding.error_at_value(error))
     }
 
     fn decrypt_envelope(

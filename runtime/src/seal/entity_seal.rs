@@ -41,7 +41,7 @@ impl DataKey {
     ) -> Result<Vec<u8>> {
         let mac = self
             .begin_mac(binding, properties, canonical::normal_form)
-            .map_err(|error| binding.name_in(error))?;
+            .map_err(|error| binding.error_at_value(error))?;
         let [m0, m1] = MAGIC;
         let mut seal = vec![m0, m1, SUITE];
         seal.extend_from_slice(self.id().as_bytes());
@@ -60,7 +60,8 @@ impl DataKey {
         properties: &[(&str, ValueRef<'_>)],
         seal: &[u8],
     ) -> Result<()> {
-        self.verify_entity_mac(binding, properties, seal).map_err(|error| binding.name_in(error))
+        self.verify_entity_mac(binding, properties, seal)
+            .map_err(|error| binding.error_at_value(error))
     }
 
     fn verify_entity_mac(

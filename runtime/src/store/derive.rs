@@ -30,7 +30,7 @@ pub(crate) async fn read_primary(
     match schema.filter(|schema| schema.is_wide() && wide::is_first_key(row_key)) {
         Some(schema) => {
             let read = Read { table, partition_key, row_key, select: None };
-            store.read_as(read, Reading::Typed(schema)).await
+            store.read_decrypted(read, Reading::Typed(schema)).await
         }
         None => store.read_row(at).await,
     }
@@ -79,7 +79,7 @@ pub(crate) async fn open_sealed(
 /// Returns the rows that a stored primary derives, given the row that [`read_primary`] returned:
 /// decrypts it, and derives them by the version that wrote it. Returns `None` if the row is not of
 /// the type.
-pub(crate) async fn derive_stored(
+pub(crate) async fn derive_stored_primary(
     store: &Store,
     table: &str,
     schema: &'static Schema,
@@ -178,7 +178,7 @@ async fn derived_copy(
 ) -> Result<Option<DerivedCopy>> {
     // Without an ETag the copy could not say which version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
-    let rows = derive_stored(store, primary.table, schema, row).await?;
+    let rows = derive_stored_primary(store, primary.table, schema, row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let case = store.table_case();
     let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy, case);

@@ -65,7 +65,7 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
 }
 
 /// Fails for a list in a blob if the client has no store for blobs, or cannot replace blobs safely.
-pub(crate) async fn need_blobs(store: &Store, address: &ListAddress) -> Result<()> {
+pub(crate) async fn require_blob_store(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
         true => check_blobs(store).await.map_err(|error| at_list(address, error)),
         false => Ok(()),
@@ -177,7 +177,7 @@ pub(crate) async fn read_list_with_ids(
         }
         let (first, last) = spill_bounds(row_key, list.spill_row_count());
         let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
-        for spill in scan_all(store, table, &keys.filter()).await? {
+        for spill in scan_matching_rows(store, table, &keys.filter()).await? {
             list.add_spill_row(&spill)?;
         }
         // Spill rows have no version of the list. If the head is as it was, they belong to it.
@@ -195,7 +195,7 @@ pub(crate) async fn read_list_with_ids(
 }
 
 /// Reads all rows that match a filter.
-async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
+async fn scan_matching_rows(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut from = None;
     loop {

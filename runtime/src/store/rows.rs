@@ -218,7 +218,11 @@ impl Store {
 
     /// Reads a row and decrypts the properties that `reading` declares as encrypted. Of a wide
     /// entity, reads the parts that hold the selected properties, and joins them.
-    pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
+    pub(crate) async fn read_decrypted(
+        &self,
+        request: Read<'_>,
+        reading: Reading,
+    ) -> Result<Option<Row>> {
         if let Reading::Typed(schema) = reading
             && schema.is_wide()
         {
@@ -229,7 +233,7 @@ impl Store {
         {
             return self.read_member(request, members).await;
         }
-        self.read_row_as(request, reading).await
+        self.read_row_decrypted(request, reading).await
     }
 
     /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
@@ -239,7 +243,7 @@ impl Store {
         request: Read<'_>,
         members: &'static Members,
     ) -> Result<Option<Row>> {
-        let row = self.read_row_as(request, Reading::Members(members)).await?;
+        let row = self.read_row_decrypted(request, Reading::Members(members)).await?;
         match row.as_ref().and_then(|row| members.wide_member_of(row)) {
             Some((_, schema)) if wide::is_first_key(request.row_key) => {
                 self.read_parts(request, schema).await
@@ -250,7 +254,7 @@ impl Store {
     }
 
     /// Reads one row and decrypts the properties that `reading` declares as encrypted.
-    pub(crate) async fn read_row_as(
+    pub(crate) async fn read_row_decrypted(
         &self,
         request: Read<'_>,
         reading: Reading,
@@ -582,7 +586,7 @@ impl Store {
         placed: Placed,
         deadline: Option<&Deadline>,
     ) -> Result<Written> {
-        one_answer(self.write_until(table, vec![placed], deadline).await?)
+        answer_of_single_operation(self.write_until(table, vec![placed], deadline).await?)
     }
 
     /// Writes one row of the framework, which is never encrypted.
@@ -591,7 +595,7 @@ impl Store {
         table: &str,
         operation: Operation,
     ) -> Result<Written> {
-        one_answer(self.apply_unsealed(&Batch::single(table, operation)?).await?)
+        answer_of_single_operation(self.apply_unsealed(&Batch::single(table, operation)?).await?)
     }
 }
 
@@ -630,6 +634,6 @@ fn refuse_template(table: &str) -> Result<()> {
 }
 
 /// Returns the answer to a batch of one operation.
-fn one_answer(mut written: Vec<Written>) -> Result<Written> {
+fn answer_of_single_operation(mut written: Vec<Written>) -> Result<Written> {
     written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
 }

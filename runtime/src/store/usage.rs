@@ -112,7 +112,13 @@ impl UsageCounters {
         let server = backend.server_address().map(str::to_owned);
         let name = backend.capabilities().name;
         let port = backend.server_port();
-        Self { metering: metering.of_backend(name), backend: name, server, port, ..Self::default() }
+        Self {
+            metering: metering.for_backend(name),
+            backend: name,
+            server,
+            port,
+            ..Self::default()
+        }
     }
 
     /// Returns the span of a verb, with its name and table. The span contains no key and no value.
@@ -225,12 +231,12 @@ impl UsageCounters {
         table: &str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.run_in(self.verb_span(verb, table), verb, table, work).await
+        self.run_verb_in_span(self.verb_span(verb, table), verb, table, work).await
     }
 
     /// Runs a verb in a given span: records the verb's requests, retries and failure in the span,
     /// and its duration. Does nothing more than the work if nobody listens.
-    pub(crate) async fn run_in<T>(
+    pub(crate) async fn run_verb_in_span<T>(
         &self,
         span: Span,
         verb: &'static str,

@@ -257,7 +257,7 @@ impl BlobReader {
         }
         // A store cuts a range where its blob ends.
         let end = range.start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        if end == range.end { Ok(bytes) } else { Err(self.other_bytes(end)) }
+        if end == range.end { Ok(bytes) } else { Err(self.other_bytes_error(end)) }
     }
 
     /// Reads the bytes piece by piece. The last item is an error if they are not those that were uploaded:
@@ -330,14 +330,14 @@ impl BlobReader {
             if let Some(copied) = target.stream_blob(&to).await? {
                 // A target that reaches the client's own blobs would lose them with the entity.
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
-                if target.has_place_of(source, folder, &probe).await? {
+                if target.names_same_blobs_as(source, folder, &probe).await? {
                     let message = "the target keeps its blobs where the client keeps them: name another folder";
                     return Err(self.at_blob(Error::new(ErrorKind::Invalid, message)));
                 }
                 let copied: Result<Vec<()>> =
                     self.clone().verified_pieces(copied).map_ok(drop).try_collect().await;
                 return copied.map(drop).map_err(|error| match error.is_corrupt() {
-                    true => self.at_blob(other_copy(&to)),
+                    true => self.at_blob(other_copy_error(&to)),
                     false => error,
                 });
             }
@@ -354,7 +354,7 @@ impl BlobReader {
     // A row may name any blob: a program that writes rows must not reach what other tables keep.
     fn blob_name(&self) -> Result<&str> {
         let name = self.blob.name().unwrap_or_default();
-        match owner_of(&self.store, &self.table, name) {
+        match owner_in_blob_name(&self.store, &self.table, name) {
             Some(_) => Ok(name),
             None => {
                 let message = format!("`{}` is no blob of this table", name.escape_debug());
@@ -367,7 +367,7 @@ impl BlobReader {
         if (len, &hash) == (self.stored_len(), self.blob.hash()) {
             return Ok(());
         }
-        Err(self.other_bytes(len))
+        Err(self.other_bytes_error(len))
     }
 
     /// Returns the number of bytes of the blob as it is stored.
@@ -376,7 +376,7 @@ impl BlobReader {
     }
 
     /// Returns the error for a blob of `found` bytes that are not those that were uploaded.
-    fn other_bytes(&self, found: u64) -> Error {
+    fn other_bytes_error(&self, found: u64) -> Error {
         let expected = self.stored_len();
         let found = match found == expected {
             true => "other ones of that number".to_owned(),
@@ -408,7 +408,7 @@ impl BlobReader {
             Err(error) => return error,
         };
         match found {
-            Ok(Some(found)) if found != self.stored_len() => self.other_bytes(found),
+            Ok(Some(found)) if found != self.stored_len() => self.other_bytes_error(found),
             Ok(None) => self.missing_error(name).await,
             _ => error,
         }
@@ -416,7 +416,7 @@ impl BlobReader {
 
     /// Returns the error for a blob that does not exist, after a look at its row.
     async fn missing_error(&self, name: &str) -> Error {
-        let Some(owner) = owner_of(&self.store, &self.table, name) else {
+        let Some(owner) = owner_in_blob_name(&self.store, &self.table, name) else {
             return self.gone_error(name);
         };
         let row =
@@ -450,7 +450,7 @@ impl BlobReader {
 }
 
 /// Returns the error for a target that has other bytes under the name of a blob.
-fn other_copy(name: &str) -> Error {
+fn other_copy_error(name: &str) -> Error {
     let message = format!(
         "the target's blob `{}` has other bytes: delete it there, or name another folder",
         name.escape_debug()
@@ -459,7 +459,7 @@ fn other_copy(name: &str) -> Error {
 }
 
 /// Returns the row that a blob's name says to be its owner, if that row is in the table.
-fn owner_of(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
+fn owner_in_blob_name(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
     let owner = owner_of_blob(name)?;
     let is_own = is_blob_of(name, RowAt { table, ..owner.as_row_at() }, store.table_case());
     is_own.then_some(owner)
@@ -502,7 +502,7 @@ impl SweepBlobs {
         let prefix = table_prefix(&self.table, self.store.table_case());
         let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
-            let Some(owner) = owner_of(&self.store, &self.table, &listed.name) else {
+            let Some(owner) = owner_in_blob_name(&self.store, &self.table, &listed.name) else {
                 return Ok(SweptBlobs::default());
             };
             if !now.is_past(self.grace, &listed) {

@@ -25,7 +25,7 @@ use crate::{
     row::Row,
 };
 use crate::{
-    query::{build::Query, decode::at_row, request::Request},
+    query::{build::Query, decode::error_at_row, request::Request},
     store::{
         backoff::{self, Attempt},
         sealing::{open::Reading, plan::Placed},
@@ -198,7 +198,7 @@ impl DynamicTable {
             .and_then(|()| check_key("RowKey", row_key))
             .map_err(|error| error.in_table(&self.name))?;
         let store = self.client.store();
-        let read = store.read_as(read, Reading::Untyped);
+        let read = store.read_decrypted(read, Reading::Untyped);
         match store.usage.run_verb("get", &self.name, read).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
@@ -558,7 +558,9 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
         let message = "a merge removes no property; write the entity with `replace`";
-        return Err(at_row(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone));
+        return Err(
+            error_at_row(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone)
+        );
     }
     let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
     changes.allow_framework_names_of(stored);
@@ -585,6 +587,6 @@ fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<Dyn
 fn decode(row: Row) -> Result<Option<Stored<DynamicEntity>>> {
     match DynamicEntity::from_row(&row) {
         Ok(entity) => Ok(Some(Stored::new(entity, row, 200))),
-        Err(error) => Err(at_row(&row, error)),
+        Err(error) => Err(error_at_row(&row, error)),
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 
 impl<E: TableEntity> Table<E> {
     /// Returns how the entity's tables are dated, if this stands for all of them.
-    pub(crate) fn stands_for(&self) -> Option<&'static DatedTables> {
+    pub(crate) fn dated_tables_meant(&self) -> Option<&'static DatedTables> {
         E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
     }
 
@@ -32,14 +32,14 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns each table of the entity: this one, or the dated tables that exist, the earliest first.
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
-        let Some(dated) = self.stands_for() else { return Ok(vec![self.clone()]) };
+        let Some(dated) = self.dated_tables_meant() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();
         Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
 
     /// Returns the tables that a query of every table of the entity reads; `None` for one table.
     pub(crate) async fn queried_tables(&self) -> Result<Option<QueriedTables>> {
-        let Some(dated) = self.stands_for() else { return Ok(None) };
+        let Some(dated) = self.dated_tables_meant() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
         let periods = Periods::Existing(existing.map(|(period, _)| period).collect::<Arc<[_]>>());
         Ok(Some(QueriedTables { dated, periods, newest_first: false }))

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     outbox::guard::Guard,
     outbox::{
-        commit::{commit_changes, commit_with},
+        commit::{commit_changes, commit_changes_and_rows},
         moves::{MoveJob, MoveOutcome, sign_move},
         outbox_plan::ExtraRows,
     },
@@ -126,7 +126,7 @@ impl<E: TableEntity> Table<E> {
             ..ExtraRows::default()
         };
         let changes = [Change::with_effect(effect)];
-        commit_with(self.client.outbox(), &self.name, &changes, &extra_rows)
+        commit_changes_and_rows(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
             .map_err(|error| no_room(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());

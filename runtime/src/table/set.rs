@@ -11,7 +11,7 @@ use crate::{
     backend::Read,
     entity::{
         Aggregate, EntitySet, Set, Stored,
-        set::{ResolvedRow, aggregate::PartitionFold, resolve_item},
+        set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
     },
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -20,7 +20,7 @@ use crate::{
 use crate::{
     query::{
         build::{Condition, Query},
-        decode::at_row,
+        decode::error_at_row,
         request::Request,
     },
     store::sealing::open::Reading,
@@ -256,7 +256,7 @@ impl<S: EntitySet> SetTable<S> {
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.store().read_as(read, Reading::Members(S::MEMBERS)).await? {
+        match self.client.store().read_decrypted(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
             Some(row) if self.client.store().is_over(&row, Reading::Members(S::MEMBERS), None) => {
                 Ok(None)
@@ -547,12 +547,12 @@ fn decode<S: EntitySet>(copies: bool) -> impl Fn(Row) -> Result<Option<Stored<S>
 }
 
 fn decode_item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
-    match resolve_item::<S>(&row, copies) {
+    match read_set_item::<S>(&row, copies) {
         Ok(ResolvedRow::Hidden) => Ok(None),
         Ok(ResolvedRow::Item(value, Some(matched))) => {
             Ok(Some(Stored::read_from(value, row, matched.family())))
         }
         Ok(ResolvedRow::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
-        Err(error) => Err(at_row(&row, error)),
+        Err(error) => Err(error_at_row(&row, error)),
     }
 }

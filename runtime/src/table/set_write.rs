@@ -5,7 +5,7 @@ use crate::{
     entity::{DynamicEntity, EntitySet, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     plan,
-    query::decode::at_row,
+    query::decode::error_at_row,
 };
 
 /// Returns the change that replaces an entity which was read as a variant of a set. `member` is the
@@ -89,5 +89,5 @@ fn changed_variant_error<S: EntitySet>(stored: &Stored<S>, was: &str) -> Error {
     let message = format!(
         "the row was read as `{was}`, and the value is a `{now}` now; delete the one and insert the other"
     );
-    at_row(stored.row(), Error::new(ErrorKind::Invalid, message))
+    error_at_row(stored.row(), Error::new(ErrorKind::Invalid, message))
 }

@@ -7,7 +7,7 @@ use super::{
     writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
-    commit::{Outcome, commit_with, resolve_changes},
+    commit::{Outcome, commit_changes_and_rows, resolve_changes},
     guard::Guard,
     outbox_plan::ExtraRows,
 };
@@ -400,7 +400,7 @@ impl Transaction {
     /// Fails with `is_invalid` if the transaction began in another partition.
     pub fn in_partition(&mut self, partition_key: impl Into<String>) -> Result<&mut Self> {
         let partition_key = partition_key.into();
-        self.known.stay_in(&partition_key)?;
+        self.known.refuse_other_partition(&partition_key)?;
         self.known.partition_key = Some(partition_key);
         Ok(self)
     }
@@ -458,7 +458,7 @@ impl Transaction {
     ) -> Result<Operation> {
         let codes = &self.client.outbox().codes;
         let stored = StoredMessage::from_row(message.row.clone())?;
-        let work = stored.work_in(table, partition_key);
+        let work = stored.as_work_in_partition(table, partition_key);
         let must = codes.is_required_of(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
@@ -576,7 +576,7 @@ impl Transaction {
             self.known = admitted_changes(&table, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
-        let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows);
+        let landed = commit_changes_and_rows(self.client.outbox(), &table, &changes, &extra_rows);
         let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
         let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })
@@ -615,7 +615,7 @@ impl Known {
     }
 
     /// Refuses a partition other than the first one.
-    fn stay_in(&self, partition_key: &str) -> Result<()> {
+    fn refuse_other_partition(&self, partition_key: &str) -> Result<()> {
         match &self.partition_key {
             Some(first) if first != partition_key => {
                 let message = format!(

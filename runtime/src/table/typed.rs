@@ -99,17 +99,20 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the table's name; `None` if it stands for all of the entity's dated tables, of which
     /// each write chooses one.
-    fn one_name(&self) -> Option<String> {
+    fn name_if_one_table(&self) -> Option<String> {
         let is_template = E::SCHEMA.dated.is_some_and(|dated| dated.template == self.name);
         (!is_template).then(|| self.name.clone())
     }
 
     /// Returns the table that an entity is in, which `home` names, or this one where it is one table.
-    fn at_home(&self, home: impl FnOnce() -> Result<Cow<'static, str>>) -> Result<Cow<'_, Self>> {
+    fn home_table_of_entity(
+        &self,
+        home: impl FnOnce() -> Result<Cow<'static, str>>,
+    ) -> Result<Cow<'_, Self>> {
         if E::SCHEMA.dated.is_none() {
             return Ok(Cow::Borrowed(self));
         }
-        if self.one_name().is_none() {
+        if self.name_if_one_table().is_none() {
             let name = home().map_err(|error| error.in_table(&self.name))?;
             return Ok(Cow::Owned(Self::new(self.client.clone(), name.into_owned())));
         }
@@ -121,24 +124,24 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the table that an entity belongs to.
     pub(super) fn table_of_entity(&self, entity: &E) -> Result<Cow<'_, Self>> {
-        self.at_home(|| Ok(entity.home_table()))
+        self.home_table_of_entity(|| Ok(entity.home_table()))
     }
 
     /// Returns the table that a stored entity was read from.
     pub(super) fn table_of_stored(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
-        self.at_home(|| table_of_stored(stored))
+        self.home_table_of_entity(|| table_of_stored(stored))
     }
 
     /// Returns the table that a stored entity was read from and belongs to still.
     pub(super) fn table_of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
-        self.at_home(|| table_to_replace_in(stored))
+        self.home_table_of_entity(|| table_to_replace_in(stored))
     }
 
     /// Returns the table of a path to one row.
     pub(super) fn table_of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
-        self.at_home(|| match access.window {
+        self.home_table_of_entity(|| match access.window {
             // Keys alone are enough where the caller opened one table.
-            None if self.one_name().is_some() => Ok(Cow::Owned(self.name.clone())),
+            None if self.name_if_one_table().is_some() => Ok(Cow::Owned(self.name.clone())),
             _ => table_of_path(access, E::SCHEMA),
         })
     }
@@ -398,8 +401,8 @@ impl<E: TableEntity> Table<E> {
         let (store, reading) = (self.client.store(), Reading::Typed(E::SCHEMA));
         // A copy is one row, also that of a wide entity.
         let read = match family.is_primary() {
-            true => store.read_as(read, reading).await,
-            false => store.read_row_as(read, reading).await,
+            true => store.read_decrypted(read, reading).await,
+            false => store.read_row_decrypted(read, reading).await,
         };
         let row = match read {
             Err(error) if is_no_table(&error) && self.period().is_some() => None,
@@ -525,7 +528,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(self.client.clone(), self.one_name())
+        Transaction::new(self.client.clone(), self.name_if_one_table())
     }
 
     /// Begins bulk writes to this table.
@@ -541,11 +544,11 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn bulk(&self) -> Bulk {
-        Bulk::new(self.client.clone(), self.one_name())
+        Bulk::new(self.client.clone(), self.name_if_one_table())
     }
 
     /// Returns the maker of the blind tokens of the entity's keys.
-    pub(crate) async fn key_tokens(&self) -> Result<Tokens> {
+    pub(crate) async fn key_token_maker(&self) -> Result<Tokens> {
         self.client
             .store()
             .token_maker_of(E::SCHEMA)

@@ -46,7 +46,7 @@ pub(super) async fn read_page(
         // A marker under other keys than those of its partition would let its writer take the real one
         // out of the directory.
         let is_own = |marker: &DirectoryMarker| {
-            marker.has_own_keys() || !client.outbox().guards.guard_holds(Guard::OwnMarker)
+            marker.has_expected_keys() || !client.outbox().guards.guard_holds(Guard::OwnMarker)
         };
         let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
         let Some(marker) = marker.filter(is_own) else {

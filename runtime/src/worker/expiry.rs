@@ -68,10 +68,10 @@ impl Worker {
     /// expires.
     // Boxed: within the future of a run, the compiler does not prove that this one is `Send`.
     pub(super) fn sweep_expired(&self) -> BoxFuture<'_, RoundResult> {
-        Box::pin(self.sweep_all())
+        Box::pin(self.sweep_all_markers())
     }
 
-    async fn sweep_all(&self) -> RoundResult {
+    async fn sweep_all_markers(&self) -> RoundResult {
         let mut round = RoundResult::default();
         if !self.outbox().known_types.has_type_where(Schema::can_expire) {
             return round;
@@ -234,7 +234,7 @@ impl Worker {
                 None => expired_rows(schema, page),
             };
             let rows = match (schema.is_wide(), date) {
-                (true, Some(date)) => self.with_all_parts(schema, table, rows, date).await,
+                (true, Some(date)) => self.read_all_parts(schema, table, rows, date).await,
                 _ => rows,
             };
             let mut group = (Vec::new(), 0);
@@ -301,7 +301,7 @@ impl Worker {
 
     /// Reads the entities of a wide type whose parts 1 are `firsts`. Leaves out those that were
     /// renewed or deleted meanwhile: they have not expired by `date` any more.
-    async fn with_all_parts(
+    async fn read_all_parts(
         &self,
         schema: &'static Schema,
         table: &str,

@@ -31,15 +31,15 @@ impl HandlerFailure {
         match error.downcast::<Error>() {
             Ok(error) if error.retry() != Retry::Never => Self::Passing(*error),
             // Its own kind would count, although a source of it passes.
-            Ok(error) => Self::Passing(as_backend_error(*error)),
-            Err(error) => Self::Passing(as_backend_error(error)),
+            Ok(error) => Self::Passing(wrap_as_temporary_error(*error)),
+            Err(error) => Self::Passing(wrap_as_temporary_error(error)),
         }
     }
 }
 
 /// Wraps a cause into an error that counts as temporary, with the longest wait that one of its
 /// sources asks for.
-fn as_backend_error(cause: impl Into<BoxError>) -> Error {
+fn wrap_as_temporary_error(cause: impl Into<BoxError>) -> Error {
     let cause = cause.into();
     let waits =
         error_chain(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());

@@ -128,7 +128,8 @@ impl Lease for OutboxLease<'_> {
                 return Ok(true);
             }
             // A renewal that arrives after the lease's end must not be waited for.
-            let renewed = self.extend_lease(|until, etag| message.renew_operation(etag, until));
+            let renewed =
+                self.extend_lease(|until, etag| message.renew_lease_operation(etag, until));
             timeout_at(until, renewed).await.unwrap_or_else(|_| Err(renewal_too_slow_error()))
         })
     }

@@ -16,7 +16,7 @@ use crate::{
     outbox::{
         deadline::WriteDeadline,
         guard::Guard,
-        remote_list::{ListWrite, WrittenLists, is_settled, write_lists},
+        remote_list::{ListWrite, WrittenLists, is_membership_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
     store::lists::{Lists, find_lists},
@@ -34,7 +34,7 @@ impl Worker {
         rows: Vec<OutboxRow>,
     ) -> Vec<PassOutcome> {
         let (with_lists, without): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| !self.lists_of(table, row).is_empty());
+            rows.into_iter().partition(|row| !self.writable_lists_of(table, row).is_empty());
         let passes = stream::iter(without)
             .map(|row| async move { self.pass_over_row(table, &row).await })
             .buffer_unordered(ROWS_AT_ONCE);
@@ -46,7 +46,7 @@ impl Worker {
     }
 
     /// Returns the addresses of the remote lists that a dirty row names and this client can write.
-    fn lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
+    fn writable_lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
         // A row that cannot be read names none here: its own pass fails with the reason.
         let dirty = StoredDirtyRow::from_row(row.row.clone());
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Worker {
     async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
         // Started before the lists are read, since the write of each list follows from that read.
         let deadline = self.outbox().start_deadline();
-        let addresses = rows.iter().flat_map(|row| self.lists_of(table, row)).collect();
+        let addresses = rows.iter().flat_map(|row| self.writable_lists_of(table, row)).collect();
         let lists = async { Ok(find_lists(self.store(), addresses).await) };
         let passes: Vec<_> =
             rows.iter().map(|row| self.pass_copies(table, row, &deadline)).collect();
@@ -71,7 +71,7 @@ impl Worker {
                 return rows.iter().map(failed).collect();
             }
         };
-        let written = self.write_lists_of(&deadline, &lists, &passes).await;
+        let written = self.write_lists_of_passes(&deadline, &lists, &passes).await;
         let outcomes = rows.iter().zip(passes).map(|(row, pass)| {
             match pass.and_then(|pass| self.add_list_outcomes(pass, &lists, &written)) {
                 Ok(pass) => pass.finish_pass(guards),
@@ -82,7 +82,7 @@ impl Worker {
     }
 
     /// Writes each list once, with the entries of all passes.
-    async fn write_lists_of(
+    async fn write_lists_of_passes(
         &self,
         deadline: &WriteDeadline,
         lists: &Lists,
@@ -116,7 +116,9 @@ impl Worker {
                 None => ListWrite::Unchanged,
             };
             let outcome = match write {
-                write if is_settled(self.outbox(), &membership, write) => CopyOutcome::Written,
+                write if is_membership_settled(self.outbox(), &membership, write) => {
+                    CopyOutcome::Written
+                }
                 ListWrite::Unchanged => CopyOutcome::Unchanged,
                 // Written, but a delayed writer may undo it: as if it were deleted, that asks for a
                 // second look.

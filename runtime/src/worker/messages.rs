@@ -227,7 +227,7 @@ impl Worker {
             // Signed, but without the time that its type's expiry needs: refused below.
             Ok(()) if is_required && expires.is_some() && message.sent.is_none() => {}
             Ok(()) if has_expired(message.sent, expires, Some(now)) => {
-                self.put_aside(table, &message.row, message.row.etag(), EXPIRED).await?;
+                self.move_row_to_poison(table, &message.row, message.row.etag(), EXPIRED).await?;
                 return Ok(Some(MessageOutcome::Poisoned));
             }
             Ok(()) => return Ok(None),
@@ -239,7 +239,7 @@ impl Worker {
             }
         }
         // None of its texts is used: a forger may have chosen each of them.
-        self.put_aside(table, &message.row, message.row.etag(), NOT_AUTHENTIC).await?;
+        self.move_row_to_poison(table, &message.row, message.row.etag(), NOT_AUTHENTIC).await?;
         Ok(Some(MessageOutcome::Refused))
     }
 
@@ -376,7 +376,7 @@ impl Worker {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }
             Ok(found) => found,
-            Err(error) => match FailureReaction::for_message(error) {
+            Err(error) => match FailureReaction::reaction_for_message(error) {
                 FailureReaction::Count(error) => {
                     let error = error.to_string();
                     return self.record_failure(table, message, etag, &error, now).await;
@@ -414,7 +414,7 @@ impl Worker {
             Ok(MoveOutcome::Counted(error)) => {
                 self.record_failure(table, message, lease_etag, &error.to_string(), now).await
             }
-            Err(error) => match FailureReaction::for_message(error) {
+            Err(error) => match FailureReaction::reaction_for_message(error) {
                 FailureReaction::Count(error) => {
                     self.record_failure(table, message, lease_etag, &error.to_string(), now).await
                 }
@@ -452,7 +452,7 @@ impl Worker {
         message: &StoredMessage,
         etag: Option<ETag>,
     ) -> Result<MessageOutcome> {
-        self.put_aside(table, &message.row, etag, NOT_AUTHENTIC).await?;
+        self.move_row_to_poison(table, &message.row, etag, NOT_AUTHENTIC).await?;
         Ok(MessageOutcome::Refused)
     }
 
@@ -582,7 +582,7 @@ impl Worker {
         error: &str,
     ) -> Result<MessageOutcome> {
         let Some(target) = self.give_up_move(table, message).await? else {
-            self.put_aside(table, &message.row, version, error).await?;
+            self.move_row_to_poison(table, &message.row, version, error).await?;
             return Ok(MessageOutcome::Poisoned);
         };
         self.copy_aside(table, &message.row, version.as_ref(), error).await?;

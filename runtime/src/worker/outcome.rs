@@ -29,17 +29,17 @@ pub(super) enum FailureReaction {
 
 impl FailureReaction {
     /// Returns the reaction to an outbox row whose work failed.
-    pub(super) fn for_row(error: Error) -> Self {
+    pub(super) fn reaction_for_row(error: Error) -> Self {
         // A row that changed or went away meanwhile is no failure of the work, although the kind
         // `NotFound` fails every time for a message.
         match error.lost_race() || error.is_contended() {
             true => Self::BeginAgain,
-            false => Self::for_message(error),
+            false => Self::reaction_for_message(error),
         }
     }
 
     /// Returns the reaction to a failed message.
-    pub(super) fn for_message(error: Error) -> Self {
+    pub(super) fn reaction_for_message(error: Error) -> Self {
         if error.is_unrecognized_entity() {
             return Self::LeaveToOthers;
         }
@@ -89,7 +89,7 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        let remedy = match FailureReaction::for_row(error) {
+        let remedy = match FailureReaction::reaction_for_row(error) {
             FailureReaction::TryLater(error)
                 if self.outbox().guards.has_mutation(Mutation::PassingFailureCounts) =>
             {

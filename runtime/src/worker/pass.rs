@@ -14,7 +14,7 @@ use crate::{
     entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
     outbox::{
-        blob_writes::{blob_at, delete_blob},
+        blob_writes::{delete_blob, own_blob_name},
         deadline::WriteDeadline,
         guard::{Guard, Guards, Mutation},
         occupied_key::{OccupiedKey, OccupiedKeyAction},
@@ -179,7 +179,7 @@ impl Worker {
                 memberships.push(derived.list_membership(schema, table, &dirty, address));
                 continue;
             }
-            if let Some(name) = blob_at(self.outbox(), owner, address) {
+            if let Some(name) = own_blob_name(self.outbox(), owner, address) {
                 old_blobs.push(name);
                 continue;
             }
@@ -213,7 +213,7 @@ impl Worker {
         let is_known = |address| {
             self.outbox().known_copy(table, address).is_some()
                 || self.outbox().type_of_list(table, address).is_some()
-                || blob_at(self.outbox(), owner, address).is_some()
+                || own_blob_name(self.outbox(), owner, address).is_some()
         };
         !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
     }

@@ -90,7 +90,7 @@ impl Worker {
         if count < self.outbox().options.poison_after {
             return Ok(false);
         }
-        self.put_aside(table, &row.row, etag, &error.to_string()).await?;
+        self.move_row_to_poison(table, &row.row, etag, &error.to_string()).await?;
         let memory = &mut *self.lock_memory();
         memory.failure_counts.remove(&place);
         memory.stats.poisoned += 1;
@@ -100,7 +100,7 @@ impl Worker {
 
     /// Inserts an outbox row into the poison table, then deletes the row under `version`. A newer
     /// version of the row stays.
-    pub(super) async fn put_aside(
+    pub(super) async fn move_row_to_poison(
         &self,
         table: &str,
         row: &Row,

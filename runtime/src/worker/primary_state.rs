@@ -10,7 +10,7 @@ use crate::{
         outbox::{CopyAddress, ListMembership, StoredDirtyRow, list_entry},
     },
     row::Row,
-    store::derive::derive_stored,
+    store::derive::derive_stored_primary,
 };
 
 /// The rows that one primary derives, by entity type.
@@ -46,7 +46,9 @@ impl Worker {
                 continue;
             }
             let rows = match primary {
-                Some(primary) => derive_stored(self.store(), table, schema, primary).await?,
+                Some(primary) => {
+                    derive_stored_primary(self.store(), table, schema, primary).await?
+                }
                 None => None,
             };
             by_type.push((schema, rows));

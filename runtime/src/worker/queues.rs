@@ -143,9 +143,9 @@ impl Worker {
             Err(error) => {
                 let most = self.outbox().options.poison_after;
                 match message.dequeue_count() >= most {
-                    true => put_aside(port, &message, &error.to_string()).await,
+                    true => move_message_to_poison(port, &message, &error.to_string()).await,
                     // A newer program may be able to read it.
-                    false => self.leave_to_others(port, &mut message, None).await,
+                    false => self.hide_for_other_programs(port, &mut message, None).await,
                 }
             }
         };
@@ -173,7 +173,7 @@ impl Worker {
         if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.lock_memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
-            return self.leave_to_others(port, message, Some(&envelope)).await;
+            return self.hide_for_other_programs(port, message, Some(&envelope)).await;
         }
         self.lock_memory().unknown_messages.remove(&id);
         // The envelope's id, which stays when the message is put back under another id of the
@@ -190,12 +190,14 @@ impl Worker {
         let most = self.outbox().options.poison_after;
         if count > most {
             let reason = format!("it was received {count} times and never finished");
-            return put_aside(port, message, &reason).await;
+            return move_message_to_poison(port, message, &reason).await;
         }
         if self.stopping.has_begun() {
             return self.give_back_received(port, message, envelope).await;
         }
-        if let Some(refused) = self.refuse_received(port, message, &envelope, &id, count).await? {
+        if let Some(refused) =
+            self.refuse_received_message(port, message, &envelope, &id, count).await?
+        {
             return Ok(refused);
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
@@ -230,7 +232,7 @@ impl Worker {
             }
             // The last of `poison_after` attempts.
             Err(HandlerFailure::Counted(reason)) if count >= most => {
-                put_aside(port, message, &reason).await
+                move_message_to_poison(port, message, &reason).await
             }
             Err(HandlerFailure::Counted(_)) => {
                 // A drain tries again in this call, so nothing waits.
@@ -244,7 +246,7 @@ impl Worker {
 
     /// Verifies the code and the age of a message. Returns the outcome of a message that must not
     /// be handled, or `None` for one that may.
-    async fn refuse_received(
+    async fn refuse_received_message(
         &self,
         port: &dyn Queue,
         message: &mut Received,
@@ -260,7 +262,7 @@ impl Worker {
         match codes.verify_work(None, &work, code.as_deref(), is_required).await {
             Ok(()) if is_required && expires.is_some() && sent.is_none() => {}
             Ok(()) if has_expired(sent, expires, Some(self.outbox().server.now())) => {
-                return put_aside(port, message, EXPIRED).await.map(Some);
+                return move_message_to_poison(port, message, EXPIRED).await.map(Some);
             }
             Ok(()) => return Ok(None),
             Err(WorkFault::NotAuthentic) => {}
@@ -274,7 +276,9 @@ impl Worker {
             }
             Err(WorkFault::Counts(error)) => {
                 if count >= self.outbox().options.poison_after {
-                    return put_aside(port, message, &error.to_string()).await.map(Some);
+                    return move_message_to_poison(port, message, &error.to_string())
+                        .await
+                        .map(Some);
                 }
                 hide_message(port, message, FAILURE_DELAY * count, &[]).await?;
                 return Ok(Some(MessageOutcome::Failed));
@@ -317,7 +321,7 @@ impl Worker {
     }
 
     /// Hides a message for a minute, for a program that can handle it.
-    async fn leave_to_others(
+    async fn hide_for_other_programs(
         &self,
         port: &dyn Queue,
         message: &mut Received,
@@ -364,7 +368,7 @@ async fn hide_message(
 }
 
 /// Moves a message to the queue's poisoned messages.
-async fn put_aside(
+async fn move_message_to_poison(
     port: &dyn Queue,
     message: &Received,
     reason: &str,

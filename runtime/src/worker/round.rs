@@ -20,7 +20,7 @@ impl Worker {
     pub(super) async fn run_round(&self, due: DueWork) -> Result<RoundResult> {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
-        let looks = self.choose_looks(due);
+        let looks = self.choose_idle_partitions(due);
         loop {
             if self.stopping.has_begun() {
                 return Ok(round);
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Chooses the partitions without due rows that this round visits.
-    fn choose_looks(&self, due: DueWork) -> BTreeSet<TableAndPartitionKey> {
+    fn choose_idle_partitions(&self, due: DueWork) -> BTreeSet<TableAndPartitionKey> {
         if due == DueWork::All {
             // Every partition is visited.
             return BTreeSet::new();
@@ -109,7 +109,7 @@ impl Worker {
         let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
         let memory = self.lock_memory();
         let visit = memory.visits.get(partition);
-        visit.is_none_or(|visit| visit.is_due(now) || visit.may_be_known(known_types))
+        visit.is_none_or(|visit| visit.is_due(now) || visit.may_know_rows_now(known_types))
     }
 
     /// Does the due work of one partition, chunk by chunk, and closes the partition if it is idle.

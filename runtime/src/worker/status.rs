@@ -10,7 +10,7 @@ use crate::{
     address::RowAt,
     edm::ValueRef,
     error::Result,
-    outbox::{blob_writes::blob_at, state::Outbox},
+    outbox::{blob_writes::own_blob_name, state::Outbox},
     plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
     row::Row,
     table::Client,
@@ -208,7 +208,7 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
     };
     let owner = RowAt::new(table, row.row.partition_key(), &dirty.primary);
     let unknown = dirty.addresses.iter().find(|address| {
-        let is_blob = outbox.store.has_blobs() && blob_at(outbox, owner, address).is_some();
+        let is_blob = outbox.store.has_blobs() && own_blob_name(outbox, owner, address).is_some();
         !is_blob
             && outbox.known_copy(table, address).is_none()
             && outbox.type_of_list(table, address).is_none()

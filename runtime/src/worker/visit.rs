@@ -103,7 +103,7 @@ impl PartitionVisit {
 
     /// Returns whether the partition has unknown rows and the client has learnt a type since the
     /// visit.
-    pub(super) fn may_be_known(&self, known_types: usize) -> bool {
+    pub(super) fn may_know_rows_now(&self, known_types: usize) -> bool {
         self.unknown > 0 && self.seen.known_types != known_types
     }
 

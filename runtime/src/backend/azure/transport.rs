@@ -145,7 +145,7 @@ impl Transport {
                 send_pooled(client, request, authorization).await
             }
             (Sender::Given(client), authorization) => {
-                send_given(&**client, request, authorization).await
+                send_authorized(&**client, request, authorization).await
             }
         }
     }
@@ -247,7 +247,7 @@ fn send_failure(error: reqwest::Error) -> SendFailure {
     }
 }
 
-async fn send_given(
+async fn send_authorized(
     client: &dyn HttpClient,
     request: &mut Request,
     authorization: Authorization,

@@ -217,7 +217,7 @@ impl WriterStore {
         });
         let (transaction, answers, summary) = match applied {
             Ok(applied) => applied,
-            Err(error) => return Err(self.recover_from(error, |_| false)),
+            Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
         let Some(last_change) = summary.last_change else {
             drop(transaction);
@@ -229,7 +229,9 @@ impl WriterStore {
         };
         let started = Instant::now();
         if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
-            return Err(self.recover_from(error, |store| store.contains_change(&last_change)));
+            return Err(
+                self.reopen_after_failure(error, |store| store.contains_change(&last_change))
+            );
         }
         #[cfg(feature = "conformance")]
         if mode != CommitMode::Unsynced {
@@ -301,7 +303,11 @@ impl WriterStore {
 
     /// Opens the file again after a failed transaction, and returns the error for its caller. The error is
     /// `is_ambiguous` if the file does not open, or if `happened` finds the transaction in it.
-    fn recover_from(&mut self, error: redb::Error, happened: impl FnOnce(&Self) -> bool) -> Error {
+    fn reopen_after_failure(
+        &mut self,
+        error: redb::Error,
+        happened: impl FnOnce(&Self) -> bool,
+    ) -> Error {
         let in_file = matches!(error, redb::Error::Corrupted(_));
         let error = self.file.engine_error(error);
         if in_file && catch_panic(|| self.begin_transaction(CommitMode::Synced)).is_ok() {
@@ -353,14 +359,14 @@ impl WriterStore {
         });
         let (transaction, value) = match written {
             Ok(written) => written,
-            Err(error) => return Err(self.recover_from(error, |_| false)),
+            Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
         match catch_panic(|| Ok(transaction.commit()?)) {
             Ok(()) => {
                 self.note_commit(mode);
                 Ok(value)
             }
-            Err(error) => Err(self.recover_from(error, happened)),
+            Err(error) => Err(self.reopen_after_failure(error, happened)),
         }
     }
 

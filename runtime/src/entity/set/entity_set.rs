@@ -273,7 +273,7 @@ pub(crate) enum ResolvedRow<S> {
 ///
 /// `is_unrecognized_entity` for a row whose type is no variant of the set, if the set has no
 /// `other` variant; `is_decode` for a row that has a variant's type and does not fit it.
-pub(crate) fn resolve_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
+pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
     let Some(matched) = S::MEMBERS.match_row(row)? else {
         let is_hidden = S::MEMBERS.skips_row(row, copies)?;
         return if is_hidden {

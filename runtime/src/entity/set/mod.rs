@@ -9,7 +9,7 @@ pub(crate) mod derived;
 
 pub use aggregate::Aggregate;
 pub use entity_set::{EntitySet, OtherRow, Set, SetMember, Variant};
-pub(crate) use entity_set::{ResolvedRow, read_matched, resolve_item};
+pub(crate) use entity_set::{ResolvedRow, read_matched, read_set_item};
 pub use members::Members;
 pub(super) use members::const_str_eq;
 pub(crate) use members::{

@@ -196,7 +196,7 @@ impl LocalReading {
         is_entry: bool,
         primary: Option<&str>,
     ) -> Result<Self> {
-        let tokens = table.key_tokens().await?;
+        let tokens = table.key_token_maker().await?;
         let (found, list) = if is_entry {
             let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
             // A repair inserts the head of a list that is missing, which fails where it is damaged.
@@ -254,7 +254,7 @@ async fn confirm_contested<E: TableEntity>(
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
     }
-    let tokens = table.key_tokens().await?;
+    let tokens = table.key_token_maker().await?;
     let mut deriving = Vec::new();
     for primary in &after {
         let derive = || derive_existing::<E>(Some(primary), &tokens);

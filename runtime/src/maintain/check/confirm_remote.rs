@@ -122,7 +122,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
         let table = self.reader.table;
         let Some(page) = self.pager.next_page(table).await? else { return Ok(None) };
-        let tokens = table.key_tokens().await?;
+        let tokens = table.key_token_maker().await?;
         let mut suspects = Vec::new();
         for row in &page.rows {
             let mut keep = |fact: &Fact<'_>| {
@@ -250,7 +250,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Outcome::Pending);
     }
-    let tokens = table.key_tokens().await?;
+    let tokens = table.key_token_maker().await?;
     // This program cannot tell which copies a primary entity of an unknown version should have.
     let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
     let derived = table.with_blind_token_keys(&tokens, derive).await?;

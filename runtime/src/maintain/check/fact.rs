@@ -23,7 +23,7 @@ use crate::{
         },
         read_ids, read_row_keys,
     },
-    query::decode::at_row,
+    query::decode::error_at_row,
     row::Row,
     table::Table,
 };
@@ -157,7 +157,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         self.read_row(at_table, row, tokens, each)
-            .map_err(|error| at_row(row, error).in_table(at_table))
+            .map_err(|error| error_at_row(row, error).in_table(at_table))
     }
 
     fn read_row(

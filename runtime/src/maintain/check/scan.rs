@@ -128,7 +128,7 @@ impl Unmatched {
     }
 
     /// Returns the scope with each window but the first.
-    fn other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
+    fn scopes_of_other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
         let Window { modulus, .. } = self.window;
         (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))
     }
@@ -216,7 +216,7 @@ pub(crate) async fn scan_facts<E: TableEntity>(
     mut each: impl FnMut(&Fact<'_>),
 ) -> Result<()> {
     let mut pager = TablePager::new(&reader.table.name, scope);
-    let tokens = reader.table.key_tokens().await?;
+    let tokens = reader.table.key_token_maker().await?;
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
             let read = || reader.read_facts_of_row(&page.table, row, &tokens, &mut each);
@@ -291,7 +291,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     /// its remote facts to `remote`.
     async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
-        let tokens = self.reader.table.key_tokens().await?;
+        let tokens = self.reader.table.key_token_maker().await?;
         let scope = Scope::Partition(first.partition_key().to_owned());
         // Compared as bytes: decoding the key of each row would cost a text for each.
         let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
@@ -316,7 +316,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }
-        self.windows.extend(unmatched.other_windows());
+        self.windows.extend(unmatched.scopes_of_other_windows());
         self.progress.counts.partitions += 1;
         Ok(Some(unmatched))
     }
@@ -335,7 +335,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             |fact| remote.match_fact(fact),
         )
         .await?;
-        self.windows.extend(remote.other_windows());
+        self.windows.extend(remote.scopes_of_other_windows());
         Ok(remote)
     }
 

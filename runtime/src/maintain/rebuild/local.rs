@@ -74,7 +74,7 @@ impl IndexedPrimary {
     ) -> Result<Option<Self>> {
         match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => {
-                let tokens = table.key_tokens().await?;
+                let tokens = table.key_token_maker().await?;
                 let derive = || Self::derive_index_rows::<E>(family, &primary, &tokens);
                 table.with_blind_token_keys(&tokens, derive).await
             }

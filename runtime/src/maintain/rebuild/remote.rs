@@ -21,7 +21,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     family: &'static Family,
     primaries: &[&Row],
 ) -> Result<u64> {
-    let tokens = table.key_tokens().await?;
+    let tokens = table.key_token_maker().await?;
     let mut rows = Vec::new();
     for primary in primaries {
         let derive = || derive_rows_of_primary::<E>(primary, &tokens);

@@ -115,7 +115,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.written += record_primaries(table, family, &primaries).await?;
             return Ok(());
         }
-        let tokens = table.key_tokens().await?;
+        let tokens = table.key_token_maker().await?;
         let mut primaries = Vec::new();
         for stored in page {
             let derive = || IndexedPrimary::derive_index_rows::<E>(family, stored.row(), &tokens);

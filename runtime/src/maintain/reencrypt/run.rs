@@ -241,7 +241,7 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Returns the position of the first dated table after that of a cursor; the number of tables
     /// if there is none after it. Returns `None` for a cursor in no dated table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
-        self.table.stands_for()?;
+        self.table.dated_tables_meant()?;
         let period = self.table.sibling_table(cursor.table.as_deref()?).period()?;
         let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);
         // After the last table nothing is left, which is no error.

@@ -137,7 +137,7 @@ impl DirectoryMarker {
     }
 
     /// Returns whether the marker's keys are those that its partition and registration must have.
-    pub(crate) fn has_own_keys(&self) -> bool {
+    pub(crate) fn has_expected_keys(&self) -> bool {
         is_marker_of([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
     }
 }

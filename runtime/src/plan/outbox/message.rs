@@ -263,11 +263,15 @@ impl StoredMessage {
 
     /// Returns the message as the work that its code covers.
     pub(crate) fn as_work<'m>(&'m self, table: &'m str) -> Work<'m> {
-        self.work_in(table, self.row.partition_key())
+        self.as_work_in_partition(table, self.row.partition_key())
     }
 
     /// Returns the message, at that table and partition, as the work that its code covers.
-    pub(crate) fn work_in<'m>(&'m self, table: &'m str, partition_key: &'m str) -> Work<'m> {
+    pub(crate) fn as_work_in_partition<'m>(
+        &'m self,
+        table: &'m str,
+        partition_key: &'m str,
+    ) -> Work<'m> {
         Work::Message {
             table,
             partition_key,
@@ -321,7 +325,11 @@ impl StoredMessage {
     }
 
     /// Returns the operation that extends the message's lease until a time.
-    pub(crate) fn renew_operation(&self, etag: Option<ETag>, until: Ticks) -> Result<Operation> {
+    pub(crate) fn renew_lease_operation(
+        &self,
+        etag: Option<ETag>,
+        until: Ticks,
+    ) -> Result<Operation> {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
     }
 

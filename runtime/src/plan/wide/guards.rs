@@ -43,11 +43,11 @@ pub(super) fn split_etag_by_part(schema: &'static Schema, etag: &ETag) -> Result
     if schema.versions().any(|version| version.parts.len() == guards.len()) {
         return Ok(guards);
     }
-    Err(other_count(schema, guards.len()))
+    Err(other_part_count_error(schema, guards.len()))
 }
 
 /// Returns the error for an ETag that was read from some parts of a wide entity and not from all.
-pub(super) fn other_count(schema: &Schema, found: usize) -> Error {
+pub(super) fn other_part_count_error(schema: &Schema, found: usize) -> Error {
     let message = format!(
         "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
         schema.parts.len()
@@ -63,7 +63,7 @@ pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<E
 
 /// Returns the answer for an entity of the answers for its rows. It has no ETag if not all parts were
 /// written.
-pub(crate) fn join_answers(
+pub(crate) fn join_part_answers(
     schema: Option<&'static Schema>,
     answers: &[&Written],
 ) -> Option<Written> {

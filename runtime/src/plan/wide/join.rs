@@ -66,7 +66,7 @@ pub(crate) fn join_parts(
     if let Some(part) = asked.find(|part| !is_found(*part)) {
         return Ok(Joined::Torn(part));
     }
-    if let Some(part) = other_generation(writer, first, &rows)? {
+    if let Some(part) = part_of_other_generation(writer, first, &rows)? {
         return Ok(Joined::Torn(part));
     }
     build(writer, (partition_key, row_key), &rows).map(Joined::Whole)
@@ -74,7 +74,11 @@ pub(crate) fn join_parts(
 
 /// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
 /// if its `PARTS` names another number of parts than the type has. Returns `None` for a single row.
-fn other_generation(schema: &Schema, first: &Row, rows: &[(usize, &Row)]) -> Result<Option<usize>> {
+fn part_of_other_generation(
+    schema: &Schema,
+    first: &Row,
+    rows: &[(usize, &Row)],
+) -> Result<Option<usize>> {
     if rows.len() < 2 {
         return Ok(None);
     }

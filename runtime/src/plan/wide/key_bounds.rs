@@ -12,7 +12,7 @@ use crate::{
 
 /// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
 /// none.
-pub(crate) fn with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
+pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
     let last = |key: &String| part_key(key, most_parts(schema)).unwrap_or_else(|_| key.clone());
     let lower = match &keys.lower {
         Bound::Excluded(key) => Bound::Excluded(last(key)),

@@ -12,9 +12,9 @@ mod selection;
 mod key_bounds;
 mod page;
 
-pub(crate) use guards::join_answers;
+pub(crate) use guards::join_part_answers;
 pub(crate) use join::{Joined, join_parts};
-pub(crate) use key_bounds::{condition_on_all_parts, with_all_parts};
+pub(crate) use key_bounds::{bounds_with_all_parts, condition_on_all_parts};
 pub(crate) use layout::{is_first_key, may_have_other_parts, most_parts, part_key};
 pub(crate) use page::{PageItem, entity_of_part, join_page};
 pub(crate) use selection::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    guards::{PartGuard, other_count, split_etag_by_part},
+    guards::{PartGuard, other_part_count_error, split_etag_by_part},
     layout::{PARTS, PartFinder, discriminator_of, part_key, text_of, version_of},
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(crate) fn split_operation(
     let is_blind = guards.is_none();
     let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; count]);
     if operation.verb() == Verb::Merge && guards.len() != count {
-        return Err(located(other_count(schema, guards.len())));
+        return Err(located(other_part_count_error(schema, guards.len())));
     }
     let Split { rows, filled } = Split::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
@@ -147,7 +147,7 @@ impl Split {
                 }
                 name => {
                     // An older version may have had more parts.
-                    let stays = || unknown_in(unknown, name).min(schema.parts.len());
+                    let stays = || part_of_unknown_property(unknown, name).min(schema.parts.len());
                     let part = finder.part_of(name).unwrap_or_else(stays);
                     if let Some(builder) = split.rows.get_mut(part - 1) {
                         builder.put(name, value);
@@ -162,7 +162,7 @@ impl Split {
 
 /// Returns the part of a property that the type does not declare. `text` is the value of `PARTS` in
 /// the joined row; a property that it does not name is in part 1.
-fn unknown_in(text: &str, name: &str) -> usize {
+fn part_of_unknown_property(text: &str, name: &str) -> usize {
     let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
     found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)
 }

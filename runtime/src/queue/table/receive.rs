@@ -17,7 +17,7 @@ use crate::{
     guard::Mutation,
     queue::{
         Received,
-        port::{check_name, check_time},
+        port::{check_duration, check_name},
         server_clock::{duration_ticks, time_after},
     },
     row::ETag,
@@ -38,7 +38,7 @@ impl TableQueue {
         visibility: Duration,
     ) -> Result<Vec<Received>> {
         check_name(&self.name)?;
-        check_time("a visibility timeout", Duration::from_secs(1), visibility)?;
+        check_duration("a visibility timeout", Duration::from_secs(1), visibility)?;
         let (mut received, mut damaged) = (Vec::new(), None);
         for shard in self.shards_from_random() {
             if received.len() >= most {

@@ -16,7 +16,7 @@ use crate::{
     page::Continuation,
     queue::{
         Poison, ServerClock,
-        port::{check_name, check_time},
+        port::{check_duration, check_name},
         server_clock::{duration_ticks, time_after},
     },
     random::RandomSource,
@@ -196,7 +196,7 @@ impl TableQueue {
     pub(super) async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
         check_name(&self.name)?;
         check_body(body)?;
-        check_time("a delay", Duration::ZERO, delay)?;
+        check_duration("a delay", Duration::ZERO, delay)?;
         // The due time is part of the RowKey: a wrong clock would hide the message.
         self.ensure_clock().await?;
         let id = self.random.random_id();

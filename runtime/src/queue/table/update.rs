@@ -17,7 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     queue::{
         Poison, Received,
-        port::{check_time, lease_lost},
+        port::{check_duration, lease_lost},
         server_clock::{duration_ticks, time_after},
     },
     row::ETag,
@@ -41,7 +41,7 @@ impl TableQueue {
         visibility: Duration,
         body: Option<&str>,
     ) -> Result<()> {
-        check_time("a visibility timeout", Duration::ZERO, visibility)?;
+        check_duration("a visibility timeout", Duration::ZERO, visibility)?;
         // The row is replaced, so that an unchanged body is written again.
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;

@@ -161,7 +161,7 @@ fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) 
 #[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses this property of an entity's row.
-    pub(crate) fn chooses_of(
+    pub(crate) fn is_property_chosen(
         &self,
         schema: &'static Schema,
         family: &Family,

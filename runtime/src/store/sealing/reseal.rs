@@ -53,7 +53,7 @@ impl RowSealer {
         let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_library_property(name, Some(&declared))
-                && self.chooses_of(schema, family, stored, name)
+                && self.is_property_chosen(schema, family, stored, name)
         };
         let now = SealingInUse { key: &key, index: index.as_deref(), chosen: &chosen };
         // Blind tokens and padding can only be compared with the decrypted value.

@@ -52,7 +52,7 @@ impl RowSealer {
         let placed = Placed::new(Operation::insert(copy.clone()), home);
         match self.plan_seal(&placed)?.is_empty() {
             true => Ok(()),
-            false => Err(crossing_error(family, copy)),
+            false => Err(copy_in_other_scope_error(family, copy)),
         }
     }
 
@@ -78,7 +78,7 @@ impl RowSealer {
             Some((owner, _))
                 if !self.may_cross_scopes(schema, family, &owner, copy.partition_key()) =>
             {
-                Err(crossing_error(family, copy))
+                Err(copy_in_other_scope_error(family, copy))
             }
             _ => Ok(()),
         }
@@ -110,7 +110,7 @@ fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> 
 }
 
 #[cfg(feature = "encrypt")]
-fn crossing_error(family: &Family, copy: &Row) -> Error {
+fn copy_in_other_scope_error(family: &Family, copy: &Row) -> Error {
     let message = "the copy holds encrypted values and has another scope of keys than its primary, and its PartitionKey is made of plain properties, which anybody who writes the table can change; declare the type `seal`, or leave the encrypted columns out of the copy with `only(..)`";
     let error = Error::new(ErrorKind::Invalid, message).with_index(family.name);
     error.at_keys(copy.partition_key(), copy.row_key())

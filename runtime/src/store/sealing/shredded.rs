@@ -64,13 +64,13 @@ impl RowSealer {
         let Some(keys) = self.keys_of_scopes(error) else { return false };
         // The row that failed tells its scope best; a path may leave it open.
         let scopes = match (error.keys(), access.family_of_path()) {
-            (Some((partition_key, _)), _) => LookupScopes::of_partition(keys, partition_key),
+            (Some((partition_key, _)), _) => LookupScopes::scopes_of_partition(keys, partition_key),
             (None, Some(family)) if family.partition.has_tokens() => {
                 LookupScopes::of_one_scope(KeyScope::default_scope())
             }
             (None, Some(_)) if access.keys.partition.is_some() => {
                 let partition_key = access.keys.partition.as_deref().unwrap_or_default();
-                LookupScopes::of_partition(keys, partition_key)
+                LookupScopes::scopes_of_partition(keys, partition_key)
             }
             (None, _) => match named {
                 Some(scope) => LookupScopes::of_one_scope(scope.clone()),
@@ -98,7 +98,7 @@ impl ShreddedScopes {
         else {
             return false;
         };
-        let scopes = LookupScopes::of_partition(keys, partition_key);
+        let scopes = LookupScopes::scopes_of_partition(keys, partition_key);
         if let Some(are_gone) = self.known.get(&scopes) {
             return *are_gone;
         }
@@ -114,7 +114,7 @@ impl ShreddedScopes {
 
 #[cfg(feature = "encrypt")]
 impl LookupScopes {
-    fn of_partition(keys: &dyn KeyProvider, partition_key: &str) -> Self {
+    fn scopes_of_partition(keys: &dyn KeyProvider, partition_key: &str) -> Self {
         Self { data: keys.scope_of(partition_key), index: keys.index_scope(partition_key) }
     }
 

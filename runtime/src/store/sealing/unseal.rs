@@ -214,7 +214,7 @@ impl PageOpener<'_> {
             let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
             if !is_sealed
                 && !is_library_property(name, Some(declared))
-                && self.sealer.chooses_of(declared.schema, family, row, name)
+                && self.sealer.is_property_chosen(declared.schema, family, row, name)
             {
                 let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
@@ -250,7 +250,7 @@ impl PageOpener<'_> {
                         // again.
                         chosen.push(name.into());
                     }
-                    if let Some(value) = self.decrypt(&row, of, name, bytes)? {
+                    if let Some(value) = self.decrypt_property(&row, of, name, bytes)? {
                         out.put(name, value.as_ref());
                     }
                 }
@@ -268,7 +268,7 @@ impl PageOpener<'_> {
         Ok(plain.with_encrypted_names(chosen))
     }
 
-    fn decrypt(
+    fn decrypt_property(
         &self,
         row: &Row,
         of: DeclaredRow<'_>,

@@ -55,7 +55,7 @@ impl ChangeGroup {
 
     /// Returns whether one more change fits: by operations, by bytes, and because no other change of
     /// the group writes its row.
-    fn has_room_for(
+    fn has_room_for_change(
         &self,
         row_key: &str,
         shared_rows: usize,
@@ -83,7 +83,7 @@ impl ChangeGroup {
 
     /// Returns whether two groups write one entity or may write one list, so that they cannot be in
     /// flight together.
-    pub(super) fn conflicts_with(&self, other: &Self) -> bool {
+    pub(super) fn conflicts_with_group(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
             && (self.may_write_lists()
@@ -165,7 +165,7 @@ impl OpenGroups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.has_room_for(&row_key, change.shared_rows(), size) {
+                if !group.has_room_for_change(&row_key, change.shared_rows(), size) {
                     let next = ChangeGroup::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }
@@ -188,7 +188,7 @@ impl OpenGroups {
     }
 
     /// Removes and returns the groups that have been open for `linger`.
-    pub(super) fn take_due(&mut self, linger: Duration) -> Vec<ChangeGroup> {
+    pub(super) fn take_groups_due(&mut self, linger: Duration) -> Vec<ChangeGroup> {
         let due = self.by_partition.extract_if(|_, group| group.opened.elapsed() >= linger);
         let due: Vec<ChangeGroup> = due.map(|(_, group)| group).collect();
         self.changes -= due.iter().map(|group| group.items.len()).sum::<usize>();

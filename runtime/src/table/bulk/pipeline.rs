@@ -122,7 +122,7 @@ impl Pipeline {
             {
                 return item;
             }
-            let due = self.open.take_due(linger);
+            let due = self.open.take_groups_due(linger);
             self.send_all_groups(due).await;
         }
         self.drive_while(input).await
@@ -156,7 +156,7 @@ impl Pipeline {
             partitions.sort_unstable();
             partitions.dedup();
             if partitions.len() > 1 {
-                let registered = boxed_register_all(self.client.clone(), partitions);
+                let registered = register_partitions_boxed(self.client.clone(), partitions);
                 self.drive_while(registered).await;
             }
         }
@@ -168,7 +168,7 @@ impl Pipeline {
     /// Sends a group as soon as there is room, and no transaction in flight writes one of its rows.
     async fn send_group(&mut self, group: ChangeGroup) {
         while self.in_flight.len() >= self.concurrency
-            || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with(&group))
+            || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with_group(&group))
         {
             self.await_outcome().await;
         }
@@ -248,7 +248,7 @@ impl Pipeline {
 }
 
 /// Registers partitions in the outbox. Boxed, because a registration's future is large.
-fn boxed_register_all(
+fn register_partitions_boxed(
     client: Client,
     partitions: Vec<(String, String)>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -63,7 +63,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
             *lock().1 += 1;
             let read = Read { table, partition_key, row_key, select: None };
-            let row = client.store().read_as(read, reading).await?;
+            let row = client.store().read_decrypted(read, reading).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
             if (lock().0.is_done)(stored.as_ref()) {
                 return Ok(Attempt::Done(()));

@@ -23,7 +23,9 @@ pub(super) fn with_operation_ids(batch: &Batch) -> Option<(Batch, OperationId)> 
     for operation in batch.operations() {
         let with_id = match operation.verb() {
             Verb::Delete => None,
-            _ => with_id(operation, id).ok().filter(|operation| operation.row().check().is_ok()),
+            _ => with_operation_id(operation, id)
+                .ok()
+                .filter(|operation| operation.row().check().is_ok()),
         };
         any |= with_id.is_some();
         copy.push(with_id.unwrap_or_else(|| operation.clone())).ok()?;
@@ -31,7 +33,7 @@ pub(super) fn with_operation_ids(batch: &Batch) -> Option<(Batch, OperationId)> 
     any.then_some((copy, id))
 }
 
-fn with_id(operation: &Operation, id: OperationId) -> Result<Operation> {
+fn with_operation_id(operation: &Operation, id: OperationId) -> Result<Operation> {
     let row = operation.row();
     let mut builder = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();

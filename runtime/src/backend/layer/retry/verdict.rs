@@ -72,7 +72,7 @@ pub(super) fn judge_write(
     for (operation, row) in operations() {
         let has_guard = is_guarded(operation);
         guarded |= has_guard;
-        match evidence_of(operation, row.as_ref())? {
+        match evidence_of_write(operation, row.as_ref())? {
             RowEvidence::Made => continue,
             RowEvidence::Unchanged => return Ok(WriteVerdict::Repeatable { certain: true }),
             RowEvidence::Free => {}
@@ -98,7 +98,7 @@ fn is_guarded(operation: &Operation) -> bool {
 }
 
 /// Compares the row with what its operation expects and writes.
-fn evidence_of(operation: &Operation, row: Option<&Row>) -> Result<RowEvidence> {
+fn evidence_of_write(operation: &Operation, row: Option<&Row>) -> Result<RowEvidence> {
     let Some(row) = row else {
         return Ok(match (operation.verb(), operation.condition()) {
             (Verb::Insert, _) => RowEvidence::Free,
