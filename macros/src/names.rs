@@ -176,7 +176,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 }
 
 /// Joins names for a message: `` `a`, `b` or `c` ``.
-pub(crate) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+pub(crate) fn join_alternatives<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match (quoted.pop(), quoted.join(", ")) {
         (Some(last), rest) if rest.is_empty() => last,
@@ -190,7 +190,10 @@ pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> S
     match nearest_name(found, known.iter().copied()) {
         Some(name) => format!("unknown {what} `{found}`, did you mean `{name}`?"),
         None => {
-            format!("unknown {what} `{found}`, expected {}", one_of(known.iter().copied()))
+            format!(
+                "unknown {what} `{found}`, expected {}",
+                join_alternatives(known.iter().copied())
+            )
         }
     }
 }

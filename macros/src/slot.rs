@@ -31,7 +31,7 @@ impl<T> Slot<T> {
     }
 
     /// Notes that a misspelt name means the setting.
-    pub(crate) fn mark_meant(&mut self) {
+    pub(crate) fn mark_misspelt(&mut self) {
         self.is_meant = true;
     }
 
@@ -52,7 +52,7 @@ impl<T> Slot<T> {
 
     /// Returns whether the setting was given with a malformed value or a misspelt name: what follows
     /// from its value is not known.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn is_unreadable(&self) -> bool {
         self.is_set() && self.value.is_none()
     }
 }

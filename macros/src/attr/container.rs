@@ -82,7 +82,9 @@ impl EntityAttr {
             "crate" => self.runtime.set_once(key, entry.quoted_path()),
             "allow" => {
                 // A mistake in the list is reported here. Whether a permission is missing is not known then.
-                let list = entry.readable_list(errors).inspect_err(|_| self.mark_meant("allow"));
+                let list = entry
+                    .readable_list(errors)
+                    .inspect_err(|_| self.mark_misspelt_setting("allow"));
                 for entry in list? {
                     let taken = self.allow(&entry);
                     errors.take_ok(taken);
@@ -107,7 +109,7 @@ impl EntityAttr {
                     {
                         self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
                     }
-                    Some(name) => self.mark_meant(name),
+                    Some(name) => self.mark_misspelt_setting(name),
                     None => {}
                 }
                 entry.unknown("container", &ENTITY_KEYS)
@@ -116,22 +118,22 @@ impl EntityAttr {
     }
 
     /// Notes that a misspelt name means the setting `name`.
-    fn mark_meant(&mut self, name: &str) {
+    fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
-            "name" => self.name.mark_meant(),
-            "partition_key" => self.partition_key.mark_meant(),
-            "row_key" => self.row_key.mark_meant(),
-            "entity_type" => self.entity_type.mark_meant(),
-            "discriminator" => self.discriminator.mark_meant(),
-            "rename_all" => self.rename_all.mark_meant(),
-            "validate" => self.validate.mark_meant(),
-            "crate" => self.runtime.mark_meant(),
-            "allow" => self.hot_partition.mark_meant(),
-            "version" => self.version.mark_meant(),
-            "upgrade_from" => self.upgrade_from.mark_meant(),
-            "wide" => self.wide.mark_meant(),
-            "seal" => self.seal.mark_meant(),
-            "drop_unknown" => self.drop_unknown.mark_meant(),
+            "name" => self.name.mark_misspelt(),
+            "partition_key" => self.partition_key.mark_misspelt(),
+            "row_key" => self.row_key.mark_misspelt(),
+            "entity_type" => self.entity_type.mark_misspelt(),
+            "discriminator" => self.discriminator.mark_misspelt(),
+            "rename_all" => self.rename_all.mark_misspelt(),
+            "validate" => self.validate.mark_misspelt(),
+            "crate" => self.runtime.mark_misspelt(),
+            "allow" => self.hot_partition.mark_misspelt(),
+            "version" => self.version.mark_misspelt(),
+            "upgrade_from" => self.upgrade_from.mark_misspelt(),
+            "wide" => self.wide.mark_misspelt(),
+            "seal" => self.seal.mark_misspelt(),
+            "drop_unknown" => self.drop_unknown.mark_misspelt(),
             _ => {}
         }
     }
@@ -140,7 +142,7 @@ impl EntityAttr {
         match entry.name().as_str() {
             "hot_partition" => self.hot_partition.set_once(&entry.key, entry.flag()),
             _ => {
-                self.hot_partition.mark_meant();
+                self.hot_partition.mark_misspelt();
                 entry.unknown("`allow`", &["hot_partition"])
             }
         }
@@ -216,8 +218,8 @@ impl PropertiesAttr {
                 "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     match entry.meant(&["rename_all", "crate"]) {
-                        Some("rename_all") => read.rename_all.mark_meant(),
-                        Some("crate") => read.runtime.mark_meant(),
+                        Some("rename_all") => read.rename_all.mark_misspelt(),
+                        Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
                     entry.unknown("container", &["rename_all", "crate"])
@@ -256,7 +258,7 @@ impl MessageAttr {
                 "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     if entry.meant(&MESSAGE_KEYS) == Some("crate") {
-                        read.runtime.mark_meant();
+                        read.runtime.mark_misspelt();
                     }
                     entry.unknown("container", &MESSAGE_KEYS)
                 }
@@ -303,7 +305,7 @@ impl SetAttr {
                 "crate" => read.runtime.set_once(&entry.key, entry.quoted_path()),
                 _ => {
                     if entry.meant(&["crate"]).is_some() {
-                        read.runtime.mark_meant();
+                        read.runtime.mark_misspelt();
                     }
                     entry.unknown("container", &["crate"])
                 }
@@ -332,8 +334,8 @@ impl ProjectionAttr {
                 "crate" => read.runtime.set_once(key, entry.quoted_path()),
                 _ => {
                     match entry.meant(&["of", "crate"]) {
-                        Some("of") => read.of.mark_meant(),
-                        Some("crate") => read.runtime.mark_meant(),
+                        Some("of") => read.of.mark_misspelt(),
+                        Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
                     entry.unknown("container", &["of", "crate"])

@@ -70,7 +70,7 @@ impl FieldAttr {
             "part" => read.part.set_once(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
             "blob" => read.blob.set_once(&entry.key, entry.flag()),
             _ => {
-                read.mark_meant(entry.meant(&ENTITY_KEYS));
+                read.mark_misspelt_setting(entry.meant(&ENTITY_KEYS));
                 entry.unknown("field", &ENTITY_KEYS)
             }
         })
@@ -84,28 +84,28 @@ impl FieldAttr {
                 format!("`{}` is for fields of an entity, not of a flattened struct", entry.key),
             )),
             _ => {
-                read.mark_meant(entry.meant(&PROPERTIES_KEYS));
+                read.mark_misspelt_setting(entry.meant(&PROPERTIES_KEYS));
                 entry.unknown("field", &PROPERTIES_KEYS)
             }
         })
     }
 
     /// Notes that a misspelt name means the setting `name`.
-    fn mark_meant(&mut self, name: Option<&str>) {
+    fn mark_misspelt_setting(&mut self, name: Option<&str>) {
         match name {
-            Some("rename") => self.rename.mark_meant(),
-            Some("json") => self.json.mark_meant(),
-            Some("flatten") => self.flatten.mark_meant(),
-            Some("default") => self.default.mark_meant(),
-            Some("skip") => self.skip.mark_meant(),
-            Some("store") => self.store.mark_meant(),
-            Some("extra") => self.extra.mark_meant(),
-            Some("encrypt") => self.encrypt.mark_meant(),
-            Some("blind") => self.blind.mark_meant(),
-            Some("blob") => self.blob.mark_meant(),
-            Some("split") => self.split.mark_meant(),
-            Some("series") => self.series.mark_meant(),
-            Some("part") => self.part.mark_meant(),
+            Some("rename") => self.rename.mark_misspelt(),
+            Some("json") => self.json.mark_misspelt(),
+            Some("flatten") => self.flatten.mark_misspelt(),
+            Some("default") => self.default.mark_misspelt(),
+            Some("skip") => self.skip.mark_misspelt(),
+            Some("store") => self.store.mark_misspelt(),
+            Some("extra") => self.extra.mark_misspelt(),
+            Some("encrypt") => self.encrypt.mark_misspelt(),
+            Some("blind") => self.blind.mark_misspelt(),
+            Some("blob") => self.blob.mark_misspelt(),
+            Some("split") => self.split.mark_misspelt(),
+            Some("series") => self.series.mark_misspelt(),
+            Some("part") => self.part.mark_misspelt(),
             _ => {}
         }
     }

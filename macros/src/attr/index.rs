@@ -78,7 +78,7 @@ impl IndexAttr {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
                 if let Some(name) = entry.meant(known) {
-                    self.mark_meant(name);
+                    self.mark_misspelt_setting(name);
                 }
                 entry.unknown(what, known)
             }
@@ -86,16 +86,16 @@ impl IndexAttr {
     }
 
     /// Notes that a misspelt name means the setting `name`.
-    fn mark_meant(&mut self, name: &str) {
+    fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
-            "row_key" => self.row_key.mark_meant(),
-            "partition_key" => self.partition_key.mark_meant(),
-            "table" => self.table.mark_meant(),
-            "in_blob" => self.in_blob.mark_meant(),
-            "unique" => self.unique.mark_meant(),
-            "when" => self.when.mark_meant(),
-            "only" => self.only.mark_meant(),
-            "except" => self.except.mark_meant(),
+            "row_key" => self.row_key.mark_misspelt(),
+            "partition_key" => self.partition_key.mark_misspelt(),
+            "table" => self.table.mark_misspelt(),
+            "in_blob" => self.in_blob.mark_misspelt(),
+            "unique" => self.unique.mark_misspelt(),
+            "when" => self.when.mark_misspelt(),
+            "only" => self.only.mark_misspelt(),
+            "except" => self.except.mark_misspelt(),
             _ => {}
         }
     }

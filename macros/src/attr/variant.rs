@@ -20,7 +20,7 @@ impl VariantAttr {
                 "rename" => read.rename.set_once(&entry.key, entry.string()),
                 _ => {
                     if entry.meant(&["rename"]).is_some() {
-                        read.rename.mark_meant();
+                        read.rename.mark_misspelt();
                     }
                     entry.unknown("variant", &["rename"])
                 }

@@ -13,7 +13,7 @@ use crate::{
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
-    if !is_template(&entity.table) && !entity.attr.name.is_lost() {
+    if !is_template(&entity.table) && !entity.attr.name.is_unreadable() {
         is_table_name(&entity.table, hint, errors);
     }
     // Tables beside dated ones are checked with them.
@@ -82,7 +82,7 @@ pub(super) fn version(entity: &Entity, errors: &mut Errors) {
             "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
         );
     }
-    let is_known = !entity.attr.version.is_lost();
+    let is_known = !entity.attr.version.is_unreadable();
     if let (true, 1, Some(path)) = (is_known, entity.version, &entity.upgrade_from) {
         errors
             .add_at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");

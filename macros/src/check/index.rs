@@ -60,7 +60,8 @@ fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
         let field = entity.fields.get(part.field);
         family.parts().any(|own| {
             own.field == part.field
-                && (own.form == part.form || field.is_some_and(|field| own.is_exact(field)))
+                && (own.form == part.form
+                    || field.is_some_and(|field| own.is_read_back_exactly(field)))
         })
     };
     let missing: Vec<String> = primary

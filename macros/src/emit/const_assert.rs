@@ -259,7 +259,7 @@ fn unseparated_part_message(entity: &Entity, key: &Key) -> Option<String> {
 fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };
-    if !part.is_exact(field) {
+    if !part.is_read_back_exactly(field) {
         return None;
     }
     let in_partition = family.partition.parts().any(|other| std::ptr::eq(other, part));

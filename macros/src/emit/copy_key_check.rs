@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::or_return;
+use super::unwrap_or_return;
 use crate::{
     model::{Entity, Family, Key, Part},
     template::Form,
@@ -35,7 +35,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// Returns the check of the RowKey. Text in lower case is compared where it stands in the key; for
 /// other forms the key is written again.
 fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
-    let lossy = lossy_parts(entity, family, &family.row)?;
+    let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
         let (name, ty) = (&field.ident, &field.ty);
@@ -50,7 +50,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
             }
         })
     });
-    let check = or_return(&quote! { _rt::check_row_key(__row, __family, &__entity) });
+    let check = unwrap_or_return(&quote! { _rt::check_row_key(__row, __family, &__entity) });
     Some(match compared.collect::<Option<Vec<TokenStream>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,
@@ -59,20 +59,21 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
 
 /// Returns the check of a remote copy's PartitionKey.
 fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
-    lossy_parts(entity, family, &family.partition)?;
-    Some(or_return(&quote! { _rt::check_partition_key(__row, __family, &__entity) }))
+    parts_that_lose_their_field(entity, family, &family.partition)?;
+    Some(unwrap_or_return(&quote! { _rt::check_partition_key(__row, __family, &__entity) }))
 }
 
 /// Returns the parts of a key that do not give their fields back. `None` if there are none, or if
 /// the copy lacks a field of the key.
-fn lossy_parts<'k>(
+fn parts_that_lose_their_field<'k>(
     entity: &Entity,
     family: &Family,
     key: &'k Key,
 ) -> Option<Vec<(usize, &'k Part)>> {
     let is_held = |part: &Part| family.holds.get(part.field).copied().unwrap_or_default();
-    let is_lossy =
-        |part: &Part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field));
+    let is_lossy = |part: &Part| {
+        entity.fields.get(part.field).is_some_and(|field| !part.is_read_back_exactly(field))
+    };
     let lossy: Vec<_> = key.parts().enumerate().filter(|(_, part)| is_lossy(part)).collect();
     (!lossy.is_empty() && key.parts().all(is_held)).then_some(lossy)
 }

@@ -53,7 +53,8 @@ fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let variants: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.ident).collect();
     let texts: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.text).collect();
-    let expected = names::one_of(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
+    let expected =
+        names::join_alternatives(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
     quote! {
         fn __text(__variant: &#ident) -> &'static _rt::str {
             match __variant {

@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{key_part::trait_item_path, or_return};
+use super::{key_part::trait_item_path, unwrap_or_return};
 use crate::{
     model::{Absent, Field, Storage},
     names::{generated_ident_of, runtime_item},
@@ -190,7 +190,8 @@ pub(super) fn offer_statement(
         }
         Storage::Extra => {
             let put = trait_item_path(ty, "PropertyBag", "put");
-            let kept = or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
+            let kept =
+                unwrap_or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
             Some(quote! { #kept })
         }
     }

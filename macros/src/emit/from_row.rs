@@ -6,8 +6,9 @@ use quote::{format_ident, quote};
 use super::{
     copy_key_check,
     field::{self, slot_local},
-    key_part, or_return,
+    key_part,
     schema::family_constant,
+    unwrap_or_return,
 };
 use crate::{
     attr::Discriminator,
@@ -101,7 +102,7 @@ fn split_keys(entity: &Entity) -> TokenStream {
         let row = slots(true, family.row.parts().count());
         quote! { (#partition, #row) }
     });
-    let read = or_return(&quote! {
+    let read = unwrap_or_return(&quote! {
         _rt::key_texts(__row, __family, &[#(#tables),*], &mut __texts)
     });
     quote! {
@@ -152,7 +153,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         .collect();
     if offers.is_empty() {
         let count = names.len();
-        let found = or_return(&quote! {
+        let found = unwrap_or_return(&quote! {
             _rt::find_properties(__row, __from, &[#(#names),*], &mut __found)
         });
         return quote! {
@@ -162,7 +163,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         };
     }
     let (count, others) = (names.len(), other_properties(entity));
-    let next = or_return(&quote! { __properties.next() });
+    let next = unwrap_or_return(&quote! { __properties.next() });
     quote! {
         #(#opened)*
         let mut __found = [_rt::None; #count];
@@ -197,8 +198,8 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     let (slot, name) = (slot_local(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
         return match read_key(entity, at, field, &quote! { _rt::field_not_in_keys_error(#name) }) {
-            Some(read) => or_return(&read),
-            None => or_return(&quote! { _rt::field_not_in_keys_error(#name) }),
+            Some(read) => unwrap_or_return(&read),
+            None => unwrap_or_return(&quote! { _rt::field_not_in_keys_error(#name) }),
         };
     }
     if let Some(whole) = field::read_infallible(field, &quote! { #slot }) {
@@ -206,8 +207,8 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     }
     let found = field::finish_expression(field, &field::found_value(at, field), None);
     match read_key(entity, at, field, &found) {
-        Some(read) => or_return(&read),
-        None => or_return(&found),
+        Some(read) => unwrap_or_return(&read),
+        None => unwrap_or_return(&found),
     }
 }
 

@@ -3,7 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entry_doc::entry_doc, key, or_return, path_builder, schema::partial_copy_type_name};
+use super::{
+    entry_doc::entry_doc, key, path_builder, schema::partial_copy_type_name, unwrap_or_return,
+};
 use crate::{
     model::{Entity, Family, Field},
     names,
@@ -36,7 +38,7 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
             }
         })
     });
-    let partial = indexes().filter(|family| family.is_copy() && !family.is_full());
+    let partial = indexes().filter(|family| family.is_copy() && !family.has_every_field());
     let markers = partial.map(|family| held_fields_type(entity, family));
     quote! {
         impl #ident { #(#methods)* }
@@ -89,7 +91,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
     let reads = entity.fields.iter().enumerate().filter(|(at, _)| entity.is_in_key(*at)).map(
         |(_, field)| {
             let (local, constant) = (place(field), &field.constant);
-            let read = or_return(&quote! {
+            let read = unwrap_or_return(&quote! {
                 _rt::ReadColumn::read(&<Self>::#constant, __row, __family)
             });
             quote! { let #local = #read; }

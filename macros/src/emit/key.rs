@@ -15,18 +15,18 @@ fn field_of_self(field: &Field) -> TokenStream {
 /// Returns the body of `EncodeRows::write_partition_key`: the key of the row family `__family`.
 pub(super) fn partition_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.partition));
-    by_family(entity, own.collect())
+    write_parts_by_family(entity, own.collect())
 }
 
 /// Returns the body of `EncodeRows::write_row_key`: the key of the row family `__family`.
 pub(super) fn row_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.row));
-    by_family(entity, own.collect())
+    write_parts_by_family(entity, own.collect())
 }
 
 /// Returns statements that write the parts of the row family's key. Row families with one template
 /// share them.
-fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
+fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &Key)> = Vec::new();
     for (index, key) in keys {
         match templates.iter_mut().find(|(_, known)| known.text == key.text) {

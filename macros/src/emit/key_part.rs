@@ -108,7 +108,7 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
             let first = trait_item_path(ty, "Descending", "encode_descending");
             quote! { .between_descending(#bounds, #first) }
         }
-        Form::Date(form, _) if part.is_exact(field) => {
+        Form::Date(form, _) if part.is_read_back_exactly(field) => {
             let first = trait_item_path(ty, "DatePart", "to_ticks");
             quote! { .between_date(#bounds, #form, #first) }
         }

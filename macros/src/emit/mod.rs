@@ -98,7 +98,7 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
 
 /// Returns an expression for the value of a `Result`, which leaves the function with its error.
 /// `?` would do, at twice the work for the compiler: it calls two functions of traits.
-fn or_return(result: &TokenStream) -> TokenStream {
+fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
             _rt::Ok(__value) => __value,

@@ -298,7 +298,7 @@ impl<'m> Builder<'m> {
     fn is_period(&self, _at: usize, part: &Part) -> bool {
         let field = self.entity.fields.get(part.field);
         matches!(part.form, Form::Date(_, finest) if finest < Fineness::Tick)
-            && field.is_some_and(|field| !part.is_exact(field))
+            && field.is_some_and(|field| !part.is_read_back_exactly(field))
     }
 
     /// Returns whether the part is a bucket of the PartitionKey.
@@ -309,7 +309,7 @@ impl<'m> Builder<'m> {
     fn view_type(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
-            FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
+            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt::FullCopy },
             FamilyKind::Copy => {
                 let marker = partial_copy_type_name(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
@@ -322,7 +322,7 @@ impl<'m> Builder<'m> {
     fn view_of_many(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt::FullRow },
-            FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullRow },
+            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt::FullRow },
             FamilyKind::Copy | FamilyKind::List => self.view_type(),
         }
     }
@@ -560,7 +560,7 @@ impl<'m> Builder<'m> {
     fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
-        let last = self.family.row.ends_with(part);
+        let last = self.family.row.ends_with_part(part);
         let method = names::generated_ident(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{
     field::{self, slot_local},
-    or_return,
+    unwrap_or_return,
 };
 use crate::model::Properties;
 
@@ -51,7 +51,7 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
         let (name, slot) = (&field.ident, slot_local(at));
         let found = quote! { __slots.#slot };
         let value = field::read_infallible(field, &found).unwrap_or_else(|| {
-            or_return(&field::finish_expression(field, &found, Some(&quote! { __prefix })))
+            unwrap_or_return(&field::finish_expression(field, &found, Some(&quote! { __prefix })))
         });
         quote! { #name: #value }
     });

@@ -42,7 +42,7 @@ impl EdmEnum {
             ident: input.ident.clone(),
             runtime: runtime_path(&attr.runtime, input, errors),
             variants: read_variants(input, case, errors),
-            is_case_lost: attr.rename_all.is_lost(),
+            is_case_lost: attr.rename_all.is_unreadable(),
         }
     }
 }
@@ -77,7 +77,7 @@ fn read_variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Va
                 None => case.convert_name(&names::ident_text(&variant.ident)),
             },
             span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
-            is_text_lost: attr.rename.is_lost(),
+            is_text_lost: attr.rename.is_unreadable(),
             ident: variant.ident.clone(),
         });
     }

@@ -132,7 +132,7 @@ impl Entity {
     /// Returns the property that stores a row's entity type, if a property does.
     pub(crate) fn type_property(&self) -> Option<String> {
         match &self.discriminator {
-            Discriminator::Property(name) if !self.attr.discriminator.is_lost() => {
+            Discriminator::Property(name) if !self.attr.discriminator.is_unreadable() => {
                 Some(name.value())
             }
             Discriminator::Property(_) | Discriminator::RowKey => None,
@@ -210,8 +210,8 @@ fn read_fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> V
         let field = Field::new(&field, attr, case, &input.ident);
         fields.extend(field.map(|field| Field { is_wide, ..field }));
     }
-    if attr.rename_all.is_lost() {
-        fields.iter_mut().for_each(Field::lose_case);
+    if attr.rename_all.is_unreadable() {
+        fields.iter_mut().for_each(Field::mark_case_unknown);
     }
     fields
 }
@@ -355,7 +355,8 @@ fn index(
         let message = "a list in blobs is in no table: leave `table` or `in_blob` out";
         errors.add_at(literal.span(), message);
     }
-    let lost_partition = || attr.partition_key.is_lost().then(|| Key::unknown(attr.name.span()));
+    let lost_partition =
+        || attr.partition_key.is_unreadable().then(|| Key::unknown(attr.name.span()));
     let own_partition =
         other_partition.map(|literal| Key::new(literal, fields, errors)).or_else(lost_partition);
     let mut family = Family {

@@ -142,7 +142,7 @@ impl Field {
             absent: absent_of(&attr),
             has_token: false,
             is_wide: false,
-            is_name_lost: attr.rename.is_lost(),
+            is_name_lost: attr.rename.is_unreadable(),
             ident,
             name,
             property,
@@ -151,7 +151,7 @@ impl Field {
     }
 
     /// Notes that the setting from which the names of fields without `rename` follow is lost.
-    pub(crate) fn lose_case(&mut self) {
+    pub(crate) fn mark_case_unknown(&mut self) {
         self.is_name_lost |= !self.attr.rename.is_set();
     }
 

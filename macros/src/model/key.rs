@@ -175,7 +175,7 @@ impl Key {
     }
 
     /// Returns whether the part is the last segment of the template.
-    pub(crate) fn ends_with(&self, part: &Part) -> bool {
+    pub(crate) fn ends_with_part(&self, part: &Part) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }
 }
@@ -208,7 +208,7 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
 
 impl Part {
     /// Returns whether the field can be read back from the part's text, without loss.
-    pub(crate) fn is_exact(&self, field: &Field) -> bool {
+    pub(crate) fn is_read_back_exactly(&self, field: &Field) -> bool {
         match &self.form {
             Form::Plain | Form::Width(_) | Form::Descending => true,
             Form::Date(_, finest) if field.is_date() => *finest >= Fineness::Day,
@@ -260,7 +260,7 @@ impl Family {
     }
 
     /// Returns whether rows of the row family hold every field of the entity.
-    pub(crate) fn is_full(&self) -> bool {
+    pub(crate) fn has_every_field(&self) -> bool {
         self.holds.iter().all(|holds| *holds)
     }
 
@@ -285,7 +285,8 @@ impl Family {
     /// Returns which part gives a field back: `true` for the RowKey, and the index among its parts.
     pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
         let gives = |part: &Part| {
-            part.field == field && fields.get(field).is_some_and(|field| part.is_exact(field))
+            part.field == field
+                && fields.get(field).is_some_and(|field| part.is_read_back_exactly(field))
         };
         let partition = self.partition.parts().position(gives).map(|at| (false, at));
         partition.or_else(|| self.row.parts().position(gives).map(|at| (true, at)))

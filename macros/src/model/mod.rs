@@ -125,7 +125,7 @@ mod tests {
         let own = ("tables::inner".to_owned(), String::new());
         assert_eq!(path_and_messages(Some("tables"), &given), own);
         let mut lost = Slot::default();
-        lost.mark_meant();
+        lost.mark_misspelt();
         let default = ("::entable".to_owned(), String::new());
         assert_eq!(path_and_messages(Some("tables"), &lost), default);
         assert_eq!(path_and_messages(None, &Slot::default()), default);

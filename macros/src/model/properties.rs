@@ -29,8 +29,8 @@ impl Properties {
             let attr = FieldAttr::read_properties_field(&field.attrs, errors);
             fields.extend(Field::new(&field, attr, case, &input.ident));
         }
-        if attr.rename_all.is_lost() {
-            fields.iter_mut().for_each(Field::lose_case);
+        if attr.rename_all.is_unreadable() {
+            fields.iter_mut().for_each(Field::mark_case_unknown);
         }
         Self {
             ident: input.ident.clone(),

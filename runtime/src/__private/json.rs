@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     edm::{InvalidValue, ValueRef},
-    entity::{PropertyWriter, finish_json, read_json},
+    entity::{PropertyWriter, decode_json_field, read_json_field},
     error::Result,
     row::Row,
 };
@@ -48,8 +48,8 @@ impl<T> JsonCodec<T> {
     {
         Self {
             put: |out, name, value| out.put_json(name, value),
-            finish: finish_json,
-            read: read_json,
+            finish: decode_json_field,
+            read: read_json_field,
         }
     }
 
@@ -66,12 +66,12 @@ impl<T> JsonCodec<T> {
                 })
             },
             finish: |found, prefix, name| {
-                finish_json(found, prefix, name).map_err(|_| {
+                decode_json_field(found, prefix, name).map_err(|_| {
                     InvalidValue::new("").redacted().into_read_error(&[prefix, name].concat())
                 })
             },
             read: |row, name| {
-                read_json(row, name).map_err(|error| match error.is_decode() {
+                read_json_field(row, name).map_err(|error| match error.is_decode() {
                     true => InvalidValue::new("").redacted().into_read_error(name),
                     false => error,
                 })

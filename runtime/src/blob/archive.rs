@@ -130,7 +130,7 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
             Some(found) => {
                 let seen = (found.meta.e_tag.clone(), found.meta.version.clone());
                 let held = found.bytes().await.map_err(|error| archive_error(path, error))?;
-                if held == text || is_later(path, &held, row)? {
+                if held == text || holds_later_version(path, &held, row)? {
                     return Ok(());
                 }
                 Some(UpdateVersion { e_tag: seen.0, version: seen.1 })
@@ -163,7 +163,7 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
 }
 
 /// Returns whether the blob holds a later version of the row.
-fn is_later(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
+fn holds_later_version(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
     let Ok(held) = serde_json::from_slice::<HeldRow>(held) else {
         let message =
             format!("expected an entity as JSON in the blob `{path}`, found something else");

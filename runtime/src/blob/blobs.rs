@@ -76,7 +76,7 @@ impl Blobs {
         let BlobStore { store, comparison } = store;
         let known = OnceCell::new_with(comparison);
         let blobs = Self { store, comparison: Arc::new(known), is_sole_writer, backend };
-        comparison.map_or(Ok(()), |known| blobs.check_safe(known))?;
+        comparison.map_or(Ok(()), |known| blobs.check_safe_comparison(known))?;
         Ok(blobs)
     }
 
@@ -92,10 +92,10 @@ impl Blobs {
     ///
     /// `is_unsupported` if the store cannot compare versions while other processes may write.
     pub(crate) async fn check_version_comparison(&self) -> Result<()> {
-        self.check_safe(self.version_comparison().await)
+        self.check_safe_comparison(self.version_comparison().await)
     }
 
-    fn check_safe(&self, comparison: Comparison) -> Result<()> {
+    fn check_safe_comparison(&self, comparison: Comparison) -> Result<()> {
         if comparison == Comparison::ByStore || self.is_sole_writer {
             return Ok(());
         }

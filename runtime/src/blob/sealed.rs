@@ -102,7 +102,7 @@ impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
         let (mut chunks, mut is_end) = (Vec::with_capacity(PIECE_CHUNKS), false);
         while chunks.len() < PIECE_CHUNKS && !is_end {
             let chunk = self.source.take_bytes(byte_count(CHUNK_BYTES)).await?;
-            is_end = self.source.is_over().await?;
+            is_end = self.source.are_bytes_over().await?;
             if let Some((_, hash, len)) = &mut self.sums {
                 hash.update(&chunk);
                 *len = len.saturating_add(length(&chunk));
@@ -180,7 +180,7 @@ impl Opening {
     async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
         let (index, count) = (self.index, chunk_count(self.len));
         if index == count {
-            return match self.source.is_over().await? {
+            return match self.source.are_bytes_over().await? {
                 true => Ok(None),
                 false => Err(corrupt_error("it has bytes after its last chunk".to_owned())),
             };
@@ -188,7 +188,7 @@ impl Opening {
         let sealed = self.source.take_bytes(chunk_len(self.len, index)).await?;
         let mut chunk = Vec::with_capacity(sealed.len());
         if !self.cipher.open_chunk(index, index + 1 == count, &sealed, &mut chunk) {
-            return Err(not_sealed_here(index));
+            return Err(chunk_authentication_error(index));
         }
         self.index += 1;
         Ok(Some(Bytes::from(chunk)))
@@ -239,7 +239,7 @@ fn open_chunks(key: &BlobKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec
     let mut content = Vec::with_capacity(sealed.len());
     for (chunk, index) in sealed.chunks(byte_count(SEALED_BYTES)).zip(first..) {
         if !cipher.open_chunk(index, index + 1 == count, chunk, &mut content) {
-            return Err(not_sealed_here(index));
+            return Err(chunk_authentication_error(index));
         }
     }
     Ok(content)
@@ -259,11 +259,11 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
 
     /// Returns the next `count` bytes; fewer only at the end.
     async fn take_bytes(&mut self, count: usize) -> Result<Bytes> {
-        if self.is_over().await? || self.pending.len() >= count {
+        if self.are_bytes_over().await? || self.pending.len() >= count {
             return Ok(self.pending.split_to(count.min(self.pending.len())));
         }
         let mut piece = Vec::with_capacity(count);
-        while piece.len() < count && !self.is_over().await? {
+        while piece.len() < count && !self.are_bytes_over().await? {
             let missing = count - piece.len();
             piece.extend_from_slice(&self.pending.split_to(missing.min(self.pending.len())));
         }
@@ -271,7 +271,7 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
     }
 
     /// Returns whether there are no more bytes. Waits for the next ones.
-    async fn is_over(&mut self) -> Result<bool> {
+    async fn are_bytes_over(&mut self) -> Result<bool> {
         while self.pending.is_empty() && !self.is_done {
             match self.stream.next().await {
                 Some(piece) => self.pending = piece?,
@@ -303,7 +303,7 @@ fn wrong_length(expected: u64, found: u64) -> Error {
 }
 
 /// Returns the error for a chunk that fails authentication. It does not tell why.
-fn not_sealed_here(index: u64) -> Error {
+fn chunk_authentication_error(index: u64) -> Error {
     corrupt_error(format!(
         "its chunk {index} was not encrypted with the row's key for this place, or was changed since"
     ))

@@ -190,8 +190,8 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     /// Fails for the column of a slot that the series does not have.
-    fn slot_fault(&self) -> Result<(), InvalidValue> {
-        self.out_of_range.map_or(Ok(()), |(slot, length)| Err(no_slot(slot, length)))
+    fn check_slot_exists(&self) -> Result<(), InvalidValue> {
+        self.out_of_range.map_or(Ok(()), |(slot, length)| Err(no_slot_error(slot, length)))
     }
 
     /// Creates the column of a system property: PartitionKey, RowKey or Timestamp.
@@ -220,7 +220,7 @@ impl<E, F, K> Column<E, F, K> {
         K: Comparable<F>,
         V: Input<K::Operand>,
     {
-        match self.slot_fault().and_then(|()| K::operand(value.input())) {
+        match self.check_slot_exists().and_then(|()| K::operand(value.input())) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
             Err(invalid) => Predicate::of_unstorable_value(self.name, comparison, invalid),
         }
@@ -241,7 +241,7 @@ impl<E, F, K> Column<E, F, K> {
         K: EqComparable<F>,
         V: Input<K::Operand>,
     {
-        match self.slot_fault().and_then(|()| K::equal(&self.name, value.input())) {
+        match self.check_slot_exists().and_then(|()| K::equal(&self.name, value.input())) {
             Ok(filter) => Predicate::new(filter),
             Err(invalid) => Predicate::of_unstorable_value(self.name, Comparison::Eq, invalid),
         }
@@ -249,7 +249,7 @@ impl<E, F, K> Column<E, F, K> {
 }
 
 /// Returns the fault of a slot that a series does not have.
-pub(super) fn no_slot(slot: usize, length: usize) -> InvalidValue {
+pub(super) fn no_slot_error(slot: usize, length: usize) -> InvalidValue {
     InvalidValue::new(format!(
         "slot {slot} of a series of {length}, expected a number from 0 to {}",
         length.saturating_sub(1)

@@ -59,7 +59,7 @@ pub use predicate::Predicate;
 pub use projection::Projection;
 pub use properties::{Properties, PropertyWriter};
 pub(crate) use properties::{
-    finish_json, finish_property, read_json, read_properties, read_property,
+    decode_json_field, finish_property, read_json_field, read_properties, read_property,
 };
 pub use reference::KeyRef;
 pub(crate) use related::{can_derive_keys, derive_keys};

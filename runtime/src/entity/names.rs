@@ -62,12 +62,12 @@ pub const fn assert_flattened(
     message: &'static str,
 ) {
     let prefix = Name { before: None, text: prefix.as_bytes() };
-    if !are_apart(entity, marker, &prefix, columns) {
+    if !are_names_apart(entity, marker, &prefix, columns) {
         panic!("{}", message);
     }
 }
 
-const fn are_apart(
+const fn are_names_apart(
     entity: &[ColumnSchema],
     marker: &str,
     prefix: &Name<'_>,
@@ -77,7 +77,7 @@ const fn are_apart(
     while let [column, after @ ..] = rest {
         let name = Name { before: Some(prefix), text: column.name.as_bytes() };
         if !column.nested.is_empty() {
-            if !are_apart(entity, marker, &name, column.nested) {
+            if !are_names_apart(entity, marker, &name, column.nested) {
                 return false;
             }
         } else if count_named(entity, None, name) > 1 || is_name_taken(name, marker) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob_column::store_blob,
-    column::no_slot,
+    column::no_slot_error,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
@@ -103,7 +103,7 @@ impl<E> Patch<E> {
         if let Some(name) = names.get(slot) {
             return change(self, name);
         }
-        self.fault.get_or_insert_with(|| no_slot(slot, names.len()).into_write_error(field));
+        self.fault.get_or_insert_with(|| no_slot_error(slot, names.len()).into_write_error(field));
         self
     }
 

@@ -257,7 +257,7 @@ pub(crate) fn finish_property<F: Property>(
 /// # Errors
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit.
-pub(crate) fn finish_json<T: DeserializeOwned>(
+pub(crate) fn decode_json_field<T: DeserializeOwned>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
     name: &str,
@@ -281,8 +281,8 @@ pub(crate) fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
 /// row.
-pub(crate) fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
-    finish_json(row.get(name)?, "", name)
+pub(crate) fn read_json_field<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
+    decode_json_field(row.get(name)?, "", name)
 }
 
 /// Reads one flattened struct directly from a row.

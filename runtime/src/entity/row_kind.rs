@@ -94,7 +94,7 @@ impl Schema {
         row: &Row,
         expected: Option<&'static Family>,
     ) -> Result<RowKind> {
-        let Some(family) = expected else { return self.kind_among(row, |_| true) };
+        let Some(family) = expected else { return self.row_kind_among(row, |_| true) };
         let is_expected = match self.discriminator {
             Discriminator::Property(name) => {
                 self.discriminator_of(row, name)? == Some(family.marker)
@@ -108,7 +108,7 @@ impl Schema {
             FamilyKind::Copy if is_expected => {
                 Ok(RowKind::Copy(family, RowVersion::Known(self.version_with(family))))
             }
-            _ => self.kind_among(row, |_| true),
+            _ => self.row_kind_among(row, |_| true),
         }
     }
 
@@ -118,7 +118,7 @@ impl Schema {
     /// # Errors
     ///
     /// Fails like [`kind_of`](Self::row_kind_of).
-    pub(crate) fn kind_among(
+    pub(crate) fn row_kind_among(
         &'static self,
         row: &Row,
         accepts: impl Fn(&'static Family) -> bool,

@@ -407,7 +407,7 @@ impl Schema {
     /// `None` if the row is no copy of this type or does not hold them.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
         if let RowKind::Copy(family, RowVersion::Known(schema)) =
-            self.kind_among(copy, |family| family.is_copy())?
+            self.row_kind_among(copy, |family| family.is_copy())?
         {
             return (self.owner)(copy, family, schema.version);
         }

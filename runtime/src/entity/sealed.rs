@@ -21,7 +21,7 @@ impl Schema {
     /// Returns whether rows are stored in another form than the program sees: with encrypted
     /// properties or a seal.
     pub(crate) fn is_sealed(&self) -> bool {
-        self.sealed || any_sealed(self.columns)
+        self.sealed || has_sealed_column(self.columns)
     }
 
     /// Returns the table that encrypted values of a row family's rows are bound to. It is the
@@ -47,7 +47,7 @@ impl Schema {
     /// Returns the columns that are encrypted.
     pub(crate) fn sealed_columns(&self) -> Vec<SealedColumn> {
         let mut found = Vec::new();
-        if any_sealed(self.columns) {
+        if has_sealed_column(self.columns) {
             collect_sealed("", self.columns, &mut found);
         }
         found
@@ -76,8 +76,8 @@ impl Schema {
     }
 }
 
-fn any_sealed(columns: &[ColumnSchema]) -> bool {
-    columns.iter().any(|column| column.sealed.is_some() || any_sealed(column.nested))
+fn has_sealed_column(columns: &[ColumnSchema]) -> bool {
+    columns.iter().any(|column| column.sealed.is_some() || has_sealed_column(column.nested))
 }
 
 fn collect_sealed(prefix: &str, columns: &'static [ColumnSchema], found: &mut Vec<SealedColumn>) {

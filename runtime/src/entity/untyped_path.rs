@@ -151,14 +151,14 @@ impl PathDraft {
         match template.encode_part(at, encode) {
             Ok(text) => Some(text),
             Err(invalid) => {
-                self.keep_fault(template, at, invalid);
+                self.keep_first_fault(template, at, invalid);
                 None
             }
         }
     }
 
     /// Keeps the first value that does not fit, for the verb.
-    fn keep_fault(&mut self, template: &Template, at: usize, invalid: InvalidValue) {
+    fn keep_first_fault(&mut self, template: &Template, at: usize, invalid: InvalidValue) {
         let field = template.parts().nth(at).map_or("", |part| part.field);
         self.fault.get_or_insert((field, invalid));
     }
@@ -323,12 +323,12 @@ impl PathDraft {
         bounds: (Bound<T>, Bound<T>),
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, ASCENDING, encode)
+        self.bound_part(part, bounds, ASCENDING, encode)
     }
 
     /// Bounds a part. A bound that lies beyond every value of the part leaves that side open, or the
     /// range empty.
-    fn between_by<T>(
+    fn bound_part<T>(
         mut self,
         part: usize,
         (lower, upper): (Bound<T>, Bound<T>),
@@ -364,7 +364,7 @@ impl PathDraft {
                     Some(side) if side == open => Bound::Unbounded,
                     Some(_) => return None,
                     None => {
-                        self.keep_fault(template, at, invalid);
+                        self.keep_first_fault(template, at, invalid);
                         // Empty text, so that the path keeps its cost class.
                         Bound::Included(String::new())
                     }
@@ -382,7 +382,7 @@ impl PathDraft {
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, ASCENDING, |value, out| encode(value, width, out))
+        self.bound_part(part, bounds, ASCENDING, |value, out| encode(value, width, out))
     }
 
     /// Bounds a part in a date form.
@@ -394,7 +394,7 @@ impl PathDraft {
         form: &str,
         to_ticks: fn(&T) -> Result<Ticks, InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, ASCENDING, |value, out| {
+        self.bound_part(part, bounds, ASCENDING, |value, out| {
             encode_ticks_in_form(to_ticks(value)?, form, out)
         })
     }
@@ -407,7 +407,7 @@ impl PathDraft {
         (lower, upper): (Bound<T>, Bound<T>),
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between_by(part, (upper, lower), (Side::Above, Side::Below), encode)
+        self.bound_part(part, (upper, lower), (Side::Above, Side::Below), encode)
     }
 
     /// Bounds a text part by a prefix, converted to lower case if the part is.

@@ -78,7 +78,7 @@ pub fn rows_of_older<Old: TableEntity>(
     version: u32,
 ) -> Result<Option<EntityRows>> {
     match family_of(Old::SCHEMA, family, version) {
-        Some(family) => own_rows::<Old>(row, family).map(Some),
+        Some(family) => rows_stored_for::<Old>(row, family).map(Some),
         None => Old::rows_of_version(row, family, version),
     }
 }
@@ -145,14 +145,14 @@ pub fn rows_of_any_version<E: TableEntity>(
     family: &'static Family,
 ) -> Result<EntityRows> {
     let Some(version) = other_version(E::SCHEMA, row, family)? else {
-        return own_rows::<E>(row, family);
+        return rows_stored_for::<E>(row, family);
     };
     E::rows_of_version(row, family.name, version)?
         .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
 
 /// Returns every row that the entity in a row of the current version is stored as.
-fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
+fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
     let entity = E::from_copy(row, family)?;
     match family.kind {
         FamilyKind::Primary => {

@@ -11,7 +11,7 @@ mod verdict;
 pub use entable_error::{BoxError, Error, Result};
 pub use kind::{ErrorKind, Seen};
 #[cfg(feature = "azure")]
-pub(crate) use printable::is_shown;
+pub(crate) use printable::is_printable;
 pub use seal::SealFault;
 pub use service::ServiceCode;
 pub(crate) use verdict::Retry;

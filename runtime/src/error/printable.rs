@@ -9,14 +9,14 @@ const NAME_CHARACTERS: usize = 1024;
 const SOURCE_CHARACTERS: usize = 2000;
 
 /// Returns whether a character changes nothing but its own place on a screen.
-pub(crate) fn is_shown(character: char) -> bool {
+pub(crate) fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Writes a message of this library. It may have lines, and may quote what was found.
 pub(super) fn write_message(f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
-    let is_plain = |character| is_shown(character) || character == '\n';
+    let is_plain = |character| is_printable(character) || character == '\n';
     if message.chars().all(is_plain) {
         return f.write_str(message);
     }
@@ -55,7 +55,7 @@ impl Write for OneLine<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
-            match is_shown(character) {
+            match is_printable(character) {
                 true => self.f.write_char(character)?,
                 false => write!(self.f, "{}", character.escape_unicode())?,
             }

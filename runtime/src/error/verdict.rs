@@ -90,7 +90,7 @@ impl Error {
             | ErrorKind::KeyUnavailable
             | ErrorKind::Denied
             | ErrorKind::Locked => Retry::PassesAlone,
-            ErrorKind::Conflict if self.is_moving() || self.is_table_being_deleted() => {
+            ErrorKind::Conflict if self.is_refused_by_move() || self.is_table_being_deleted() => {
                 Retry::PassesAlone
             }
             ErrorKind::NotFound
@@ -210,7 +210,7 @@ impl Error {
     }
 
     /// Returns whether the write was refused because the entity takes part in a move.
-    pub(crate) fn is_moving(&self) -> bool {
+    pub(crate) fn is_refused_by_move(&self) -> bool {
         self.is_conflict() && self.has_moving_mark()
     }
 }
@@ -269,7 +269,7 @@ mod tests {
             let error = Error::new(kind, "failed");
             assert_eq!(answers(&error), (retry, rest.map(|answer| answer == 1)), "{kind:?}");
             let by_code = [error.is_row_missing(), error.is_table_missing(), error.table_exists()];
-            assert_eq!((by_code, error.is_moving()), ([false; 3], false), "{kind:?}");
+            assert_eq!((by_code, error.is_refused_by_move()), ([false; 3], false), "{kind:?}");
             assert_eq!(error.row_exists(), kind == ErrorKind::Conflict, "{kind:?}");
             assert_eq!(error.is_superseded(), kind == ErrorKind::PreconditionFailed, "{kind:?}");
         }
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn a_move_and_the_deletion_of_a_table_pass_alone() {
         let moving = Error::moving_entity("Sales", "empid_000223");
-        assert!(moving.is_moving() && moving.lost_race() && moving.ends_move());
+        assert!(moving.is_refused_by_move() && moving.lost_race() && moving.ends_move());
         assert_eq!(moving.keys(), Some(("Sales", "empid_000223")));
         let deleting = Error::service(ServiceCode::TableBeingDeleted, "wait");
         assert_eq!((moving.retry(), deleting.retry()), (PassesAlone, PassesAlone));
-        assert!(!deleting.is_moving());
+        assert!(!deleting.is_refused_by_move());
     }
 }

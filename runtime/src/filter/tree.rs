@@ -102,7 +102,7 @@ impl PartialEq for Filter {
         let mut rest = vec![(self, other)];
         while let Some((a, b)) = rest.pop() {
             let (of_a, of_b) = (a.children(), b.children());
-            if !is_like(a, b) || of_a.len() != of_b.len() {
+            if !is_equal_apart_from_children(a, b) || of_a.len() != of_b.len() {
                 return false;
             }
             rest.extend(of_a.iter().zip(of_b));
@@ -112,7 +112,7 @@ impl PartialEq for Filter {
 }
 
 /// Returns whether two filters are equal apart from their children.
-fn is_like(a: &Filter, b: &Filter) -> bool {
+fn is_equal_apart_from_children(a: &Filter, b: &Filter) -> bool {
     match (a, b) {
         (
             Filter::Compare { property: a, comparison: by_a, value: to_a },

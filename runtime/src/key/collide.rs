@@ -18,14 +18,14 @@ const STEPS: u32 = 4000;
 /// Returns whether a row of `a` and a row of `b` can have equal PartitionKey and RowKey. `false` is
 /// a proof; `true` can be wrong.
 pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
-    tables_meet(a.table, b.table)
+    may_tables_be_equal(a.table, b.table)
         && templates_may_collide(&a.row, &b.row)
         && templates_may_collide(&a.partition, &b.partition)
 }
 
 /// Returns whether two row families are in one table of some store.
 // Case does not count in names here: a declaration has to be right for stores of both rules.
-const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
+const fn may_tables_be_equal(a: Option<&str>, b: Option<&str>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
         (None, None) => true,

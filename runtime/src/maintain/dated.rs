@@ -129,7 +129,7 @@ impl<E: TableEntity> Table<E> {
         let dated = self.all_dated_tables("drop_before")?;
         let time = ticks_of(dated, time.to_ticks())?;
         let floor = read_floor(self.client().store(), dated).await?;
-        self.drop_below(dated, dated.period_at(time), floor).await
+        self.drop_tables_below(dated, dated.period_at(time), floor).await
     }
 
     /// Drops every table that is older than a number of days, by the store's own date: a table is kept
@@ -167,11 +167,11 @@ impl<E: TableEntity> Table<E> {
             // Nothing is older than the calendar.
             return Ok(Dropped::default());
         };
-        self.drop_below(dated, dated.period_at(time), floor).await
+        self.drop_tables_below(dated, dated.period_at(time), floor).await
     }
 
     /// Raises the floor to a period and drops the tables below it.
-    async fn drop_below(
+    async fn drop_tables_below(
         &self,
         dated: &'static DatedTables,
         floor_period: Period,

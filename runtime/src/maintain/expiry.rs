@@ -41,7 +41,7 @@ impl<E: TableEntity> Table<E> {
         let mut found = 0;
         for table in self.every_table().await? {
             match table.mark_rows(&mut found).await {
-                Err(error) if table.is_dropped(&error) => {}
+                Err(error) if table.is_table_gone(&error) => {}
                 marked => marked?,
             }
         }

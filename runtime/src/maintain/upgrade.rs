@@ -48,7 +48,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn upgrade_all(&self) -> Upgrade<E> {
-        let query = self.query(E::scan()).edit_request(crate::query::request::Request::only_older);
+        let query = self
+            .query(E::scan())
+            .edit_request(crate::query::request::Request::select_older_versions);
         Upgrade { table: self.clone(), bulk: self.bulk(), query }
     }
 }
@@ -171,7 +173,9 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
                 return Ok(BulkReport::default());
             }
             let query = match self.table.queried_tables().await? {
-                Some(tables) => self.query.edit_request(|request| request.over_tables(tables)),
+                Some(tables) => {
+                    self.query.edit_request(|request| request.read_several_tables(tables))
+                }
                 None => self.query,
             };
             let change = |_: &mut E| Ok(());

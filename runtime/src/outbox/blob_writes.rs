@@ -202,7 +202,7 @@ async fn write_blob(
     let seals = names.key.is_some() && blob.key().is_none();
     if names.key.is_some() {
         // Checked before the upload, which would be in vain.
-        outbox.store.sealing.need_keys()?;
+        outbox.store.sealing.require_keys()?;
     }
     let written = |blob, deadline| {
         let stored = BlobValue { field, names, blob };

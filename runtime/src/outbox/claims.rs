@@ -19,8 +19,8 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim, kill_claim,
-        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
+        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
+        mark_claim_dead, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     row::{ETag, Row},
     store::backoff::{self, Attempt},
@@ -74,7 +74,7 @@ impl Claims {
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
     ) -> Result<Option<Self>> {
-        let wanted_keys = fast_path.wanted_keys();
+        let wanted_keys = fast_path.unique_keys_to_claim();
         let partition_key =
             fast_path.dirty_rows_to_write().next().map(|dirty| dirty.partition_key.clone());
         let Some(partition_key) = partition_key else { return Ok(None) };
@@ -247,7 +247,7 @@ impl Claims {
                 }
             }
             OccupiedKeyAction::TakeOver(from) => {
-                match self.take_over(outbox, wanted, copy, &found, from.as_ref()).await {
+                match self.take_over_row(outbox, wanted, copy, &found, from.as_ref()).await {
                     Ok(row) => Ok(Some(row)),
                     Err(error) if error.lost_race() => Ok(None),
                     Err(error) => self.find_reservation(outbox, wanted, error).await,
@@ -270,7 +270,7 @@ impl Claims {
 
     /// Puts the claim on an existing row under its ETag. The entity's own copy keeps its contents,
     /// so that readers get them if the transaction fails.
-    async fn take_over(
+    async fn take_over_row(
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
@@ -328,7 +328,7 @@ impl Claims {
         Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
     }
 
-    async fn release_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
+    async fn release_reserved_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
         let key = ClaimedKey { address: wanted.address.clone(), primary: wanted.primary.clone() };
         resolve_reservation(outbox, &self.table, &self.partition_key, &self.id, &key).await
     }
@@ -344,7 +344,7 @@ impl Claims {
         if !nothing_may_come {
             // The mark changes the claim's ETag, so a transaction that is still on its way fails.
             let seen = Condition::for_etag(etag);
-            let Ok(kill) = kill_claim(&self.partition_key, &self.id, seen) else { return };
+            let Ok(kill) = mark_claim_dead(&self.partition_key, &self.id, seen) else { return };
             match outbox.store.apply_one_unsealed(&self.table, kill).await {
                 Ok(written) => etag = written.etag,
                 // The mark failed, so the transaction may still commit: its keys are left as they
@@ -354,7 +354,7 @@ impl Claims {
         }
         let mut is_all_released = true;
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.release_key(outbox, wanted));
+            let each = wanted_keys.iter().map(|wanted| self.release_reserved_key(outbox, wanted));
             is_all_released &= join_all(each).await.iter().all(Result::is_ok);
         }
         // A request that is still on its way may reserve later: the claim row stays for a worker.

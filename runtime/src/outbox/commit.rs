@@ -28,7 +28,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     plan::{
         Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas,
-        wide::{most_parts, part_key},
+        wide::{maximum_parts, row_key_of_part},
     },
     row::{ETag, Row},
     store::{
@@ -342,7 +342,7 @@ impl PlannedChanges<'_> {
                     let violation = Box::pin(occupied.find_violation(outbox)).await?;
                     let Some(violation) = violation else { return Ok(None) };
                     if let (Some(holder), Some(schema)) = (violation.expired, effect.schema)
-                        && self.free_value(outbox, &transaction, schema, holder).await?
+                        && self.free_expired_value(outbox, &transaction, schema, holder).await?
                     {
                         return Ok(None);
                     }
@@ -392,14 +392,14 @@ impl PlannedChanges<'_> {
                 return Ok(false);
             }
             let Some(change) = changes.get(verb) else { return Ok(false) };
-            state.expired.can_replace(outbox, table, (verb, change)).await
+            state.expired.can_replace_expired_row(outbox, table, (verb, change)).await
         })
     }
 
     /// Frees a unique value of the partition whose holder is over: the next attempt deletes the holder in
     /// its own transaction, or it is deleted now if that transaction would be too large. Returns `false`
     /// if the changes write the holder themselves.
-    fn free_value<'s>(
+    fn free_expired_value<'s>(
         &'s self,
         outbox: &'s Arc<Outbox>,
         transaction: &'s TransactionPlan,
@@ -407,11 +407,11 @@ impl PlannedChanges<'_> {
         holder: Row,
     ) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
-            let parts = if schema.is_wide() { most_parts(schema) } else { 1 };
+            let parts = if schema.is_wide() { maximum_parts(schema) } else { 1 };
             for part in 1..=parts {
                 let key = match part {
                     1 => holder.row_key().to_owned(),
-                    part => part_key(holder.row_key(), part)?,
+                    part => row_key_of_part(holder.row_key(), part)?,
                 };
                 if transaction.operation_position(&key).is_some() {
                     return Ok(false);
@@ -419,7 +419,7 @@ impl PlannedChanges<'_> {
             }
             let deletion = deletion_of(outbox, schema, &holder).await?;
             let change = Change::with_effect(deletion.clone());
-            let operations = change.estimate_size()?.0 + change.shared_rows();
+            let operations = change.estimate_size()?.0 + change.shared_framework_rows();
             if transaction.planned_operations().len() + operations > BATCH_OPERATIONS {
                 return delete_holder(outbox, self.table, deletion).await;
             }
@@ -519,7 +519,7 @@ async fn effect_of_change(
             if error.is_corrupt() && verb.may_end_torn_entity() && verb.schema().is_wide() =>
         {
             // Some parts are missing or differ. A verb that ends the entity takes what is left.
-            outbox.store.read_torn(table, verb.keys(), verb.schema()).await?
+            outbox.store.read_torn_entity(table, verb.keys(), verb.schema()).await?
         }
         row => row?,
     };
@@ -570,7 +570,7 @@ async fn send(
     let planned = transaction.planned_operations();
     check_operation_count(table, planned.len())?;
     let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
-    outbox.store.write_until(table, placed.collect(), deadline).await
+    outbox.store.seal_and_write_until(table, placed.collect(), deadline).await
 }
 
 /// Returns a random id by which parts of wide entities are known to be written together; empty

@@ -51,7 +51,7 @@ impl WriteDeadline {
 
     /// Returns the deadline for a batch, which the backend checks right before it sends the batch: a
     /// program may have been suspended since the request began.
-    pub(crate) fn last_moment(&self) -> Option<&Deadline> {
+    pub(crate) fn batch_deadline(&self) -> Option<&Deadline> {
         self.last_moment.as_ref()
     }
 
@@ -66,7 +66,7 @@ impl WriteDeadline {
     ) -> Result<Written> {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
         let placed = Placed::new(operation, home);
-        let request = store.write_one_until(table, placed, self.last_moment());
+        let request = store.write_one_until(table, placed, self.batch_deadline());
         self.run_request(request).await.map_err(|error| error.in_table(table))
     }
 
@@ -78,7 +78,7 @@ impl WriteDeadline {
     ) -> Result<T> {
         // Checked before the request. The batch carries the deadline too, for the time that it
         // waits below.
-        self.last_moment().map_or(Ok(()), Deadline::check)?;
+        self.batch_deadline().map_or(Ok(()), Deadline::check)?;
         // The timeout drops the request, so that no layer below sends it again after the deadline.
         let answer = if self.has_timer {
             timers::timeout(self.request_timeout, request).await

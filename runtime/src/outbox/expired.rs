@@ -88,7 +88,7 @@ impl ExpiredRows {
 
     /// Returns whether an insert whose key is occupied can be tried again: the row in its way has
     /// expired, so that the next attempt replaces it, or has been deleted meanwhile.
-    pub(crate) async fn can_replace(
+    pub(crate) async fn can_replace_expired_row(
         &self,
         outbox: &Outbox,
         table: &str,

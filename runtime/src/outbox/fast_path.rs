@@ -20,7 +20,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, copy_owner,
-        plan_step, reserving_claim,
+        plan_step_for_row, reserving_claim,
     },
     row::{ETag, Row},
     store::lists::{Lists, find_lists, require_blob_store},
@@ -109,7 +109,7 @@ impl FastPath {
     }
 
     /// Returns the unique keys that have to be claimed before the commit.
-    pub(crate) fn wanted_keys(&self) -> Vec<WantedKey> {
+    pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedKey> {
         let mut wanted_keys = Vec::new();
         for (entity_at, entity) in self.entities.iter().enumerate() {
             let DirtyRow { primary, copy_changes, .. } = &entity.dirty;
@@ -330,7 +330,7 @@ impl FastPath {
             None => None,
         };
         let (operation, is_there) =
-            match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
+            match plan_step_for_row(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
                 CopyStep::Delete(operation) => {
                     (operation, outbox.guards.has_mutation(Mutation::OwnDeletionIsSettled))

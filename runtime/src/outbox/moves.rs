@@ -26,7 +26,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{SealedPrimary, open_sealed, read_sealed},
+        derive::{SealedPrimary, decrypt_primary, read_sealed_primary},
         sealing::held::{has_envelope, held_when_read},
     },
 };
@@ -135,7 +135,7 @@ impl MoveJob<'_> {
     /// Gives the move up: inserts a tombstone at the target, so that the entity cannot arrive, and
     /// unlocks the source. If the entity has arrived, finishes the move instead. Does nothing for a
     /// move that is not authentic.
-    pub(crate) async fn give_up(&self) -> Result<()> {
+    pub(crate) async fn give_up_move(&self) -> Result<()> {
         // Verified here too: the mark that leads here may be forged with the rest of the message.
         let deadline = match self.read_source(Guard::VerifiedFirst).await? {
             // Without the target's keys the entity would stay locked for ever.
@@ -336,20 +336,20 @@ impl MoveJob<'_> {
     /// Reads a row and decrypts it; `None` if it does not exist.
     async fn read_decrypted(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let store = &self.outbox.store;
-        match read_sealed(store, at, self.schema).await? {
-            Some(row) => open_sealed(store, at.table, &row, self.schema).await.map(Some),
+        match read_sealed_primary(store, at, self.schema).await? {
+            Some(row) => decrypt_primary(store, at.table, &row, self.schema).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Reads the entity at the source without decrypting it; `None` if it does not exist.
     async fn read_sealed_source(&self) -> Result<Option<SealedPrimary>> {
-        read_sealed(&self.outbox.store, self.source_address(), self.schema).await
+        read_sealed_primary(&self.outbox.store, self.source_address(), self.schema).await
     }
 
     /// Decrypts the entity at the source.
     async fn decrypt_source(&self, source: &SealedPrimary) -> Result<Row> {
-        open_sealed(&self.outbox.store, self.table, source, self.schema).await
+        decrypt_primary(&self.outbox.store, self.table, source, self.schema).await
     }
 
     async fn commit(
@@ -360,7 +360,7 @@ impl MoveJob<'_> {
         extra_rows: &ExtraRows,
     ) -> Result<()> {
         let changes = [Change::with_effect(effect)];
-        let last_moment = deadline.last_moment();
+        let last_moment = deadline.batch_deadline();
         let committed = commit_until(self.outbox, table, &changes, extra_rows, last_moment);
         deadline.run_request(committed).await.map(drop)
     }
@@ -424,7 +424,7 @@ impl MoveJob<'_> {
     /// Deletes the entity at the source under the ETag of `source`, the version that was written to
     /// the target.
     async fn delete_source(&self, deadline: &WriteDeadline, source: &Row) -> Result<()> {
-        let source = self.outbox.guards.keep_etag(Guard::LeaveVersion, source.clone());
+        let source = self.outbox.guards.keep_etag_if_guarded(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
         self.commit(deadline, self.table, effect, &ExtraRows::default()).await
     }

@@ -81,7 +81,7 @@ impl<'n> OutboxPlan<'n> {
 
     /// Returns whether the transaction takes unique keys, which have to be claimed first.
     pub(crate) fn needs_claims(&self) -> bool {
-        !self.fast_path.wanted_keys().is_empty()
+        !self.fast_path.unique_keys_to_claim().is_empty()
     }
 
     /// Returns the greatest number of operations that the outbox adds to the transaction, claim and

@@ -67,7 +67,7 @@ pub(crate) async fn write_lists(
                 let written = async {
                     // Old forms are removed by the same write, so that no reader sees the entity
                     // twice.
-                    delta.remove.extend(old_forms(outbox, list.ids(), &delta).await?);
+                    delta.remove.extend(ids_in_old_form(outbox, list.ids(), &delta).await?);
                     list.write(outbox, deadline, &address, delta, rewrite_unchanged).await
                 };
                 let written = written.await;
@@ -80,7 +80,11 @@ pub(crate) async fn write_lists(
 
 /// Returns those of `ids` that are old forms (table name in lower case) of an entry that the delta
 /// adds or removes. Returns none where the store ignores case in names.
-async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result<Vec<String>> {
+async fn ids_in_old_form(
+    outbox: &Outbox,
+    ids: &[String],
+    delta: &ListDelta,
+) -> Result<Vec<String>> {
     let mut old_forms = Vec::new();
     if outbox.store.table_case() == TableCase::Insensitive {
         return Ok(old_forms);
@@ -161,7 +165,8 @@ async fn write_rows(
     // The head row is the first operation; its deletion means that no id is left.
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
     // The deadline travels with the batch too: a suspended program must not send it later.
-    let mut batch = Batch::new(&address.row.table).with_deadline(deadline.last_moment().cloned());
+    let mut batch =
+        Batch::new(&address.row.table).with_deadline(deadline.batch_deadline().cloned());
     for operation in operations {
         batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
     }

@@ -90,7 +90,7 @@ impl Outbox {
     /// do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
         self.known_types.add_type(schema);
-        self.store.watch_time([schema]);
+        self.store.watch_store_time([schema]);
         self.store.known_tables.add_table(table);
     }
 

@@ -125,7 +125,7 @@ impl Change {
     }
 
     /// Returns the least number of operations and bytes, as far as they are known before any read.
-    pub(crate) fn min_size(&self) -> Result<(usize, usize)> {
+    pub(crate) fn minimum_size(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
@@ -154,11 +154,11 @@ impl Change {
             Self::Blind(effect) => effect,
             Self::OnCurrent(verb) => {
                 let schema = verb.schema();
-                let later_parts = wide::most_parts(schema).saturating_sub(1);
+                let later_parts = wide::maximum_parts(schema).saturating_sub(1);
                 return Ok((schema.families.len() + later_parts, 0));
             }
         };
-        let (mut operations, mut bytes) = self.min_size()?;
+        let (mut operations, mut bytes) = self.minimum_size()?;
         if effect.has_remote_rows() {
             // One dirty row for each primary.
             operations += effect.primary.len();
@@ -179,7 +179,7 @@ impl Change {
 
     /// Returns the number of framework rows that all changes of a transaction share: the
     /// partition's fence, and a claim if unique remote keys are taken.
-    pub(crate) fn shared_rows(&self) -> usize {
+    pub(crate) fn shared_framework_rows(&self) -> usize {
         let Self::Blind(effect) = self else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {

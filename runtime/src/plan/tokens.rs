@@ -120,7 +120,7 @@ impl Tokens {
 
     /// Creates a maker of tokens with one index key for each scope. No key is known yet.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn by_scope(provider: Arc<dyn KeyProvider>) -> Self {
+    pub(crate) fn with_key_per_scope(provider: Arc<dyn KeyProvider>) -> Self {
         let (known, missing) = (Mutex::default(), Mutex::default());
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
     }
@@ -337,14 +337,14 @@ impl Tokens {
     ///
     /// `is_invalid` if the path does not tell the scope.
     pub(crate) fn scope_of_path(&self, access: &Access) -> Result<TokenScope> {
-        let Some(family) = access.family_of_path() else { return Err(no_scope()) };
+        let Some(family) = access.family_of_path() else { return Err(no_scope_error()) };
         match access.keys.partition.as_deref() {
             // The one key of all partitions needs no PartitionKey, the default scope's neither.
             _ if !self.has_key_per_scope() || family.partition.has_tokens() => {
                 Ok(self.token_scope(family, ""))
             }
             Some(partition_key) => Ok(self.token_scope(family, partition_key)),
-            None => Err(no_scope()),
+            None => Err(no_scope_error()),
         }
     }
 
@@ -382,7 +382,9 @@ impl Tokens {
             for (field, found) in template.find_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
                 if self.make_token(&scope, schema.table, field, value)? != found {
-                    return Err(wrong_token(field).at_keys(row.partition_key(), row.row_key()));
+                    return Err(
+                        wrong_token_error(field).at_keys(row.partition_key(), row.row_key())
+                    );
                 }
             }
         }
@@ -431,7 +433,7 @@ impl EntityTokens<'_> {
                 self.made.len() - 1
             }
         };
-        self.made.get(at).map(|(_, tokens)| tokens).ok_or_else(no_scope)
+        self.made.get(at).map(|(_, tokens)| tokens).ok_or_else(no_scope_error)
     }
 }
 
@@ -471,12 +473,12 @@ fn unfetched_key(scope: &KeyScope) -> Error {
     Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
 }
 
-fn no_scope() -> Error {
+fn no_scope_error() -> Error {
     let message = "each scope makes blind tokens with an index key of its own, and only a whole PartitionKey tells the scope: give the path its PartitionKey, or name the scopes of a filter with `in_scopes(..)`";
     Error::new(ErrorKind::Invalid, message)
 }
 
-fn wrong_token(field: &str) -> Error {
+fn wrong_token_error(field: &str) -> Error {
     let message = "the row's key has the token of another value than the row holds: another program changed it; `check()` and `repair()` mend a copy";
     Error::new(ErrorKind::Decode, message).in_property(field)
 }

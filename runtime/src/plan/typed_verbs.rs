@@ -76,7 +76,7 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unreso
 }
 
 /// Plans to replace the stored entity whatever its ETag.
-pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn delete_entity(
 
 #[cfg(test)]
 mod tests {
-    use super::{insert, insert_or_merge, insert_or_replace, replace_any};
+    use super::{insert, insert_or_merge, insert_or_replace, replace_any_version};
     use crate::{
         edm::Ticks,
         entity::{Point, Schema, Stored},
@@ -188,10 +188,10 @@ mod tests {
 
         assert_eq!(reaction_to_race(insert(&single).unwrap()), None);
         assert_eq!(reaction_to_race(insert(&copied).unwrap()), None);
-        for verb in [insert_or_replace::<Single>, insert_or_merge, replace_any] {
+        for verb in [insert_or_replace::<Single>, insert_or_merge, replace_any_version] {
             assert_eq!(reaction_to_race(verb(&single).unwrap()), None);
         }
-        for verb in [insert_or_replace::<Copied>, insert_or_merge, replace_any] {
+        for verb in [insert_or_replace::<Copied>, insert_or_merge, replace_any_version] {
             assert_eq!(reaction_to_race(verb(&copied).unwrap()), again);
         }
 

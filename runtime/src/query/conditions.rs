@@ -2,7 +2,7 @@
 
 use super::{
     columns::SYSTEM,
-    encrypted_filter::{TokenCondition, has_encrypted, no_token, with_tokens},
+    encrypted_filter::{TokenCondition, has_encrypted, no_token_error, with_tokens},
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Request {
         let column = self.schema.and_then(|schema| schema.sealed_column(property));
         match column.and_then(|column| column.companion) {
             Some((name, _)) => Ok(Filter::eq(name, token)),
-            None => Err(no_token(property)),
+            None => Err(no_token_error(property)),
         }
     }
 
@@ -92,7 +92,7 @@ impl Request {
                     members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())
                 })
             };
-            if is_declared() || self.is_chosen(property) {
+            if is_declared() || self.is_property_chosen(property) {
                 let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
                 refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
             }
@@ -102,7 +102,7 @@ impl Request {
 
     /// Returns whether the client's `encrypt_if` chooses a property of the path's rows. Returns
     /// `false` for a column that the type declares as encrypted, which has conditions of its own.
-    fn is_chosen(&self, property: &str) -> bool {
+    fn is_property_chosen(&self, property: &str) -> bool {
         let marker = match self.schema.map(|schema| schema.discriminator) {
             Some(Discriminator::Property(name)) => name,
             Some(Discriminator::RowKey) => "",
@@ -158,7 +158,7 @@ impl Request {
     }
 
     /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
-    pub(crate) fn is_by_token(&self) -> bool {
+    pub(crate) fn looks_up_by_token(&self) -> bool {
         self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted)
     }
 
@@ -167,7 +167,7 @@ impl Request {
     /// tokens of its keys.
     pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<Filter>> {
         if !self.conditions.iter().any(has_encrypted) {
-            let filter = self.filter_of(access, &|property, _| Err(no_token(property)));
+            let filter = self.filter_of(access, &|property, _| Err(no_token_error(property)));
             return filter.map(Some);
         }
         let tokens = self.store.token_maker().await?;
@@ -185,7 +185,7 @@ impl Request {
             let column = self.schema.and_then(|schema| schema.sealed_column(property));
             let companion = column.and_then(|column| column.companion);
             let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
-                return Err(no_token(property));
+                return Err(no_token_error(property));
             };
             let mut terms = Vec::with_capacity(scopes.len());
             for &scope in &scopes {

@@ -98,7 +98,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                 // The filter has compared the type, which was not asked for.
                 return query.read_as(|_| Ok(Some(())));
             }
-            return query.read_as(move |row| Ok(request.is_item(&row)?.then_some(())));
+            return query.read_as(move |row| Ok(request.is_row_an_item(&row)?.then_some(())));
         }
         let is_remote = self.request.family().is_some_and(|family| family.is_remote);
         let ids = self.request.schema.filter(|schema| {

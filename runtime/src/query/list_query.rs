@@ -24,7 +24,7 @@ use crate::{
     },
     row::Row,
     store::{
-        dated::is_no_table,
+        dated::is_dated_table_missing,
         lists::{find_list, list_blob_name, read_list},
         rows::Store,
         sealing::shredded::ShreddedScopes,
@@ -78,7 +78,7 @@ pub(crate) async fn read_key_page(
     if let Some(point) = prepared.point_keys()? {
         let keys = match ids_of_one_list(request, schema, &table, point).await {
             // A dated table that is not there has no lists.
-            Err(error) if is_no_table(&error) && request.is_dated() => Vec::new(),
+            Err(error) if is_dated_table_missing(&error) && request.is_dated() => Vec::new(),
             keys => keys?,
         };
         return Ok((keys, prepared.next_table(cursor)?));
@@ -181,11 +181,11 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
                 let row = match request.store.read_decrypted(read, request.types_to_decrypt()).await
                 {
                     // The table was dropped after the list was read.
-                    Err(error) if is_no_table(&error) && request.is_dated() => None,
+                    Err(error) if is_dated_table_missing(&error) && request.is_dated() => None,
                     row => row?,
                 };
                 let is_over = |row: &Row| {
-                    request.store.is_over(row, request.types_to_decrypt(), Some(primary))
+                    request.store.is_row_expired(row, request.types_to_decrypt(), Some(primary))
                 };
                 Ok::<_, Error>(row.filter(|row| !is_over(row)))
             }
@@ -196,7 +196,7 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     while let Some(row) = reads.next().await {
         match row {
             Err(error)
-                if request.is_by_token()
+                if request.looks_up_by_token()
                     && request.store.is_row_shredded(&mut scopes, &error).await => {}
             row => rows.extend(row?),
         }

@@ -14,7 +14,7 @@ use crate::{
     plan::wide::{self, PartsRead},
     row::Row,
     store::{
-        dated::{is_no_table, name_of},
+        dated::{is_dated_table_missing, name_of},
         name_bad_table,
     },
 };
@@ -48,7 +48,7 @@ impl Request {
     async fn prepare_unnamed(self) -> Result<PreparedRequest> {
         let members = self.members.map(|members| members.schemas()).unwrap_or_default();
         // Before the first page, whose date then corrects the clock that hides expired rows.
-        self.store.watch_time(self.schema.into_iter().chain(members.iter().copied()));
+        self.store.watch_store_time(self.schema.into_iter().chain(members.iter().copied()));
         let keyed = match self.with_key_tokens(&self.access).await {
             Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {
                 None
@@ -87,7 +87,7 @@ impl Request {
 
 impl Request {
     /// Returns whether items of the request may be joined from several rows.
-    fn joins_rows(&self) -> Result<bool> {
+    fn may_join_rows(&self) -> Result<bool> {
         let is_of_wide = self.members.is_some_and(|members| members.has_wide());
         Ok(is_of_wide || self.parts_read()?.is_some())
     }
@@ -98,7 +98,7 @@ impl Request {
             return;
         }
         let (reading, family) = (self.types_to_decrypt(), self.family());
-        let is_over = |row: &Row| self.store.is_over(row, reading, family);
+        let is_over = |row: &Row| self.store.is_row_expired(row, reading, family);
         // A row that is an error stays: the caller has to see it.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
     }
@@ -194,7 +194,7 @@ impl PreparedRequest {
             from: cursor.filter(|cursor| !cursor.begins_table()).map(|cursor| &cursor.at),
         };
         let page = match request.store.scan(scan).await {
-            Err(error) if is_no_table(&error) && request.is_dated() => {
+            Err(error) if is_dated_table_missing(&error) && request.is_dated() => {
                 return Ok((Vec::new(), None));
             }
             page => page,
@@ -207,7 +207,7 @@ impl PreparedRequest {
             .open_rows(table, page.rows, request.types_to_decrypt(), select)
             .await;
         let mut rows = request.confirm_reserved_rows(opened).await;
-        let joins = request.joins_rows()?;
+        let joins = request.may_join_rows()?;
         if !joins {
             request.drop_expired(&mut rows);
         }
@@ -238,7 +238,7 @@ impl PreparedRequest {
             let mixed = mixed || is_less;
             Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
         });
-        if request.is_by_token() {
+        if request.looks_up_by_token() {
             // After the join: a part of a wide entity that does not open is missed there.
             rows = request.store.without_shredded(rows).await;
         }

@@ -108,7 +108,7 @@ impl Request {
 
     /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
-    pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
+    pub(crate) fn for_outbox_and_table(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = BulkWriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
@@ -169,7 +169,7 @@ impl Request {
     }
 
     /// Makes the request read several of the entity's dated tables, one after the other.
-    pub(crate) fn over_tables(&mut self, tables: QueriedTables) {
+    pub(crate) fn read_several_tables(&mut self, tables: QueriedTables) {
         self.tables = Some(tables);
     }
 
@@ -260,7 +260,7 @@ impl Request {
     ///
     /// Fails for a row of an unknown version of the type, and for a row of no member of a set
     /// without an `other` variant.
-    pub(crate) fn is_item(&self, row: &Row) -> Result<bool> {
+    pub(crate) fn is_row_an_item(&self, row: &Row) -> Result<bool> {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 let family = self.family().map_or(schema.primary(), Ok)?;
@@ -274,7 +274,7 @@ impl Request {
             }
             (None, Some(members)) => match members.match_row(row)? {
                 Some(matched) => Ok(self.copies || matched.family().is_primary()),
-                None if members.skips_row(row, self.copies)? => Ok(false),
+                None if members.skips_unmatched_row(row, self.copies)? => Ok(false),
                 None if (self.is_other)(row)? => Ok(true),
                 None => Err(members.unrecognized_error(row)),
             },
@@ -295,7 +295,7 @@ impl Request {
     }
 
     /// Restricts a typed request to rows of older versions, expired rows included.
-    pub(crate) fn only_older(&mut self) {
+    pub(crate) fn select_older_versions(&mut self) {
         self.only_older = true;
         self.with_expired = true;
     }

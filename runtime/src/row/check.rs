@@ -103,7 +103,7 @@ impl RowBytes<'_> {
     pub(crate) fn check_distinct_names(self) -> Result<()> {
         let mut properties = self.properties();
         let (mut seen, mut count) = (0_u128, 0);
-        while let Some((name, _, _)) = properties.next_raw()? {
+        while let Some((name, _, _)) = properties.next_undecoded()? {
             // Most names have a bit of their own, so that few are compared with those before them.
             let bit = name_bit(name);
             if seen & bit != 0 && self.has_name_before(name, count)? {
@@ -119,7 +119,7 @@ impl RowBytes<'_> {
     fn has_name_before(self, name: &[u8], count: usize) -> Result<bool> {
         let mut properties = self.properties();
         for _ in 0..count {
-            if properties.next_raw()?.is_some_and(|(before, _, _)| before == name) {
+            if properties.next_undecoded()?.is_some_and(|(before, _, _)| before == name) {
                 return Ok(true);
             }
         }

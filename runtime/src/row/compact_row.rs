@@ -250,7 +250,7 @@ impl Row {
     pub(crate) fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::with_capacity(16);
-        while let Ok(Some(property)) = properties.next_raw() {
+        while let Ok(Some(property)) = properties.next_undecoded() {
             if property.0 != OPERATION_ID.as_bytes() {
                 sorted.push(property);
             }

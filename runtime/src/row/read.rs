@@ -46,7 +46,7 @@ impl<'a> PropertyReader<'a> {
 
     /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
-    pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>> {
+    pub(crate) fn next_undecoded(&mut self) -> Result<Option<RawProperty<'a>>> {
         Ok(self.next_slot()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 

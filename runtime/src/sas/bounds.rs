@@ -62,7 +62,7 @@ pub(super) fn check_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Resu
         return Err(empty_row_key());
     }
     match (from, to) {
-        (Some(from), Some(to)) if is_after(from, to) => Err(no_key()),
+        (Some(from), Some(to)) if is_after(from, to) => Err(no_key_error()),
         _ => Ok(()),
     }
 }
@@ -92,7 +92,7 @@ fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
     let last = match upper {
         Bound::Unbounded => return Ok(None),
         Bound::Included(key) => key.clone(),
-        Bound::Excluded(key) => greatest_key_below(key).ok_or_else(no_key)?,
+        Bound::Excluded(key) => greatest_key_below(key).ok_or_else(no_key_error)?,
     };
     if last.is_empty() {
         return Err(empty_row_key());
@@ -137,7 +137,7 @@ fn previous_char(c: char) -> Option<char> {
     }
 }
 
-fn no_key() -> Error {
+fn no_key_error() -> Error {
     invalid_sas(
         "the path leads to no key: its end is before its beginning; nothing is signed for it",
     )

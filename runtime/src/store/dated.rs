@@ -203,6 +203,6 @@ pub(crate) fn name_of(dated: &DatedTables, period: Period) -> Result<String> {
 
 /// Returns whether the error says that a dated table does not exist: it was never created, was
 /// dropped, or is being dropped.
-pub(crate) fn is_no_table(error: &Error) -> bool {
+pub(crate) fn is_dated_table_missing(error: &Error) -> bool {
     error.is_table_missing() || error.is_table_being_deleted()
 }

@@ -46,7 +46,7 @@ pub(crate) struct SealedPrimary {
 }
 
 /// Reads a primary of this type without decrypting it; of a wide entity, all parts in one request.
-pub(crate) async fn read_sealed(
+pub(crate) async fn read_sealed_primary(
     store: &Store,
     at: RowAt<'_>,
     schema: &'static Schema,
@@ -62,7 +62,7 @@ pub(crate) async fn read_sealed(
 }
 
 /// Decrypts a primary of this type.
-pub(crate) async fn open_sealed(
+pub(crate) async fn decrypt_primary(
     store: &Store,
     table: &str,
     sealed: &SealedPrimary,
@@ -71,7 +71,7 @@ pub(crate) async fn open_sealed(
     if sealed.parts.is_empty() {
         return store.decrypt_typed(table, sealed.row.clone(), schema).await;
     }
-    let parts = store.open_parts(table, sealed.parts.clone(), schema, None).await?;
+    let parts = store.decrypt_parts(table, sealed.parts.clone(), schema, None).await?;
     let opened = join_wide_parts(schema, table, sealed.row.keys(), &parts)?;
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }

@@ -66,7 +66,7 @@ impl Store {
     /// Begins to estimate the store's time if a type can expire. Every verb that reads, writes or
     /// sweeps such entities calls it before its first page, so that a wrong local clock hides no
     /// entity.
-    pub(crate) fn watch_time(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
+    pub(crate) fn watch_store_time(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
         if schemas.into_iter().any(Schema::can_expire) {
             self.is_time_watched.store(true, Ordering::Relaxed);
         }
@@ -162,7 +162,7 @@ impl Store {
     /// keys of its scope are deleted for good, and counts it. `scopes` keeps the results for the
     /// other rows of the page.
     pub(crate) async fn is_row_shredded(&self, scopes: &mut ShreddedScopes, error: &Error) -> bool {
-        let is_shredded = scopes.has_row(&self.sealing, error).await;
+        let is_shredded = scopes.has_scope_of_row(&self.sealing, error).await;
         self.usage.count_shredded(is_shredded);
         is_shredded
     }
@@ -231,14 +231,14 @@ impl Store {
         if let Reading::Members(members) = reading
             && members.has_wide()
         {
-            return self.read_member(request, members).await;
+            return self.read_set_member(request, members).await;
         }
         self.read_row_decrypted(request, reading).await
     }
 
     /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
     /// for another part.
-    async fn read_member(
+    async fn read_set_member(
         &self,
         request: Read<'_>,
         members: &'static Members,
@@ -268,7 +268,7 @@ impl Store {
     /// Returns whether a row that a typed read found has expired by the store's time. `expected` is the
     /// row family that the row most likely has, which is tried first to save time; it does not change
     /// the result.
-    pub(crate) fn is_over(
+    pub(crate) fn is_row_expired(
         &self,
         row: &Row,
         reading: Reading,
@@ -293,7 +293,7 @@ impl Store {
         let reads = parts.iter().map(|part| {
             let select = select.as_deref();
             async move {
-                let row_key = &wide::part_key(row_key, *part).map_err(located)?;
+                let row_key = &wide::row_key_of_part(row_key, *part).map_err(located)?;
                 let read = self.read(Read { table, partition_key, row_key, select }).await;
                 let row = read.map_err(|error| name_bad_table(error, table))?;
                 Ok::<_, Error>((*part, row))
@@ -301,7 +301,7 @@ impl Store {
         });
         // In parallel: a writer in between is noticed by the generations of the parts.
         let rows = try_join_all(reads).await?;
-        let rows = self.open_parts(table, rows, schema, select.as_deref()).await?;
+        let rows = self.decrypt_parts(table, rows, schema, select.as_deref()).await?;
         match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
             Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
             // Without part 1, its absence says nothing about the entity.
@@ -340,19 +340,19 @@ impl Store {
         schema: &'static Schema,
     ) -> Result<(Option<Row>, Option<Ticks>)> {
         let (rows, date) = self.sealed_parts_with_date(table, keys, schema).await?;
-        let rows = self.open_parts(table, rows, schema, None).await?;
+        let rows = self.decrypt_parts(table, rows, schema, None).await?;
         Ok((join_wide_parts(schema, table, keys, &rows)?, date))
     }
 
     /// Reads the parts that exist of a wide entity, whether or not they belong together.
-    pub(crate) async fn read_torn(
+    pub(crate) async fn read_torn_entity(
         &self,
         table: &str,
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
         let rows = self.sealed_parts(table, keys, schema).await?;
-        let rows = self.open_parts(table, rows, schema, None).await?;
+        let rows = self.decrypt_parts(table, rows, schema, None).await?;
         match wide::join_parts(schema, keys, &rows)? {
             Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
             Joined::Absent => Ok(None),
@@ -381,8 +381,8 @@ impl Store {
         schema: &'static Schema,
     ) -> Result<(Vec<(usize, Option<Row>)>, Option<Ticks>)> {
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let count = wide::most_parts(schema);
-        let keys = (1..=count).map(|part| wide::part_key(row_key, part));
+        let count = wide::maximum_parts(schema);
+        let keys = (1..=count).map(|part| wide::row_key_of_part(row_key, part));
         let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
         let last = keys.last().map(String::as_str).unwrap_or_default();
         // One range holds all parts, and a page of it is a snapshot.
@@ -413,7 +413,7 @@ impl Store {
     }
 
     /// Decrypts the parts of a wide entity.
-    pub(super) async fn open_parts(
+    pub(super) async fn decrypt_parts(
         &self,
         table: &str,
         rows: Vec<(usize, Option<Row>)>,
@@ -520,12 +520,12 @@ impl Store {
         table: &str,
         placed: Vec<Placed>,
     ) -> Result<Vec<Written>> {
-        self.write_until(table, placed, None).await
+        self.seal_and_write_until(table, placed, None).await
     }
 
     /// Encrypts the rows of all operations and writes all of them or none; writes none after the
     /// deadline.
-    pub(crate) async fn write_until(
+    pub(crate) async fn seal_and_write_until(
         &self,
         table: &str,
         placed: Vec<Placed>,
@@ -586,7 +586,7 @@ impl Store {
         placed: Placed,
         deadline: Option<&Deadline>,
     ) -> Result<Written> {
-        answer_of_single_operation(self.write_until(table, vec![placed], deadline).await?)
+        answer_of_single_operation(self.seal_and_write_until(table, vec![placed], deadline).await?)
     }
 
     /// Writes one row of the framework, which is never encrypted.

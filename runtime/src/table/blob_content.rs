@@ -179,7 +179,7 @@ impl<E: TableEntity> Table<E> {
 /// Makes the key of a blob that is to be encrypted. Fails for a client that was given no keys: the row
 /// could not hold it.
 fn new_key(store: &Store) -> Result<BlobKey> {
-    store.sealing.need_keys()?;
+    store.sealing.require_keys()?;
     BlobKey::generate()
 }
 

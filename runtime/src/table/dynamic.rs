@@ -223,7 +223,7 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.made_by(&self.client.outbox, &self.name);
+        let request = request.for_outbox_and_table(&self.client.outbox, &self.name);
         Query::new(request, decode)
     }
 

@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Error, Result},
     query::tables::{Periods, QueriedTables},
-    store::dated::is_no_table,
+    store::dated::is_dated_table_missing,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -52,8 +52,8 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns whether an error says that a dated table is gone, which a job over every table passes
     /// over: its rows went with it.
-    pub(crate) fn is_dropped(&self, error: &Error) -> bool {
-        self.period().is_some() && is_no_table(error)
+    pub(crate) fn is_table_gone(&self, error: &Error) -> bool {
+        self.period().is_some() && is_dated_table_missing(error)
     }
 }
 

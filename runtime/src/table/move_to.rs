@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         dated::make_table,
-        derive::{open_sealed, read_sealed},
+        derive::{decrypt_primary, read_sealed_primary},
         sealing::plan::Placed,
     },
 };
@@ -128,7 +128,7 @@ impl<E: TableEntity> Table<E> {
         let changes = [Change::with_effect(effect)];
         commit_changes_and_rows(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
-            .map_err(|error| no_room(error.without_operation()))?;
+            .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
         let carried = async move {
@@ -144,7 +144,7 @@ impl<E: TableEntity> Table<E> {
             match carry.run_steps(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
-                    carry.give_up().await?;
+                    carry.give_up_move().await?;
                     Err(error)
                 }
                 MoveOutcome::Counted(error) => Err(error),
@@ -178,13 +178,15 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if
     /// the entity changed meanwhile.
     pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
-        self.table_of_point(point.as_access())?.unlock_here(point).await
+        self.table_of_point(point.as_access())?.unlock_move_source(point).await
     }
 
-    async fn unlock_here(&self, point: Point<E>) -> Result<bool> {
+    async fn unlock_move_source(&self, point: Point<E>) -> Result<bool> {
         let (partition_key, row_key) = point.as_access().point()?;
         let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
-        let Some(stored) = read_sealed(store, at, E::SCHEMA).await? else { return Ok(false) };
+        let Some(stored) = read_sealed_primary(store, at, E::SCHEMA).await? else {
+            return Ok(false);
+        };
         let Some(id) = move_id(&stored.row)?.map(str::to_owned) else { return Ok(false) };
         let message = [MESSAGE, &*id].concat();
         if let Some(message) = store.read_row(at.with_row_key(&message)).await?
@@ -194,7 +196,7 @@ impl<E: TableEntity> Table<E> {
         }
         if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together.
-            let opened = open_sealed(store, &self.name, &stored, E::SCHEMA).await?;
+            let opened = decrypt_primary(store, &self.name, &stored, E::SCHEMA).await?;
             let changes = [Change::with_effect(plan_abort(E::SCHEMA, &opened)?)];
             commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
@@ -242,7 +244,7 @@ impl<E: TableEntity> Table<E> {
 }
 
 /// Says of the error of a row that is too large with the mark of its move what the caller can do.
-fn no_room(error: Error) -> Error {
+fn no_room_for_mark_error(error: Error) -> Error {
     if !error.is_too_large() {
         return error;
     }

@@ -115,7 +115,7 @@ impl<S> fmt::Debug for SetTable<S> {
 
 impl<S: Set> SetTable<S> {
     pub(super) fn new(client: Client, name: String) -> Self {
-        client.store().watch_time(S::MEMBERS.schemas().iter().copied());
+        client.store().watch_store_time(S::MEMBERS.schemas().iter().copied());
         Self { client, name, of: PhantomData }
     }
 
@@ -258,7 +258,9 @@ impl<S: EntitySet> SetTable<S> {
         let read = Read { table: &self.name, partition_key, row_key, select: None };
         match self.client.store().read_decrypted(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
-            Some(row) if self.client.store().is_over(&row, Reading::Members(S::MEMBERS), None) => {
+            Some(row)
+                if self.client.store().is_row_expired(&row, Reading::Members(S::MEMBERS), None) =>
+            {
                 Ok(None)
             }
             Some(row) => decode_item::<S>(row, false).map_err(place),
@@ -296,7 +298,7 @@ impl<S: EntitySet> SetTable<S> {
     /// ```
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.made_by(&self.client.outbox, &self.name);
+        let request = request.for_outbox_and_table(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
         Query::new(request.for_members(S::MEMBERS, is_other), decode::<S>(false))
     }

@@ -236,7 +236,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add_change(Ok(entity.home_table()), plan::replace_any(entity))
+        self.add_change(Ok(entity.home_table()), plan::replace_any_version(entity))
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -515,7 +515,7 @@ impl Transaction {
         let added = added.map_err(place)?;
         check_sibling(table, &declared).map_err(place)?;
         let declared = &*declared;
-        self.same_table(declared).map_err(place)?;
+        self.take_table_of_entity(declared).map_err(place)?;
         // A verb that needs blind tokens has no keys yet: `commit` admits it.
         if let Unresolved::Ready(change) = &added {
             self.known.admit_change(verb, change).map_err(place)?;
@@ -526,7 +526,7 @@ impl Transaction {
 
     /// Takes the table of the first entity, unless the caller named one. A dynamic entity names
     /// none.
-    fn same_table(&mut self, declared: &str) -> Result<()> {
+    fn take_table_of_entity(&mut self, declared: &str) -> Result<()> {
         let case = self.client.store().table_case();
         match &self.table {
             None if declared.is_empty() => {
@@ -607,7 +607,7 @@ impl Known {
             );
             return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
         }
-        let (operations, bytes) = change.min_size()?;
+        let (operations, bytes) = change.minimum_size()?;
         self.grow_size(operations, bytes).map_err(place)?;
         self.partition_key.get_or_insert_with(|| partition_key.to_owned());
         self.rows.insert(row_key.to_owned(), verb);

@@ -25,7 +25,7 @@ use crate::{
         request::Request,
     },
     row::Row,
-    store::{dated::is_no_table, sealing::open::Reading},
+    store::{dated::is_dated_table_missing, sealing::open::Reading},
 };
 
 /// The number of point reads that `get_many` has in flight at a time.
@@ -193,12 +193,12 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn create(&self) -> Result<()> {
         self.client.create_table(&self.name).await?;
-        self.create_further().await
+        self.create_tables_of_copies().await
     }
 
     /// Creates the tables of remote copies. Other entities may share them, so an existing one is no
     /// error.
-    async fn create_further(&self) -> Result<()> {
+    async fn create_tables_of_copies(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
         for family in families.iter().filter(|family| family.table.is_some()) {
             self.client.create_table_if_not_exists(&family.table_beside(&self.name)).await?;
@@ -225,7 +225,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn create_if_not_exists(&self) -> Result<bool> {
         let created = self.client.create_table_if_not_exists(&self.name).await?;
-        self.create_further().await?;
+        self.create_tables_of_copies().await?;
         Ok(created)
     }
 
@@ -405,11 +405,12 @@ impl<E: TableEntity> Table<E> {
             false => store.read_row_decrypted(read, reading).await,
         };
         let row = match read {
-            Err(error) if is_no_table(&error) && self.period().is_some() => None,
+            Err(error) if is_dated_table_missing(&error) && self.period().is_some() => None,
             read => read?,
         };
-        let is_over =
-            |row: &Row| self.client.store().is_over(row, Reading::Typed(E::SCHEMA), Some(family));
+        let is_over = |row: &Row| {
+            self.client.store().is_row_expired(row, Reading::Typed(E::SCHEMA), Some(family))
+        };
         let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
         match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
@@ -451,7 +452,7 @@ impl<E: TableEntity> Table<E> {
             family => self.table_of(family).into_owned(),
         };
         let mut request = Request::new(self.client.store().clone(), table, access)
-            .made_by(&self.client.outbox, &self.name);
+            .for_outbox_and_table(&self.client.outbox, &self.name);
         if let Some(dated) = &E::SCHEMA.dated {
             request = request.for_dated_tables(dated, &self.name);
         }

@@ -139,7 +139,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
-        self.table_of_entity(entity)?.put_entity("replace_any", plan::replace_any(entity)).await
+        self.table_of_entity(entity)?
+            .put_entity("replace_any", plan::replace_any_version(entity))
+            .await
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -177,7 +179,7 @@ impl<E: TableEntity> Table<E> {
         let patch: Patch<E> = patch.into();
         let table = self.table_of_stored(stored)?;
         let (outcome, _) = table.write_change("patch", plan::patch(stored, patch)).await?;
-        outcome.written.ok_or_else(no_answer)
+        outcome.written.ok_or_else(no_answer_error)
     }
 
     /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
@@ -207,7 +209,7 @@ impl<E: TableEntity> Table<E> {
         let table = self.table_of_point(point.as_access())?;
         let (outcome, _) =
             table.write_change("patch_at", plan::patch_at(point.as_access(), patch)).await?;
-        outcome.written.ok_or_else(no_answer)
+        outcome.written.ok_or_else(no_answer_error)
     }
 
     /// Reads the entity, changes it and writes what changed under the ETag that was read. If another
@@ -340,7 +342,7 @@ impl<E: TableEntity> Table<E> {
             let change = fill_change_tokens(self.client.outbox(), &self.name, verb).await?;
             let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
-            Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
+            Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
         };
         self.client.store().usage.run_verb(name, &self.name, written).await
     }
@@ -350,7 +352,7 @@ impl<E: TableEntity> Table<E> {
     async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
         let (outcome, pending) = self.write_change(name, verb).await?;
         let Outcome { written: Some(written), row: Some(row) } = outcome else {
-            return Err(no_answer());
+            return Err(no_answer_error());
         };
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
@@ -375,6 +377,6 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-fn no_answer() -> Error {
+fn no_answer_error() -> Error {
     Error::new(ErrorKind::Backend, "the backend gave no answer")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     failure::ignore_missing,
     partition::{Chunk, OutboxRow},
-    state::{RoundResult, Worker, row_texts},
+    state::{RoundResult, Worker, table_and_keys_of},
     visit::PartitionVisit,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         guard::{Guard, Mutation},
         reservation::resolve_reservation,
     },
-    plan::outbox::{StoredClaim, kill_claim},
+    plan::outbox::{StoredClaim, mark_claim_dead},
     row::ETag,
 };
 
@@ -39,11 +39,11 @@ impl Worker {
         visit: &mut PartitionVisit,
     ) {
         for row in &chunk.claims {
-            visit.add_open(row.age);
+            visit.add_open_row(row.age);
             match self.resolve_claim(&chunk.table, row).await {
                 Ok(ClaimOutcome::Young(left)) => visit.revisit_after(left),
                 Ok(ClaimOutcome::AwaitsSecondLook(left, version)) => {
-                    let place = row_texts(&chunk.table, &row.row);
+                    let place = table_and_keys_of(&chunk.table, &row.row);
                     let looks = &mut self.lock_memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
                     // Progress only the first time: `drain` must not wait for the second look.
@@ -51,7 +51,7 @@ impl Worker {
                     visit.revisit_after(left);
                 }
                 Ok(ClaimOutcome::Deleted) => {
-                    visit.remove_open(1);
+                    visit.remove_open_rows(1);
                     self.lock_memory().stats.applied += 1;
                     round.progressed += 1;
                 }
@@ -79,7 +79,7 @@ impl Worker {
                 // From here on the writer's transaction fails: it deletes the claim in the version
                 // before this one.
                 let seen = Condition::for_etag(version);
-                let kill = kill_claim(partition_key, &claim.id, seen)?;
+                let kill = mark_claim_dead(partition_key, &claim.id, seen)?;
                 version = self.store().apply_one_unsealed(table, kill).await?.etag;
             } else {
                 wait = row.time_until(outbox.options.claim + outbox.options.flight);
@@ -88,7 +88,7 @@ impl Worker {
         // A slow writer may reserve a key until one write deadline after the claim was marked dead:
         // the claim stays until then, so that a worker finds that reservation.
         let is_second_look = wait.is_zero() || !outbox.guards.guard_holds(Guard::ClaimSecondLook);
-        let place = row_texts(table, &row.row);
+        let place = table_and_keys_of(table, &row.row);
         let was_resolved = self.lock_memory().awaiting_second_look.get(&place) == Some(&version);
         // Resolving it again before then would find nothing new.
         if was_resolved && !is_second_look {

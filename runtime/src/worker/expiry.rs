@@ -247,7 +247,7 @@ impl Worker {
                     Ok(change) => change,
                     // An entity that moves is swept at its target, or here after the move was given
                     // up.
-                    Err(error) if error.is_moving() => {
+                    Err(error) if error.is_refused_by_move() => {
                         swept.raced += 1;
                         continue;
                     }
@@ -257,7 +257,7 @@ impl Worker {
                     }
                 };
                 let (operations, _) = change.estimate_size()?;
-                let operations = operations + change.shared_rows();
+                let operations = operations + change.shared_framework_rows();
                 if group.1 + operations > BATCH_OPERATIONS {
                     // The group is full: a transaction has at most 100 operations.
                     let full = std::mem::take(&mut group);
@@ -311,7 +311,7 @@ impl Worker {
         let entities = firsts.into_iter().map(|first| async move {
             let first = first?;
             // A part may be missing, written by another program: what is left goes all the same.
-            let entity = self.store().read_torn(table, first.keys(), schema).await?;
+            let entity = self.store().read_torn_entity(table, first.keys(), schema).await?;
             let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|end| end <= date);
             Ok(entity.filter(is_over))
         });

@@ -25,7 +25,7 @@ impl HandlerFailure {
     /// source of the error is examined.
     pub(super) fn classify_error(error: BoxError) -> Self {
         // A handler that fails because the service throttles must never lose its message.
-        if !error_chain(&*error).any(is_passing) {
+        if !error_chain(&*error).any(is_temporary) {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
@@ -59,7 +59,7 @@ fn error_chain<'e>(
     std::iter::successors(Some(error), |error: &&'e (dyn StdError + 'static)| (*error).source())
 }
 
-fn is_passing(cause: &(dyn StdError + 'static)) -> bool {
+fn is_temporary(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<Error>() {
         return error.retry() == Retry::PassesAlone;
     }
@@ -90,7 +90,7 @@ fn is_network_failure(kind: io::ErrorKind) -> bool {
 /// Returns how long to wait after a failure that passes alone. The wait doubles with each of `tries`
 /// from 5 s to at most 5 min, `random` takes up to half of it off, and it is never shorter than
 /// `asked`, the wait that the service asked for.
-pub(super) fn back_off(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
+pub(super) fn wait_after_failure(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
     let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
     let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     let half = bound / 2;
@@ -124,7 +124,7 @@ pub(super) fn ignore_newer<T>(deleted: Result<T>) -> Result<()> {
 mod tests {
     use std::{fmt, io, time::Duration};
 
-    use super::{HandlerFailure, back_off};
+    use super::{HandlerFailure, wait_after_failure};
     use crate::error::{BoxError, Error, ErrorKind};
 
     #[derive(Debug)]
@@ -206,12 +206,12 @@ mod tests {
 
     #[test]
     fn the_wait_grows_and_is_bounded() {
-        assert!(back_off(0, 0, None) >= Duration::from_millis(2500));
-        assert!(back_off(0, u64::MAX, None) <= Duration::from_secs(5));
-        assert!(back_off(4, 0, None) >= Duration::from_secs(40));
-        assert!(back_off(i32::MAX, u64::MAX, None) <= Duration::from_secs(300));
-        assert!(back_off(-1, 0, None) <= Duration::from_secs(5));
+        assert!(wait_after_failure(0, 0, None) >= Duration::from_millis(2500));
+        assert!(wait_after_failure(0, u64::MAX, None) <= Duration::from_secs(5));
+        assert!(wait_after_failure(4, 0, None) >= Duration::from_secs(40));
+        assert!(wait_after_failure(i32::MAX, u64::MAX, None) <= Duration::from_secs(300));
+        assert!(wait_after_failure(-1, 0, None) <= Duration::from_secs(5));
         let asked = Some(Duration::from_secs(900));
-        assert_eq!(back_off(0, 0, asked), Duration::from_secs(900));
+        assert_eq!(wait_after_failure(0, 0, asked), Duration::from_secs(900));
     }
 }

@@ -11,7 +11,7 @@ use futures_util::{
 };
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_newer},
+    failure::{FAILURE_DELAY, HandlerFailure, ignore_newer, wait_after_failure},
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
     outcome::{FailureReaction, MessageOutcome},
@@ -125,15 +125,16 @@ impl Worker {
         if message.poison.is_some() {
             // Due for every worker, with or without a handler: only the last two writes are
             // missing.
-            visit.add_open(row.age);
+            visit.add_open_row(row.age);
             return true;
         }
-        let is_known = self.handlers.has_handler_for(message) && self.can_verify(&message.name);
+        let is_known =
+            self.handlers.has_handler_for(message) && self.can_verify_message(&message.name);
         if !is_known && !self.knows_entity_of_move(message) {
             visit.unknown += 1;
             return false;
         }
-        visit.add_open(row.age);
+        visit.add_open_row(row.age);
         // An unknown date means no lease: the write under the ETag decides.
         let has_lease = self.outbox().guards.guard_holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
@@ -150,7 +151,7 @@ impl Worker {
 
     /// Returns whether this client can verify messages of that name: those that are declared
     /// `authenticated` need keys.
-    pub(super) fn can_verify(&self, name: &str) -> bool {
+    pub(super) fn can_verify_message(&self, name: &str) -> bool {
         self.handlers.authenticity(name) != MessageAuthenticity::Required
             || self.outbox().codes.has_keys()
     }
@@ -164,7 +165,7 @@ impl Worker {
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         if message.is_done {
-            return self.delete_done(table, message).await;
+            return self.delete_done_message(table, message).await;
         }
         if let Some(error) = &message.poison {
             // The worker that marked it died before the last steps.
@@ -203,7 +204,9 @@ impl Worker {
             Err(HandlerFailure::Counted(error)) => {
                 self.record_failure(table, message, lease_etag, &error, now).await
             }
-            Err(HandlerFailure::Stopped) => self.give_back(table, message, lease_etag).await,
+            Err(HandlerFailure::Stopped) => {
+                self.give_message_back(table, message, lease_etag).await
+            }
         }
     }
 
@@ -396,7 +399,7 @@ impl Worker {
         let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move is safe to drop.
-            Either::Right(_) => return self.give_back(table, message, lease_etag).await,
+            Either::Right(_) => return self.give_message_back(table, message, lease_etag).await,
         };
         // The lease has ended: another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
@@ -432,7 +435,7 @@ impl Worker {
 
     /// Ends the lease of a message that this worker stops handling, so that other workers may take
     /// it at once.
-    async fn give_back(
+    async fn give_message_back(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -480,7 +483,7 @@ impl Worker {
             return Ok(None);
         }
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
-        let given_up = self.move_job(table, message, &move_message, schema).give_up().await;
+        let given_up = self.move_job(table, message, &move_message, schema).give_up_move().await;
         match given_up {
             // Throttling and the like: the next round gives the move up before the message is put
             // aside.
@@ -549,7 +552,11 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         // Only failures that pass count for this wait.
         let tries = message.attempts.saturating_sub(message.failures);
-        let wait = back_off(tries, self.outbox().store.random.random_number(), error.retry_after());
+        let wait = wait_after_failure(
+            tries,
+            self.outbox().store.random.random_number(),
+            error.retry_after(),
+        );
         let postponed =
             message.postpone_operation(lease_etag, &error.to_string(), add_duration(now, wait))?;
         let changed = self.write_leased(table, postponed).await?;
@@ -585,7 +592,7 @@ impl Worker {
             self.move_row_to_poison(table, &message.row, version, error).await?;
             return Ok(MessageOutcome::Poisoned);
         };
-        self.copy_aside(table, &message.row, version.as_ref(), error).await?;
+        self.copy_row_to_poison(table, &message.row, version.as_ref(), error).await?;
         // The message stays as done, which removes the tombstone when no carrier is under way any more.
         let done = message.mark_done(version, &[target])?;
         self.write_leased(table, done).await?;
@@ -594,7 +601,11 @@ impl Worker {
 
     /// Deletes the receipts of a message that was done one write deadline ago, then the message. In
     /// the other order nobody would find the receipts again.
-    async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
+    async fn delete_done_message(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+    ) -> Result<MessageOutcome> {
         self.remove_receipts(
             &message.message_identity(table, self.store().table_case()),
             &message.receipts,

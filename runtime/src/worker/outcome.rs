@@ -109,7 +109,7 @@ impl Worker {
                 visit.revisit_after(Duration::ZERO);
                 match self.count_failure(table, row, &error).await {
                     Ok(is_poisoned) => {
-                        visit.remove_open(u64::from(is_poisoned));
+                        visit.remove_open_rows(u64::from(is_poisoned));
                         // A counted failure is progress for `drain`, which continues until the work
                         // is in the poison table.
                         round.progressed += 1;
@@ -136,13 +136,13 @@ impl Worker {
         match outcome {
             Ok(MessageOutcome::Done) => {
                 self.lock_memory().stats.applied += 1;
-                visit.remove_open(1);
+                visit.remove_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Poisoned) => {
                 self.lock_memory().stats.poisoned += 1;
                 self.metering().count_poisoned();
-                visit.remove_open(1);
+                visit.remove_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Refused) => {
@@ -150,7 +150,7 @@ impl Worker {
                 stats.refused += 1;
                 stats.poisoned += 1;
                 self.metering().count_poisoned();
-                visit.remove_open(1);
+                visit.remove_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Failed) => {

@@ -21,7 +21,7 @@ use crate::{
     },
     plan::outbox::{
         CopyAddress, CopyOwner, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
-        is_derived_from_version, plan_step, previous_owner, reserving_claim,
+        is_derived_from_version, plan_step_for_row, previous_owner, reserving_claim,
     },
     row::Row,
     store::derive::{ClaimState, find_copy_owner, read_claim_state, read_primary},
@@ -237,7 +237,8 @@ impl Worker {
     }
 
     async fn read_primary(&self, table: &str, dirty: &StoredDirtyRow) -> Result<Option<Row>> {
-        let known = dirty.addresses.iter().filter_map(|address| self.known_type(table, address));
+        let known =
+            dirty.addresses.iter().filter_map(|address| self.type_of_address(table, address));
         let wide = known.into_iter().find(|schema| schema.is_wide());
         let at = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         read_primary(self.store(), at, wide).await
@@ -283,7 +284,7 @@ impl Worker {
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let case = self.store().table_case();
         let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
-        let step = plan_step(kinds, owner, found, wanted, |found, copy, version| {
+        let step = plan_step_for_row(kinds, owner, found, wanted, |found, copy, version| {
             // Equal contents may stem from an older version, whose writer may still overwrite them.
             // An equal version alone is not enough: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
@@ -293,7 +294,7 @@ impl Worker {
         Ok(Some(match step {
             // A unique key that moves on with its entity belongs to the move's target before the
             // source is deleted.
-            CopyStep::Occupied if derived.is_moving()? => CopyStep::Claimed,
+            CopyStep::Occupied if derived.is_move_source()? => CopyStep::Claimed,
             step => step,
         }))
     }

@@ -3,7 +3,7 @@
 use super::{
     failure::ignore_newer,
     partition::OutboxRow,
-    state::{Worker, row_texts},
+    state::{Worker, table_and_keys_of},
 };
 use crate::{
     authentic::WorkAuthenticity,
@@ -75,7 +75,7 @@ impl Worker {
         row: &OutboxRow,
         error: &Error,
     ) -> Result<bool> {
-        let (place, etag) = (row_texts(table, &row.row), row.row.etag());
+        let (place, etag) = (table_and_keys_of(table, &row.row), row.row.etag());
         // The block ends the lock: the row is put aside by requests, which are waited for.
         let count = {
             let memory = &mut *self.lock_memory();
@@ -111,15 +111,15 @@ impl Worker {
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
         if self.outbox().guards.has_mutation(Mutation::PoisonAfterDeletion) {
             ignore_newer(self.store().apply_one_unsealed(table, delete).await)?;
-            return self.copy_aside(table, row, version.as_ref(), error).await;
+            return self.copy_row_to_poison(table, row, version.as_ref(), error).await;
         }
-        self.copy_aside(table, row, version.as_ref(), error).await?;
+        self.copy_row_to_poison(table, row, version.as_ref(), error).await?;
         // If this deletion fails, the row is put aside again: the insert then finds its copy.
         ignore_newer(self.store().apply_one_unsealed(table, delete).await)
     }
 
     /// Inserts a copy of an outbox row into the poison table.
-    pub(super) async fn copy_aside(
+    pub(super) async fn copy_row_to_poison(
         &self,
         table: &str,
         row: &Row,
@@ -268,7 +268,7 @@ impl Worker {
                 (_, None) => {}
             }
         }
-        self.put_back(poisoned, &MessageCodes::default()).await
+        self.put_row_back(poisoned, &MessageCodes::default()).await
     }
 
     /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote
@@ -321,7 +321,7 @@ impl Worker {
             Some(_) => self.sign_anew(&poisoned.table, &poisoned.outbox_row).await?,
             None => MessageCodes::default(),
         };
-        self.put_back(poisoned, &codes).await
+        self.put_row_back(poisoned, &codes).await
     }
 
     /// Deletes work from the poison table for good: a message is never handed over, a move does not
@@ -365,7 +365,7 @@ impl Worker {
         }
     }
 
-    async fn put_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
+    async fn put_row_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
             _ if poisoned.table.is_empty() => return Err(poisoned.damaged_error()),

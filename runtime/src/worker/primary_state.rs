@@ -25,7 +25,11 @@ pub(super) struct DerivedRows<'p> {
 impl Worker {
     /// Returns the type whose copy or list an address names; `None` if this program does not know
     /// it.
-    pub(super) fn known_type(&self, table: &str, address: &CopyAddress) -> Option<&'static Schema> {
+    pub(super) fn type_of_address(
+        &self,
+        table: &str,
+        address: &CopyAddress,
+    ) -> Option<&'static Schema> {
         let outbox = self.outbox();
         let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
         of_copy.or_else(|| outbox.type_of_list(table, address))
@@ -40,7 +44,7 @@ impl Worker {
     ) -> Result<DerivedRows<'p>> {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for address in &dirty.addresses {
-            let Some(schema) = self.known_type(table, address) else { continue };
+            let Some(schema) = self.type_of_address(table, address) else { continue };
             // Several names of one type need one derivation.
             if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
                 continue;
@@ -59,7 +63,7 @@ impl Worker {
 
 impl DerivedRows<'_> {
     /// Returns whether the primary is the source of a move that has not ended.
-    pub(super) fn is_moving(&self) -> Result<bool> {
+    pub(super) fn is_move_source(&self) -> Result<bool> {
         Ok(self.primary.map(move_id).transpose()?.flatten().is_some())
     }
 

@@ -10,7 +10,7 @@ use futures_util::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, back_off},
+    failure::{FAILURE_DELAY, HandlerFailure, wait_after_failure},
     handler::Context,
     lease::QueueLease,
     messages::{EXPIRED, NOT_AUTHENTIC},
@@ -169,7 +169,7 @@ impl Worker {
             id => id.to_owned(),
         };
         let is_known = self.handlers.has_handler(&envelope.name, envelope.version)
-            && self.can_verify(&envelope.name);
+            && self.can_verify_message(&envelope.name);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.lock_memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
@@ -296,7 +296,7 @@ impl Worker {
         }
         let random = self.outbox().store.random.random_number();
         let tries = i32::try_from(tries).unwrap_or(i32::MAX);
-        back_off(tries, random, error.retry_after()).min(LONGEST)
+        wait_after_failure(tries, random, error.retry_after()).min(LONGEST)
     }
 
     /// Deletes a handled message. A message with receipts stays hidden and marked as done for the

@@ -9,7 +9,7 @@ use super::{
     directory::{MarkersByPartition, read_page},
     partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
-    state::{DueWork, RoundResult, Worker, row_texts},
+    state::{DueWork, RoundResult, Worker, table_and_keys_of},
     stats::WorkerStats,
     visit::{PartitionVisit, TableAndPartitionKey, VisitState},
 };
@@ -156,7 +156,7 @@ impl Worker {
         let (key, lease) =
             ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
         let memory = &mut *self.lock_memory();
-        visit.plan_look(memory.visits.get(&key), seen, lease);
+        visit.plan_next_visit(memory.visits.get(&key), seen, lease);
         memory.visits.insert(key, visit);
         Ok((round, closed))
     }
@@ -189,8 +189,11 @@ impl Worker {
         visit: &mut PartitionVisit,
     ) -> bool {
         let options = &self.outbox().options;
-        let etag_looked_at =
-            self.lock_memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
+        let etag_looked_at = self
+            .lock_memory()
+            .awaiting_second_look
+            .get(&table_and_keys_of(table, &row.row))
+            .cloned();
         let is_waiting = etag_looked_at == Some(row.row.etag());
         // A row that was worked on under this ETag is due again after the write deadline; a new row
         // is due after the grace time of its writer.
@@ -198,7 +201,7 @@ impl Worker {
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;
         } else {
-            visit.add_open(row.age);
+            visit.add_open_row(row.age);
         }
         let is_forgotten =
             is_waiting && self.outbox().guards.has_mutation(Mutation::SecondLookForgotten);
@@ -222,7 +225,8 @@ impl Worker {
             match outcome {
                 PassOutcome::Finished(row) => finished.push(row),
                 PassOutcome::AwaitsSecondLook(row) => {
-                    let (place, etag) = (row_texts(table, &row.dirty.row), row.dirty.row.etag());
+                    let (place, etag) =
+                        (table_and_keys_of(table, &row.dirty.row), row.dirty.row.etag());
                     // Remembered with its ETag: a newer commit changes the ETag, and the row is due
                     // again.
                     self.lock_memory().awaiting_second_look.insert(place, etag);
@@ -242,7 +246,7 @@ impl Worker {
         match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
                 self.lock_memory().stats.applied += removed.deleted;
-                visit.remove_open(removed.deleted);
+                visit.remove_open_rows(removed.deleted);
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;
                 if removed.raced > 0 {

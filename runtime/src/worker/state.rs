@@ -478,6 +478,6 @@ impl Worker {
 }
 
 /// Returns table, PartitionKey and RowKey of a row, by which the worker remembers it.
-pub(super) fn row_texts(table: &str, row: &Row) -> RowTexts {
+pub(super) fn table_and_keys_of(table: &str, row: &Row) -> RowTexts {
     [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

@@ -96,7 +96,7 @@ impl Client {
         let poisoned = self.worker().read_poison_table().await?;
         status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
         for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
-            status.add_code(poisoned.outbox_row());
+            status.count_signing_key(poisoned.outbox_row());
         }
         Ok(status)
     }
@@ -141,11 +141,11 @@ impl OutboxStatus {
         self.unknown += partition.unknown + damaged_fences;
         for row in &partition.dirty {
             self.dirty_rows += 1;
-            self.add_open(table, row, dirty_obstacle(outbox, table, row));
+            self.add_open_row(table, row, dirty_obstacle(outbox, table, row));
         }
         for row in &partition.claims {
             self.claims += 1;
-            self.add_open(table, row, claim_obstacle(outbox, table, row));
+            self.add_open_row(table, row, claim_obstacle(outbox, table, row));
         }
         for row in &partition.messages {
             match StoredMessage::from_row(row.row.clone()) {
@@ -153,16 +153,16 @@ impl OutboxStatus {
                 Ok(message) if message.is_done => self.done_messages += 1,
                 message => {
                     self.messages += 1;
-                    self.add_code(&row.row);
+                    self.count_signing_key(&row.row);
                     let error = message.err().map(|error| error.to_string());
-                    self.add_open(table, row, error.or_else(|| last_error(row)));
+                    self.add_open_row(table, row, error.or_else(|| last_error(row)));
                 }
             }
         }
     }
 
     /// Counts a message under the key that signed it.
-    fn add_code(&mut self, message: &Row) {
+    fn count_signing_key(&mut self, message: &Row) {
         match code_of(message, CODE) {
             Ok(None) => self.unsigned += 1,
             code => {
@@ -173,7 +173,7 @@ impl OutboxStatus {
     }
 
     /// Adds an open row to the lag, and to the stuck rows if it has an obstacle.
-    fn add_open(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
+    fn add_open_row(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
         // The lag counts every row, also those for which the list below has no room.
         self.oldest = self.oldest.max(row.age);
         let Some(reason) = obstacle.filter(|_| self.stuck.len() < STUCK_ROWS) else { return };

@@ -51,25 +51,25 @@ pub(super) struct VisitState {
 
 impl PartitionVisit {
     /// Counts an outbox row whose work is open. `age` is `None` if the row's age is unknown.
-    pub(super) fn add_open(&mut self, age: Option<Duration>) {
+    pub(super) fn add_open_row(&mut self, age: Option<Duration>) {
         self.open += 1;
         self.oldest = self.oldest.max(age);
     }
 
     /// Subtracts rows that are no longer open.
-    pub(super) fn remove_open(&mut self, rows: u64) {
+    pub(super) fn remove_open_rows(&mut self, rows: u64) {
         self.open = self.open.saturating_sub(rows);
     }
 
     /// Counts an open row as unknown to this program.
     pub(super) fn move_open_to_unknown(&mut self) {
-        self.remove_open(1);
+        self.remove_open_rows(1);
         self.unknown += 1;
     }
 
     /// Counts an open row as waiting for its second look.
     pub(super) fn move_open_to_waiting(&mut self) {
-        self.remove_open(1);
+        self.remove_open_rows(1);
         self.waiting += 1;
     }
 
@@ -81,7 +81,12 @@ impl PartitionVisit {
 
     /// Plans the next visit of a partition none of whose rows is due by then. `before` is the visit
     /// before this one.
-    pub(super) fn plan_look(&mut self, before: Option<&Self>, seen: VisitState, lease: Duration) {
+    pub(super) fn plan_next_visit(
+        &mut self,
+        before: Option<&Self>,
+        seen: VisitState,
+        lease: Duration,
+    ) {
         self.unchanged = match before {
             Some(before) if before.seen == seen => before.unchanged.saturating_add(1),
             _ => 0,

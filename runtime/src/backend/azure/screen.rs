@@ -39,8 +39,8 @@ impl<'a> Screen<'a> {
     /// that were asked for.
     pub(super) fn check_row(&self, row: Row) -> Result<Option<Row>> {
         let (partition_key, row_key) = row.keys();
-        if !is_within(&self.bounds.partition, partition_key)
-            || !is_within(&self.bounds.row, row_key)
+        if !is_key_within(&self.bounds.partition, partition_key)
+            || !is_key_within(&self.bounds.row, row_key)
         {
             let message =
                 "the answer has a row outside of the keys that were asked for; check proxies";
@@ -55,7 +55,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-fn is_within((lower, upper): &(Bound<String>, Bound<String>), key: &str) -> bool {
+fn is_key_within((lower, upper): &(Bound<String>, Bound<String>), key: &str) -> bool {
     let is_above = match lower {
         Bound::Unbounded => true,
         Bound::Included(lower) => compare_utf16(key, lower) != Ordering::Less,

@@ -45,7 +45,7 @@ impl WriterStore {
             }
             _ => self.sync_commits(),
         };
-        self.rest_after(&result);
+        self.rest_after_failure(&result);
     }
 
     /// Writes everything that was acknowledged to disk. Fails once if acknowledged writes were lost since the

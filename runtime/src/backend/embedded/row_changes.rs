@@ -25,7 +25,7 @@ pub(super) fn write_changes(
     while let Some((_, others)) = rest.split_first() {
         let more = others.iter().take_while(|change| change.follows).count();
         let (run, after) = rest.split_at(1 + more);
-        let done = if more == 0 { 0 } else { write_run(rows, run)? };
+        let done = if more == 0 { 0 } else { write_adjacent_rows(rows, run)? };
         // A run ends early if a row that this batch has written is between its rows.
         run.iter().skip(done).try_for_each(|change| write_one_row(rows, change))?;
         rest = after;
@@ -34,7 +34,10 @@ pub(super) fn write_changes(
 }
 
 /// Writes a run of adjacent new rows with one search of the engine. Returns how many were written.
-fn write_run(rows: &mut RowsForWrite<'_>, run: &[RowChange]) -> Result<usize, redb::Error> {
+fn write_adjacent_rows(
+    rows: &mut RowsForWrite<'_>,
+    run: &[RowChange],
+) -> Result<usize, redb::Error> {
     let Some(first) = run.first() else { return Ok(0) };
     let mut cursor = rows.lower_bound_mut(std::ops::Bound::Included(&*first.key))?;
     let mut value = Vec::new();

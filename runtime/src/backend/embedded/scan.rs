@@ -81,7 +81,7 @@ impl PageScan<'_> {
             let Some(item) = self.range.next() else { return Ok(false) };
             let (key, value) = item.map_err(|error| self.snapshot.file().engine_error(error))?;
             let key = key.value();
-            if self.is_full() {
+            if self.is_page_full() {
                 self.page.next = Some(self.continuation_at(key)?);
                 return Ok(false);
             }
@@ -113,7 +113,7 @@ impl PageScan<'_> {
         }
     }
 
-    fn is_full(&self) -> bool {
+    fn is_page_full(&self) -> bool {
         self.page.rows.len() == self.most
             || self.examined == EXAMINED_ROWS
             || self.bytes >= PAGE_BYTES

@@ -378,11 +378,11 @@ impl WriterStore {
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
     fn sync_when_due(&mut self) {
         let result = self.sync_commits();
-        self.rest_after(&result);
+        self.rest_after_failure(&result);
     }
 
     /// Lets maintenance rest for [`REST_AFTER_FAILURE`] if its last step failed.
-    pub(super) fn rest_after(&mut self, result: &Result<()>) {
+    pub(super) fn rest_after_failure(&mut self, result: &Result<()>) {
         // The error itself is dropped: the failure shows again in the next job.
         self.no_maintenance_before = result.is_err().then(|| Instant::now() + REST_AFTER_FAILURE);
     }

@@ -101,7 +101,7 @@ impl LogReader {
         let needed = found
             .map_ok(move |found| {
                 let reader = asks.clone();
-                async move { Ok(reader.may_overlap(&found).await?.then_some(found.name)) }
+                async move { Ok(reader.may_overlap_window(&found).await?.then_some(found.name)) }
             })
             .try_buffered(ASKED_AT_ONCE)
             .try_filter_map(async |name| Ok(name));
@@ -131,7 +131,7 @@ impl LogReader {
     }
 
     /// Returns whether the blob may have records of the window.
-    async fn may_overlap(&self, found: &Found) -> Result<bool> {
+    async fn may_overlap_window(&self, found: &Found) -> Result<bool> {
         if self.window.covers_hour(found.name.hour) {
             return Ok(true);
         }

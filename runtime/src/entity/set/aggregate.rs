@@ -143,8 +143,8 @@ impl PartitionFold {
             match A::MEMBERS.match_row(&row)? {
                 Some(matched) if matched.is_primary() => matched_rows.push((row, matched)),
                 Some(_) => {}
-                None if A::MEMBERS.skips_row(&row, false)? => {}
-                None if A::OTHER => folding.set_aside(row)?,
+                None if A::MEMBERS.skips_unmatched_row(&row, false)? => {}
+                None if A::OTHER => folding.set_row_aside(row)?,
                 None => return Err(A::MEMBERS.unrecognized_error(&row)),
             }
         }
@@ -157,7 +157,7 @@ impl PartitionFold {
         self.rows.next()
     }
 
-    fn set_aside(&mut self, row: Row) -> Result<()> {
+    fn set_row_aside(&mut self, row: Row) -> Result<()> {
         self.others.push(Stored::new(DynamicEntity::from_row(&row)?, row, 200));
         Ok(())
     }
@@ -172,7 +172,7 @@ impl PartitionFold {
         match M::read_matched(&row, matched) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
             Err(error) if error.is_decode() && self.keeps_others => {
-                self.set_aside(row).map(|()| None)
+                self.set_row_aside(row).map(|()| None)
             }
             Err(error) => Err(error
                 .of_type(matched.marker_text())

@@ -101,7 +101,7 @@ impl<E: TableEntity> SetMember for E {
         if matched.version() == E::SCHEMA.version {
             return E::read_with(row, matched.family(), matched.from, wrap);
         }
-        read_older::<E, E>(row, matched).map(wrap)
+        read_older_version::<E, E>(row, matched).map(wrap)
     }
 }
 
@@ -247,11 +247,11 @@ pub(crate) fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowM
     if matched.version() == E::SCHEMA.version {
         return T::from_copy(row, matched.family());
     }
-    read_older::<E, T>(row, matched)
+    read_older_version::<E, T>(row, matched)
 }
 
 #[cold]
-fn read_older<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+fn read_older_version<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
     match read_other_version::<E, T>(row, matched.family().name, matched.version())? {
         Some(value) => Ok(value),
         None => Err(E::SCHEMA.unknown_version_error(matched.version())),
@@ -275,7 +275,7 @@ pub(crate) enum ResolvedRow<S> {
 /// `other` variant; `is_decode` for a row that has a variant's type and does not fit it.
 pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
     let Some(matched) = S::MEMBERS.match_row(row)? else {
-        let is_hidden = S::MEMBERS.skips_row(row, copies)?;
+        let is_hidden = S::MEMBERS.skips_unmatched_row(row, copies)?;
         return if is_hidden {
             Ok(ResolvedRow::Hidden)
         } else {
@@ -287,7 +287,9 @@ pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<Res
     }
     match S::read(row, &matched) {
         Ok(item) => Ok(ResolvedRow::Item(item, Some(matched))),
-        Err(error) => read_misfit(row, &matched, error).map(|item| ResolvedRow::Item(item, None)),
+        Err(error) => {
+            read_misfit_as_other(row, &matched, error).map(|item| ResolvedRow::Item(item, None))
+        }
     }
 }
 
@@ -302,7 +304,7 @@ pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     // A single local that is returned on every path is built directly in the caller's memory.
     let mut read = S::read(row, &matched);
     if let Err(error) = &read {
-        read = read_misfit(row, &matched, error.clone());
+        read = read_misfit_as_other(row, &matched, error.clone());
     }
     read
 }
@@ -310,14 +312,14 @@ pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
 /// Reads a row of no member as the `other` variant.
 #[cold]
 fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
-    let other = if S::MEMBERS.skips_row(row, true)? { None } else { S::other(row)? };
+    let other = if S::MEMBERS.skips_unmatched_row(row, true)? { None } else { S::other(row)? };
     other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
 }
 
 /// Reads a row that has a member's discriminator but does not fit as the `other` variant. Without
 /// that variant, returns `error`.
 #[cold]
-fn read_misfit<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
+fn read_misfit_as_other<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
     if !error.is_decode() {
         return Err(error);
     }

@@ -60,7 +60,7 @@ pub const fn sort_key_forms<const COUNT: usize>(members: &[&'static Schema]) -> 
     }
     let mut at = 0;
     while at < COUNT {
-        forms[at].before = form_before(&forms, at);
+        forms[at].before = key_form_before(&forms, at);
         at += 1;
     }
     forms
@@ -76,7 +76,7 @@ const fn insert(forms: &mut [KeyForm], count: usize, form: KeyForm) {
     forms[at] = form;
 }
 
-const fn form_before(forms: &[KeyForm], at: usize) -> Option<usize> {
+const fn key_form_before(forms: &[KeyForm], at: usize) -> Option<usize> {
     let mut before = at;
     while before > 0 {
         before -= 1;
@@ -115,7 +115,7 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
 /// Forms are sorted by prefix. Every prefix of the RowKey sorts at or before the RowKey, and all
 /// forms in between begin with that prefix too. So the chain of `before` that starts at the last
 /// form not above the RowKey meets every form that can fit.
-pub(super) fn find_form(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
+pub(super) fn find_key_form(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);
     while let Some(form) = at.and_then(|at| forms.get(at)) {

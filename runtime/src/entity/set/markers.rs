@@ -73,7 +73,8 @@ pub const fn build_marker_table<const SLOTS: usize>(
                 if has_marker(schema, family) {
                     let text = family.marker;
                     let (key, version) = (search_key_of_text(text.as_bytes()), schema.version);
-                    let (asked, family) = (first_asked(members, schema), Some(family));
+                    let (asked, family) =
+                        (first_member_with_property(members, schema), Some(family));
                     let marker = TypeMarker { text, key, member, asked, version, family };
                     let mut slot = slot_of_search_key(key, SLOTS);
                     while markers[slot].family.is_some() {
@@ -92,7 +93,7 @@ pub const fn build_marker_table<const SLOTS: usize>(
 
 /// Returns the index of the first member whose rows store their type in the property that the rows
 /// of `schema` use, or the number of members if those rows are recognised by their keys.
-const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
+const fn first_member_with_property(members: &[&Schema], schema: &Schema) -> usize {
     let Discriminator::Property(name) = schema.discriminator else { return members.len() };
     let mut at = 0;
     while at < members.len() {

@@ -132,7 +132,7 @@ impl Members {
     pub(crate) fn match_row(&self, row: &Row) -> Result<Option<RowMatch>> {
         // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
-        if let Some((name, EdmType::String, text)) = properties.next_raw()?
+        if let Some((name, EdmType::String, text)) = properties.next_undecoded()?
             && markers::bytes_equal_inline(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find_marker(self.markers, text)
             && marker.asked == 0
@@ -190,7 +190,7 @@ impl Members {
 
     /// Finds the member of a row by its keys, among the members without a discriminator property.
     fn match_by_keys(&self, row: &Row) -> Option<RowMatch> {
-        let KeyForm { member, version, family, .. } = *forms::find_form(self.forms, row)?;
+        let KeyForm { member, version, family, .. } = *forms::find_key_form(self.forms, row)?;
         Some(RowMatch { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
@@ -216,7 +216,7 @@ impl Members {
 
     /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
     /// unless `copies` is set.
-    pub(crate) fn skips_row(&self, row: &Row, copies: bool) -> Result<bool> {
+    pub(crate) fn skips_unmatched_row(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
             return Ok(true);
         }
@@ -305,9 +305,9 @@ pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
     while let Some(a) = older_a {
         let mut older_b = Some(b);
         while let Some(b) = older_b {
-            if any_meet(a.families, b.families)
-                || any_meet(parts_of(a), b.families)
-                || any_meet(a.families, parts_of(b))
+            if any_keys_meet(a.families, b.families)
+                || any_keys_meet(parts_of(a), b.families)
+                || any_keys_meet(a.families, parts_of(b))
             {
                 return true;
             }
@@ -326,7 +326,7 @@ const fn parts_of(schema: &Schema) -> &[Family] {
     }
 }
 
-const fn any_meet(a: &[Family], b: &[Family]) -> bool {
+const fn any_keys_meet(a: &[Family], b: &[Family]) -> bool {
     let mut rest_a = a;
     while let [first_a, after_a @ ..] = rest_a {
         let mut rest_b = b;

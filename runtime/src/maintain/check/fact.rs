@@ -167,7 +167,9 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         tokens: &Tokens,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
-        match E::SCHEMA.kind_among(row, |family| self.is_kept_in(family, at_table))? {
+        match E::SCHEMA
+            .row_kind_among(row, |family| self.is_family_compared_in(family, at_table))?
+        {
             RowKind::Primary(RowVersion::Known(_)) => {
                 self.read_primary(row, tokens, each)?;
                 return Ok(true);
@@ -200,7 +202,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 
     /// Returns whether the rows of a family are kept in a table and compared by a check.
-    fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
+    fn is_family_compared_in(&self, family: &Family, at_table: &str) -> bool {
         let case = self.hashing.table_case;
         match family.table {
             Some(_) if family.is_remote => {
@@ -411,7 +413,7 @@ impl FactHasher {
     fn hash_copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let mut all = keys;
         let mut properties = copy.properties();
-        while let Some((name, edm, value)) = properties.next_raw()? {
+        while let Some((name, edm, value)) = properties.next_undecoded()? {
             if is_compared(name) {
                 // The type counts too: an Int32 and an Int64 of equal value differ.
                 let name = Mixer(self.seed ^ u64::from(edm as u8)).fold_bytes(name);

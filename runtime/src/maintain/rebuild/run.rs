@@ -85,7 +85,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
             match self.write_page(&table, &page.items, &mut report).await {
                 // The table was dropped after the page was read, and its rows with it.
-                Err(error) if table.is_dropped(&error) => {}
+                Err(error) if table.is_table_gone(&error) => {}
                 written => written?,
             }
             // The cursor moves on only after its page is committed.
@@ -145,7 +145,7 @@ impl<E: TableEntity> Rebuild<E> {
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         let mut query = self.table.query(E::scan());
         if let Some(tables) = self.table.queried_tables().await? {
-            query = query.edit_request(|request| request.over_tables(tables));
+            query = query.edit_request(|request| request.read_several_tables(tables));
         }
         Ok(match self.page_size {
             Some(rows) => query.page_size(rows),

@@ -274,7 +274,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let page = match store.scan(scan).await {
             // A table of copies does not exist before its first copy.
             Err(error) if error.is_not_found() && at_table != table.name => return Ok(None),
-            Err(error) if table.is_dropped(&error) => return Ok(None),
+            Err(error) if table.is_table_gone(&error) => return Ok(None),
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
@@ -298,7 +298,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut writer = ReencryptWriter { table, conversion, is_dry_run, at_table, report };
         let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
         match written {
-            Err(error) if table.is_dropped(&error) => return Ok(None),
+            Err(error) if table.is_table_gone(&error) => return Ok(None),
             written => written.map_err(|error| error.in_table(at_table))?,
         }
         // After the rows: an entity with a plain blob is replaced as a whole, one by one.

@@ -263,7 +263,7 @@ fn matched(row: &Row) -> String {
         Ok(Some(found)) => {
             format!("{}.v{}/{}", found.member(), found.version(), found.family().name)
         }
-        Ok(None) if Staff::MEMBERS.skips_row(row, false).unwrap() => "hidden".to_owned(),
+        Ok(None) if Staff::MEMBERS.skips_unmatched_row(row, false).unwrap() => "hidden".to_owned(),
         Ok(None) => "other".to_owned(),
         Err(error) => failure(&error),
     }

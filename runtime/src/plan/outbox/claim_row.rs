@@ -75,7 +75,7 @@ pub(crate) fn insert_claim(
 }
 
 /// Returns the operation that marks a claim as dead, under the condition `seen` on its ETag.
-pub(crate) fn kill_claim(partition_key: &str, id: &str, seen: Condition) -> Result<Operation> {
+pub(crate) fn mark_claim_dead(partition_key: &str, id: &str, seen: Condition) -> Result<Operation> {
     let mut row = Row::build(partition_key, &claim_row_key(id));
     row.put(DEAD, ValueRef::Boolean(true));
     Ok(Operation::merge(row.finish()?, seen))

@@ -34,7 +34,7 @@ pub(crate) enum CopyStep {
 /// Returns the step for a remote row. `found` is the row as read before the primary, with its
 /// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` tells
 /// whether a found copy needs no write.
-pub(crate) fn plan_step(
+pub(crate) fn plan_step_for_row(
     kinds: CopyFamily,
     owner: RowAt<'_>,
     found: Option<(&Row, CopyOwner)>,

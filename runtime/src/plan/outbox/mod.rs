@@ -19,10 +19,10 @@ pub(crate) mod message;
 pub(crate) use self::{
     claim_row::{
         ClaimedKey, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim, is_claim_alive,
-        kill_claim, owner_of_copy, previous_owner, reservation_row, reserve_existing,
+        mark_claim_dead, owner_of_copy, previous_owner, reservation_row, reserve_existing,
         reserving_claim, row_with_written_etag,
     },
-    converge::{CopyStep, plan_step},
+    converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
     dirty_row::{
         CopyChange, DirtyRow, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,

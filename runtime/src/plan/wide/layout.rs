@@ -19,7 +19,7 @@ const FIRST: &str = "_01";
 /// # Errors
 ///
 /// `is_invalid` for a RowKey that no part 1 has.
-pub(crate) fn part_key(row_key: &str, part: usize) -> Result<String> {
+pub(crate) fn row_key_of_part(row_key: &str, part: usize) -> Result<String> {
     match row_key.strip_suffix(FIRST) {
         Some(entity) => Ok(format!("{entity}_{part:02}")),
         None => {
@@ -39,7 +39,7 @@ pub(crate) fn is_first_key(row_key: &str) -> bool {
 
 /// Returns the RowKey of part 1 and the number of the part for the RowKey of any part. Returns
 /// `None` if the RowKey does not end with `_` and two digits from `01` on.
-pub(super) fn entity_key(row_key: &str) -> Option<(String, usize)> {
+pub(super) fn row_key_of_first_part(row_key: &str) -> Option<(String, usize)> {
     let (entity, digits) = row_key.rsplit_once('_')?;
     let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
     let part = digits.parse().ok().filter(|part| is_number && *part > 0)?;
@@ -84,7 +84,7 @@ pub(super) fn version_of(
 }
 
 /// Returns the most parts that an entity has in any version of its type.
-pub(crate) fn most_parts(schema: &'static Schema) -> usize {
+pub(crate) fn maximum_parts(schema: &'static Schema) -> usize {
     schema.versions().map(|version| version.parts.len()).max().unwrap_or(0)
 }
 

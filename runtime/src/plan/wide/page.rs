@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     join::{Joined, join_parts},
-    layout::{discriminator_of, entity_key, most_parts, version_of},
+    layout::{discriminator_of, maximum_parts, row_key_of_first_part, version_of},
     torn::torn_error,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// `is_corrupt` for a damaged row.
 pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
-    let keys = entity_key(row.row_key()).filter(|(_, found)| *found == part);
+    let keys = row_key_of_first_part(row.row_key()).filter(|(_, found)| *found == part);
     let Some((row_key, _)) = keys else { return Ok(row) };
     let partition_key = row.partition_key().to_owned();
     // A row that is only counted has no type.
@@ -66,7 +66,7 @@ pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<
         };
         let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
             places.push(Ok(groups.len()));
-            let parts = (1..=most_parts(schema)).map(|part| (part, None)).collect();
+            let parts = (1..=maximum_parts(schema)).map(|part| (part, None)).collect();
             groups.push(Group { partition_key, row_key, parts, error: None });
             groups.len() - 1
         });
@@ -114,8 +114,8 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         Ok(row) => row.keys(),
         Err(error) => error.keys()?,
     };
-    let (first, part) = entity_key(row_key)?;
-    if part > most_parts(schema) {
+    let (first, part) = row_key_of_first_part(row_key)?;
+    if part > maximum_parts(schema) {
         return None;
     }
     if let Ok(row) = row {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     guards::{PartGuard, other_part_count_error, split_etag_by_part},
-    layout::{PARTS, PartFinder, discriminator_of, part_key, text_of, version_of},
+    layout::{PARTS, PartFinder, discriminator_of, row_key_of_part, text_of, version_of},
 };
 use crate::{
     batch::{Condition, Operation, Verb},
@@ -83,7 +83,7 @@ pub(crate) fn split_operation(
     }
     for (at, guard) in guards.iter().enumerate().skip(count) {
         if !matches!(guard, PartGuard::Missing) {
-            let key = part_key(row_key, at + 1)?;
+            let key = row_key_of_part(row_key, at + 1)?;
             operations.push(Operation::delete(partition_key, &key, guard.write_condition())?);
         }
     }
@@ -98,7 +98,7 @@ fn delete_parts(
 ) -> Result<Vec<Operation>> {
     let mut operations = Vec::with_capacity(guards.len());
     for (at, guard) in guards.iter().enumerate() {
-        let key = part_key(row_key, at + 1)?;
+        let key = row_key_of_part(row_key, at + 1)?;
         let condition = match (guard, found.get(&key)) {
             (PartGuard::Missing, _) | (PartGuard::Any, Some(None)) => continue,
             (PartGuard::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
@@ -127,7 +127,7 @@ struct Split {
 impl Split {
     fn split_row(schema: &'static Schema, row: &Row) -> Result<Self> {
         let (partition_key, row_key) = row.keys();
-        let keys = (1..=schema.parts.len()).map(|part| part_key(row_key, part));
+        let keys = (1..=schema.parts.len()).map(|part| row_key_of_part(row_key, part));
         let rows = keys.map(|key| key.map(|key| Row::build(partition_key, &key)));
         let mut split = Self { rows: rows.collect::<Result<_>>()?, filled: BTreeSet::new() };
         let unknown = match row.get(PARTS)? {

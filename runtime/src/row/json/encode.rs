@@ -46,7 +46,7 @@ fn serialize_property<M: SerializeMap>(
         ValueRef::Int32(v) => map.serialize_entry(name, &v),
         ValueRef::Int64(v) => map.serialize_entry(name, &Text(v)),
         ValueRef::Double(v) if v.is_finite() => map.serialize_entry(name, &v),
-        ValueRef::Double(v) => map.serialize_entry(name, not_finite(v)),
+        ValueRef::Double(v) => map.serialize_entry(name, text_of_not_finite(v)),
         ValueRef::String(v) => map.serialize_entry(name, v),
         ValueRef::DateTime(v) => map.serialize_entry(name, &Text(v)),
         ValueRef::Guid(v) => map.serialize_entry(name, &Text(v.as_hyphenated())),
@@ -55,7 +55,7 @@ fn serialize_property<M: SerializeMap>(
 }
 
 /// Returns the service's text for a Double that JSON has no number for.
-fn not_finite(value: f64) -> &'static str {
+fn text_of_not_finite(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"
     } else if value > 0.0 {

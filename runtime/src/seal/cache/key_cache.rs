@@ -55,7 +55,7 @@ impl<V> Default for CacheEntry<V> {
 
 /// Returns whether `at` is at most `span` before `now`. Returns `false` for a time after `now`, so
 /// that a clock that is set back makes no key younger.
-fn is_within(at: Ticks, now: Ticks, span: Duration) -> bool {
+fn is_time_within(at: Ticks, now: Ticks, span: Duration) -> bool {
     let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
     let age = now.get() - at.get();
     age >= 0 && age < span
@@ -123,9 +123,10 @@ fn stays_cached<V>(lifetime: Lifetime<'_>) -> impl Fn(&CacheEntry<V>, usize) -> 
     let now = lifetime.clock.now();
     let span = lifetime.fresh.saturating_add(lifetime.stale);
     move |entry, names| {
-        let has_key = entry.key.as_ref().is_some_and(|(_, at)| is_within(*at, now, span));
+        let has_key = entry.key.as_ref().is_some_and(|(_, at)| is_time_within(*at, now, span));
         let has_failed = entry.failed.as_ref();
-        let has_failed = has_failed.is_some_and(|(_, at)| is_within(*at, now, PAUSE_AFTER_FAILURE));
+        let has_failed =
+            has_failed.is_some_and(|(_, at)| is_time_within(*at, now, PAUSE_AFTER_FAILURE));
         has_key || (has_failed && names < REMEMBERED_NAMES)
     }
 }
@@ -136,12 +137,12 @@ impl<V> CacheEntry<V> {
     /// asked.
     fn usable_answer(&self, lifetime: Lifetime<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
         let now = lifetime.clock.now();
-        let fresh = self.key.as_ref().filter(|(_, at)| is_within(*at, now, lifetime.fresh));
+        let fresh = self.key.as_ref().filter(|(_, at)| is_time_within(*at, now, lifetime.fresh));
         if let Some((key, at)) = fresh {
             return Some(Ok((key.clone(), *at)));
         }
         let failed = self.failed.as_ref();
-        let (error, _) = failed.filter(|(_, at)| is_within(*at, now, PAUSE_AFTER_FAILURE))?;
+        let (error, _) = failed.filter(|(_, at)| is_time_within(*at, now, PAUSE_AFTER_FAILURE))?;
         if let Some(stale) = self.stale_key(error, now, lifetime) {
             return Some(Ok(stale));
         }
@@ -161,7 +162,7 @@ impl<V> CacheEntry<V> {
         let retryable = SealFault::KeyUnavailable { retryable: true };
         let (key, at) = self.key.as_ref().filter(|_| error.seal_fault() == Some(retryable))?;
         let span = lifetime.fresh.saturating_add(lifetime.stale);
-        let is_allowed = !lifetime.stale.is_zero() && is_within(*at, now, span);
+        let is_allowed = !lifetime.stale.is_zero() && is_time_within(*at, now, span);
         is_allowed.then(|| (key.clone(), *at))
     }
 

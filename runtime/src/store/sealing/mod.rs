@@ -67,7 +67,7 @@ impl RowSealer {
     /// # Errors
     ///
     /// `is_key_unavailable`.
-    pub(crate) fn need_keys(&self) -> Result<()> {
+    pub(crate) fn require_keys(&self) -> Result<()> {
         #[cfg(feature = "encrypt")]
         if self.keys.is_some() {
             return Ok(());

@@ -130,7 +130,7 @@ impl RowSealer {
             let name = property_name(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(SealColumn::seal_of_column(column)),
-                None if stays_plain(schema, is_elsewhere, name) => None,
+                None if is_never_encrypted(schema, is_elsewhere, name) => None,
                 None => {
                     // What was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
@@ -146,7 +146,7 @@ impl RowSealer {
 
 /// Returns whether a property is never encrypted: the row's type or owner, which workers and
 /// queries read, or the name of a blob, which a sweep compares.
-fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
+fn is_never_encrypted(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
     let discriminator = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => name,
         Some(Discriminator::RowKey) => "",
@@ -168,7 +168,7 @@ impl RowSealer {
         row: &Row,
         name: &str,
     ) -> bool {
-        !stays_plain(Some(schema), family.is_remote, name)
+        !is_never_encrypted(Some(schema), family.is_remote, name)
             && self.encrypts_undeclared(row.partition_key(), row.row_key(), name)
     }
 }

@@ -131,7 +131,7 @@ fn update_to_seal(
     let mut properties = plain.properties();
     while let Some((name, value)) = properties.next()? {
         let name = crate::store::sealing::plan::property_name(name)?;
-        if is_stale(stored, declared, name, value, now)? {
+        if is_property_outdated(stored, declared, name, value, now)? {
             part.put(name, value);
             count += 1;
         }
@@ -154,7 +154,7 @@ fn update_to_seal(
 
 /// Returns whether one property is out of date: plain, under another key, or beside a blind token
 /// of another key.
-fn is_stale(
+fn is_property_outdated(
     stored: &Row,
     declared: &TypeSealing,
     name: &str,

@@ -62,7 +62,7 @@ impl RowSealer {
         for placed in &placed {
             let plan = self.plan_seal(placed)?;
             // Before any key is fetched: a row that is refused costs no request.
-            self.check_plain(placed, &plan)?;
+            self.refuse_envelope_like_values(placed, &plan)?;
             if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
                 self.check_sealed_copy(schema, family, placed.operation.row())?;
             }
@@ -104,7 +104,7 @@ impl RowSealer {
     /// if scopes have keys of their own, it has none yet.
     pub(crate) async fn token_maker(&self) -> Result<Tokens> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
-            return Ok(Tokens::by_scope(keys.clone()));
+            return Ok(Tokens::with_key_per_scope(keys.clone()));
         }
         self.fetch_index_key(&KeyScope::default_scope(), None).await.map(Tokens::with_index_key)
     }
@@ -156,7 +156,7 @@ impl RowSealer {
 
     /// Refuses plain bytes that begin as an encrypted value does, since they could not be read
     /// back.
-    fn check_plain(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
+    fn refuse_envelope_like_values(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
         if self.keys.is_none() || matches!(placed.home, StoredAs::Framework) {
             return Ok(());
         }

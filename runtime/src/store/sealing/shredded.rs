@@ -43,7 +43,7 @@ impl RowSealer {
 impl ShreddedScopes {
     /// Returns `false`: a build without encryption has no keys to lose.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn has_row(&mut self, _: &RowSealer, _: &Error) -> bool {
+    pub(crate) async fn has_scope_of_row(&mut self, _: &RowSealer, _: &Error) -> bool {
         false
     }
 }
@@ -77,7 +77,7 @@ impl RowSealer {
                 None => return false,
             },
         };
-        scopes.are_gone(keys).await
+        scopes.are_keys_gone(keys).await
     }
 
     /// Returns the provider of keys if scopes have index keys of their own and `error` says that a
@@ -93,7 +93,7 @@ impl RowSealer {
 impl ShreddedScopes {
     /// Returns whether a row cannot be decrypted because the scope of its partition has neither a
     /// data key for writing nor an index key any more.
-    pub(crate) async fn has_row(&mut self, sealer: &RowSealer, error: &Error) -> bool {
+    pub(crate) async fn has_scope_of_row(&mut self, sealer: &RowSealer, error: &Error) -> bool {
         let (Some(keys), Some((partition_key, _))) = (sealer.keys_of_scopes(error), error.keys())
         else {
             return false;
@@ -106,7 +106,7 @@ impl ShreddedScopes {
         if self.known.len() >= MAX_FAILURES {
             return false;
         }
-        let are_gone = scopes.are_gone(keys).await;
+        let are_gone = scopes.are_keys_gone(keys).await;
         self.known.insert(scopes, are_gone);
         are_gone
     }
@@ -122,7 +122,7 @@ impl LookupScopes {
         Self { data: scope.clone(), index: scope }
     }
 
-    async fn are_gone(&self, keys: &dyn KeyProvider) -> bool {
+    async fn are_keys_gone(&self, keys: &dyn KeyProvider) -> bool {
         let is_gone = |error: Option<Error>| error.is_some_and(|error| is_key_gone(&error));
         is_gone(keys.primary(&self.data).await.err())
             && is_gone(keys.index(&self.index, None).await.err())

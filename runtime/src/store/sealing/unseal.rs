@@ -108,7 +108,7 @@ impl PageOpener<'_> {
         // Before any value is decrypted: nothing of a forged row is used.
         if let Some(declared) = declared {
             self.verify_seal(declared, family, &row)?;
-            self.check_plain(declared, family, &row)?;
+            self.refuse_plain_value(declared, family, &row)?;
         }
         self.unseal_row(row, DeclaredRow { declared, family })
     }
@@ -159,7 +159,7 @@ impl PageOpener<'_> {
 
     /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a
     /// hidden absence.
-    fn check_plain(
+    fn refuse_plain_value(
         &self,
         declared: &TypeSealing,
         family: Option<&'static Family>,
@@ -232,7 +232,7 @@ impl PageOpener<'_> {
 
     fn unseal_row(&self, row: Row, of: DeclaredRow<'_>) -> Result<Row> {
         let declared = of.declared;
-        if !needs_work(&row, declared)? {
+        if !needs_unsealing(&row, declared)? {
             return Ok(row);
         }
         let mut out = Row::build(row.partition_key(), row.row_key());
@@ -288,7 +288,7 @@ impl PageOpener<'_> {
 }
 
 /// Returns whether the row contains an encrypted value or a property of the library.
-fn needs_work(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
+fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));

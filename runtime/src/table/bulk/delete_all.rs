@@ -101,7 +101,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
             let mut cursor: Option<Cursor> = None;
             loop {
                 let is_first = cursor.is_none();
-                let page = match pipeline.drive_while(query.fetch_page(cursor)).await {
+                let page = match pipeline.drive_transactions_while(query.fetch_page(cursor)).await {
                     Ok(page) => page,
                     Err(error) if is_first => return Err(error),
                     // Rows of earlier pages are deleted or on their way: the report tells which.

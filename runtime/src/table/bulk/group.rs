@@ -73,7 +73,7 @@ impl ChangeGroup {
         item: InputItem,
         (operations, bytes): (usize, usize),
     ) {
-        self.shared_rows = self.shared_rows.max(change.shared_rows());
+        self.shared_rows = self.shared_rows.max(change.shared_framework_rows());
         self.row_keys.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
@@ -165,7 +165,7 @@ impl OpenGroups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.has_room_for_change(&row_key, change.shared_rows(), size) {
+                if !group.has_room_for_change(&row_key, change.shared_framework_rows(), size) {
                     let next = ChangeGroup::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }

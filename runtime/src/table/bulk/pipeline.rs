@@ -106,7 +106,7 @@ impl Pipeline {
 
     /// Waits for the next input while transactions are in flight. Sends every group that is open for
     /// `linger` meanwhile.
-    pub(super) async fn next_input<T>(
+    pub(super) async fn wait_for_input<T>(
         &mut self,
         input: impl Future<Output = T>,
         linger: Duration,
@@ -118,18 +118,21 @@ impl Pipeline {
         while let Some(due) = self.open.next_due(linger) {
             let timer = pin!(timers::sleep(due.saturating_duration_since(Instant::now())));
             if let Either::Left((item, _)) =
-                select(pin!(self.drive_while(input.as_mut())), timer).await
+                select(pin!(self.drive_transactions_while(input.as_mut())), timer).await
             {
                 return item;
             }
             let due = self.open.take_groups_due(linger);
             self.send_all_groups(due).await;
         }
-        self.drive_while(input).await
+        self.drive_transactions_while(input).await
     }
 
     /// Waits for a future while transactions are in flight.
-    pub(super) async fn drive_while<T>(&mut self, future: impl Future<Output = T>) -> T {
+    pub(super) async fn drive_transactions_while<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+    ) -> T {
         let mut future = pin!(future);
         while !self.in_flight.is_empty() {
             match select(future.as_mut(), self.in_flight.next()).await {
@@ -157,7 +160,7 @@ impl Pipeline {
             partitions.dedup();
             if partitions.len() > 1 {
                 let registered = register_partitions_boxed(self.client.clone(), partitions);
-                self.drive_while(registered).await;
+                self.drive_transactions_while(registered).await;
             }
         }
         for group in groups {

@@ -375,7 +375,7 @@ impl Bulk {
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
-            let page = pipeline.drive_while(query.fetch_page(cursor)).await?;
+            let page = pipeline.drive_transactions_while(query.fetch_page(cursor)).await?;
             for item in page.items {
                 let replacement = item.and_then(|stored| rewrite.replacement(stored));
                 pipeline.add_item(table.clone(), replacement, false).await;
@@ -400,7 +400,7 @@ impl Bulk {
     {
         let mut pipeline = self.pipeline();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = pipeline.next_input(entities.next(), self.linger).await {
+        while let Some(entity) = pipeline.wait_for_input(entities.next(), self.linger).await {
             let home = entity.table();
             let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
             let change = entity.change(verb).map(|change| change.0);

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use crate::{
-    error::{Error, ErrorKind, Result, is_shown},
+    error::{Error, ErrorKind, Result, is_printable},
     row::{
         Row,
         json::{EntityMembers, NameSeed},
@@ -63,7 +63,7 @@ pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<S
     }
     let tables: Tables = serde_json::from_slice(body).map_err(|error| unreadable_error(&error))?;
     let names: Vec<String> = tables.value.into_iter().map(|table| table.name).collect();
-    let is_name = |name: &String| name.len() <= TABLE_NAME_BYTES && name.chars().all(is_shown);
+    let is_name = |name: &String| name.len() <= TABLE_NAME_BYTES && name.chars().all(is_printable);
     if names.iter().all(is_name) {
         return Ok(names);
     }

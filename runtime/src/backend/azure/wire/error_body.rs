@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::error::{ServiceCode, is_shown};
+use crate::error::{ServiceCode, is_printable};
 
 /// The error that an answer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ const MESSAGE_CHARACTERS: usize = 400;
 /// Returns the text without control characters, which could forge lines of a log or steer a terminal, and
 /// cut after so many characters.
 fn printable(text: &str, most: usize) -> String {
-    let mut shown = text.trim().chars().filter(|character| is_shown(*character));
+    let mut shown = text.trim().chars().filter(|character| is_printable(*character));
     let mut cut: String = shown.by_ref().take(most).collect();
     if shown.next().is_some() {
         cut.push('\u{2026}');
