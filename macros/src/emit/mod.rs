@@ -5,7 +5,7 @@
 //! `__`, because the user's types are in scope.
 //!
 //! Compilers read this code for every entity, so that it is short: no closures where a function of the
-//! runtime serves, no `?` where [`or_return`] serves, tables of constants instead of repeated code.
+//! runtime serves, no `?` where [`unwrap_or_return`] serves, tables of constants instead of repeated code.
 
 mod aggregate;
 mod columns;

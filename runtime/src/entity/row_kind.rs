@@ -117,7 +117,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Fails like [`kind_of`](Self::row_kind_of).
+    /// Fails like [`row_kind_of`](Self::row_kind_of).
     pub(crate) fn row_kind_among(
         &'static self,
         row: &Row,
@@ -154,7 +154,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Fails like [`kind_of`](Self::row_kind_of).
+    /// Fails like [`row_kind_of`](Self::row_kind_of).
     #[cfg_attr(
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")

@@ -53,7 +53,7 @@ pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
 ///
 /// # Errors
 ///
-/// `is_moving` for such a row.
+/// `is_refused_by_move` for such a row.
 pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
     match move_id(current)? {
         None => Ok(()),
@@ -154,7 +154,7 @@ fn primary_only(schema: &'static Schema, operation: Operation) -> Effect {
 ///
 /// # Errors
 ///
-/// `is_invalid` if the entity cannot be moved or changed in more than its keys; `is_moving` if it
+/// `is_invalid` if the entity cannot be moved or changed in more than its keys; `is_refused_by_move` if it
 /// moves already.
 pub(crate) fn mark_moving<E: TableEntity>(
     stored: &Stored<E>,

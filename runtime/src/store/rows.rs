@@ -43,7 +43,7 @@ pub(crate) struct Store {
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
     /// The store's time, estimated from the dates of its pages after
-    /// [`watch_time`](Self::watch_time) was called.
+    /// [`watch_store_time`](Self::watch_store_time) was called.
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,

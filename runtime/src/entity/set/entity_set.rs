@@ -297,7 +297,7 @@ pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<Res
 ///
 /// # Errors
 ///
-/// Fails like `resolve_item`.
+/// Fails like `read_set_item`.
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };

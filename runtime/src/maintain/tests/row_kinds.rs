@@ -290,7 +290,7 @@ fn every_reader_takes_each_row_for_what_it_is() {
     assert_eq!(found, expected);
 }
 
-/// Asserts that a set's compiled table and `kind_of` take a row for one kind and version.
+/// Asserts that a set's compiled table and `row_kind_of` take a row for one kind and version.
 fn assert_agrees(name: &str, row: &Row) {
     let matched = Staff::MEMBERS.match_row(row).unwrap();
     for (member, schema) in Staff::MEMBERS.schemas().iter().enumerate() {
