@@ -1,7 +1,8 @@
 //! Keeps a count for each day of a year: 365 values, more than the 252 properties of a row.
 //!
 //! The entity is two rows, written in one transaction and read joined. One merge of one property counts a
-//! day, and a writer that saw the year before never overwrites it.
+//! day, and a writer that saw the year before never overwrites it. It is one year of 365 days: a table of
+//! several has the year in its keys, `{employee:06}_{year:04}`, and 366 slots.
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 #![allow(clippy::indexing_slicing, reason = "days are 0 to 364")]
 
