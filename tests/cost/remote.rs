@@ -138,7 +138,8 @@ struct Age {
 pub(super) async fn section() -> String {
     let mut text = String::from(
         "\n## With an index in another partition\n\n\
-         Requests of a write in a registered partition, with one copy there that is not `unique`: reads + the\n\
+         Requests of a write in a registered partition (the first write of a process there takes 2 more, the\n\
+         [registration](glossary.md#registration)), with one copy there that is not `unique`: reads + the\n\
          transaction before the answer, and requests after it. \"later\": a worker confirms the deletion of the old\n\
          copy. Memory and the embedded store answer after all of them, unless `copies_before_answer(false)` is set.\n\n\
          | verb | before the answer | after the answer |\n|---|---|---|\n",

@@ -91,7 +91,8 @@ async fn measured() -> Vec<Line> {
 pub(super) async fn table() -> String {
     let mut text = String::from(
         "\n## Values that are unique across partitions\n\n\
-         Requests of a write in a registered partition. Requests of a worker that confirms later are not counted.\n\
+         Requests of a write in a registered partition (the first write of a process there takes 2 more, the\n\
+         [registration](glossary.md#registration)). Requests of a worker that confirms later are not counted.\n\
          Memory and the embedded store answer after all of them, unless `copies_before_answer(false)` is set.\n\n\
          | write | before the answer | after the answer |\n|---|---|---|\n",
     );
