@@ -9,7 +9,10 @@ use std::{
 
 use entable::{
     Client, Error,
-    data::{CopyBlobsReport, ExportReport, Format, ImportReport, RowsDigest, TableCopy},
+    data::{
+        CopyBlobsReport, ExportReport, Format, ImportReport, RowsDigest, TableCopy,
+        is_framework_table,
+    },
 };
 use serde_json::{Value, json};
 
@@ -138,11 +141,6 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
     fs::write(&manifest, format!("{content:#}\n"))
         .map_err(|error| Failure::io("writing the manifest", &error))?;
     if output.is_json { output.json(&content) } else { Ok(()) }
-}
-
-/// Returns whether the table holds the outbox's records of one store.
-fn is_framework_table(name: &str) -> bool {
-    ["EntableDirectory", "EntablePoison"].iter().any(|table| table.eq_ignore_ascii_case(name))
 }
 
 pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failure> {

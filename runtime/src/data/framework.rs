@@ -16,8 +16,14 @@ pub(crate) fn is_framework_row(row: &Row) -> bool {
     (RESERVED..RESERVED_END).contains(&row.row_key())
 }
 
-/// Returns whether the table belongs to the outbox.
-pub(crate) fn is_framework_table(name: &str) -> bool {
+/// Returns whether a table belongs to the outbox of one store, so that it never moves: copies leave it
+/// out, and imports refuse it.
+///
+/// ```
+/// assert!(entable::data::is_framework_table("EntableDirectory"));
+/// assert!(!entable::data::is_framework_table("Staff"));
+/// ```
+pub fn is_framework_table(name: &str) -> bool {
     FRAMEWORK_TABLES.iter().any(|table| table.eq_ignore_ascii_case(name))
 }
 

@@ -24,6 +24,7 @@ pub use copy::{Copy, CopyProgress, CopyReport, PartitionDifference, TableCopy};
 pub use copy_blobs::{CopyBlobs, CopyBlobsReport};
 pub use digest::RowsDigest;
 pub use export::{Export, ExportProgress, ExportReport, to_csv};
+pub use framework::is_framework_table;
 pub use import::{Import, ImportMode, ImportProgress, ImportReport};
 pub use lines::Format;
 pub use lines::to_json_line;
