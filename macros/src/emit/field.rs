@@ -125,7 +125,8 @@ pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     }
 }
 
-/// Returns the expression of what was found of a field, for [`finish_expression`].
+/// Returns the variables in which a decoder keeps what it read for a field, as an expression for
+/// [`finish_expression`]: one variable, or an array of them for a field with several properties.
 pub(super) fn found_value(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {

@@ -1,4 +1,5 @@
-//! The kinds of work that codes cover, and the bytes over which each code is made.
+//! Lists the kinds of outbox rows that carry an authentication code (a MAC by a key of the keyring), and
+//! the bytes over which each code is computed.
 
 use crate::{
     address::RowAt,

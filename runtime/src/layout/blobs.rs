@@ -1,4 +1,4 @@
-//! Compares the fields of one version of an entity type whose bytes are in blobs.
+//! Compares the blob fields that the layout file and the code give one version of an entity type.
 
 use super::{
     keys::Versions,

@@ -48,7 +48,7 @@ impl fmt::Display for LayoutChange {
     }
 }
 
-/// The changes of one entity type that are found so far.
+/// The differences between the layout file and the code that were found so far in one entity type.
 #[derive(Debug)]
 pub(super) struct Changes {
     entity: String,

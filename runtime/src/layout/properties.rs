@@ -1,4 +1,4 @@
-//! Compares the properties of one version of an entity type.
+//! Compares the properties that the layout file and the code give one version of an entity type.
 
 use super::{
     keys::Versions,

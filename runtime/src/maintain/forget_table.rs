@@ -1,8 +1,8 @@
 //! Frees the unique keys that rows of a deleted table hold in the tables of remote indexes.
 //!
-//! A row is not free because its owner's table does not exist: the name may be the old form of
-//! another name, or somebody may create the table again. So only a program that knows that the
-//! table is deleted for good can free its keys.
+//! That the table of a key's owner does not exist is no proof that the key is free: somebody may create
+//! the table again, or the row names it in lower case, as earlier releases did, while the store keeps
+//! case. So only a program that knows that the table is deleted for good can free its keys.
 
 use crate::{
     address::RowAddress,

@@ -114,7 +114,8 @@ impl DerivedCopy {
     }
 }
 
-/// The answer to whether a primary that a row names holds the row's key.
+/// What a read of the primary that an index row names tells: whether the primary still derives the
+/// key of the index row.
 #[derive(Debug)]
 pub(crate) enum KeyHolder {
     /// The primary derives the key.

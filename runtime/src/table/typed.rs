@@ -104,7 +104,8 @@ impl<E: TableEntity> Table<E> {
         (!is_template).then(|| self.name.clone())
     }
 
-    /// Returns the table that an entity is in, which `home` names, or this one where it is one table.
+    /// Returns the table of an entity: the dated table that `home` names if this is a handle of
+    /// all dated tables, else the table of this handle.
     fn home_table_of_entity(
         &self,
         home: impl FnOnce() -> Result<Cow<'static, str>>,

@@ -390,8 +390,8 @@ impl FactHasher {
     }
 
     /// Returns the hash of a remote copy of a primary in `owner_table`, whatever ETag of the
-    /// primary it was derived from. Names that mean one table have one hash, except for the old
-    /// form.
+    /// primary it was derived from. Names that mean one table have one hash, except for a name
+    /// in lower case, as earlier releases stored it.
     fn hash_remote_copy(
         self,
         at_table: &str,

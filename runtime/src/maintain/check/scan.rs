@@ -1,8 +1,9 @@
-//! Scans tables for facts without a counterpart, with one scan of each table if everything matches.
+//! Scans tables for copies and list entries that are stored and not derived, or derived and not stored.
+//! If everything matches, each table is scanned once.
 //!
-//! Local facts are compared partition by partition, remote facts over all tables. A hash is removed
-//! when its counterpart is read. A scope with too many hashes is scanned once for each window, a
-//! part of the hashes, so that memory stays bounded.
+//! A [fact](super::fact) is one such copy or entry. Local facts are compared partition by partition,
+//! remote facts over all tables; the hash of a fact is removed when its counterpart is read. Where more
+//! hashes remain than memory may hold, the scan is repeated for one range of hashes after another.
 
 use std::collections::VecDeque;
 

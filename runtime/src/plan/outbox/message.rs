@@ -165,8 +165,9 @@ pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> 
     receipt_row(partition_key, message, |_| {})
 }
 
-/// Returns the operation that inserts the receipt of an entity that a move inserts, with the code
-/// over its arrival.
+/// Returns the operation that inserts the receipt of a move: the row that proves, beside the entity
+/// in its new partition, that the entity has arrived. It carries an authentication code if one
+/// is given.
 pub(crate) fn insert_arrival(
     partition_key: &str,
     message: &MessageIdentity,
