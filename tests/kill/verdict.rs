@@ -64,8 +64,8 @@ async fn drain(place: &Place, client: &Client, is_whole: bool) -> Verdict<()> {
             return Ok(());
         }
         match is_emulator() {
-            // The lease of a writer that was killed ends after two seconds.
-            true if !is_whole => tokio::time::sleep(Duration::from_secs(3)).await,
+            // What a killed process has begun stays open until its deadline, 36 seconds at most.
+            true if !is_whole => tokio::time::sleep(Duration::from_secs(6)).await,
             true => tokio::time::sleep(Duration::from_secs(37)).await,
             false => place.clock.advance(400),
         }
