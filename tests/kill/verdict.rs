@@ -56,7 +56,7 @@ pub(crate) async fn judge(place: &Place, ledger: &mut Ledger, is_whole: bool) ->
 async fn drain(place: &Place, client: &Client, is_whole: bool) -> Verdict<()> {
     let worker = client.worker().with::<Person>();
     let mut stats = worker.drain().await.map_err(at("drain"))?;
-    for _ in 0..8 {
+    for _ in 0..16 {
         if stats.poisoned > 0 || stats.unknown > 0 {
             return Err(format!("work was put aside or left: {stats:?}"));
         }
@@ -64,7 +64,7 @@ async fn drain(place: &Place, client: &Client, is_whole: bool) -> Verdict<()> {
             return Ok(());
         }
         match is_emulator() {
-            // What a killed process has begun stays open until its deadline, 36 seconds at most.
+            // What a killed process has begun stays open until its deadline is over, some 50 seconds.
             true if !is_whole => tokio::time::sleep(Duration::from_secs(6)).await,
             true => tokio::time::sleep(Duration::from_secs(37)).await,
             false => place.clock.advance(400),
