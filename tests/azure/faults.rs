@@ -476,3 +476,32 @@ async fn cosmos_is_recognised_and_unordered() {
     assert!(fake.azure().read(read).await.unwrap().is_none());
     assert!(fake.asked()[0].url.ends_with("/Staff(PartitionKey='',RowKey='')"));
 }
+
+#[tokio::test]
+async fn a_write_that_needs_no_row_tells_a_missing_table_of_cosmos() {
+    let missing = || refusal(404, "ResourceNotFound", "The specified resource does not exist.");
+    let missing_in_batch = || {
+        let body =
+            r#"{"odata.error":{"code":"ResourceNotFound","message":{"value":"0:No resource."}}}"#;
+        multipart(&[&format!("404 Not Found\r\nContent-Type: application/json\r\n\r\n{body}")])
+    };
+    let code_of = async |reply: Reply, batch: Batch| {
+        let options = AzureOptions::from_account_key("a", KEY).unwrap().cosmos(true);
+        let error = Fake::new([reply]).with(options).apply(&batch).await.unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+        error.code().map(str::to_owned)
+    };
+    let makes = [Operation::insert, Operation::insert_or_replace, Operation::insert_or_merge];
+    for make in makes {
+        let code = code_of(missing(), batch([make(row("p", "1", "a"))])).await;
+        assert_eq!(code.as_deref(), Some("TableNotFound"));
+    }
+    assert_eq!(code_of(missing_in_batch(), two()).await.as_deref(), Some("TableNotFound"));
+
+    // These need a row: either may be missing.
+    let replace = || Operation::replace(row("p", "1", "a"), Condition::Any);
+    let alone = code_of(missing(), batch([replace()])).await;
+    assert_eq!(alone.as_deref(), Some("ResourceNotFound"));
+    let mixed = batch([Operation::insert(row("p", "2", "b")), replace()]);
+    assert_eq!(code_of(missing_in_batch(), mixed).await.as_deref(), Some("ResourceNotFound"));
+}

@@ -62,6 +62,10 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
         .deserialize(&mut json)
         .and_then(|()| json.end())
         .map_err(|error| unreadable_error(&error))?;
+    if let Some(name) = members.repeated() {
+        let message = "the line gives this property twice; keep one of the two";
+        return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+    }
     if !members.has_keys() {
         let message = "the line has no PartitionKey or no RowKey that is text";
         return Err(Error::new(ErrorKind::Invalid, message));
@@ -73,13 +77,19 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
 /// secrets.
 fn unreadable_error(error: &serde_json::Error) -> Error {
     let what = match error.classify() {
+        serde_json::error::Category::Eof if error.column() == 0 => "the line is empty",
         serde_json::error::Category::Eof => "the JSON ends too early",
         serde_json::error::Category::Data => {
             "expected an object of texts, numbers and truth values"
         }
         _ => "expected a JSON object",
     };
-    Error::new(ErrorKind::Invalid, format!("column {}: {what}", error.column()))
+    // The parser gives no column for a value of another kind.
+    let message = match error.column() {
+        0 => what.to_owned(),
+        column => format!("column {column}: {what}"),
+    };
+    Error::new(ErrorKind::Invalid, message)
 }
 
 #[cfg(test)]
@@ -126,18 +136,20 @@ mod tests {
 
     #[test]
     fn a_line_of_another_program_is_refused_with_its_column() {
-        for (line, column) in [
+        for (line, says) in [
             ("hello", Some("column 1")),
             ("{\"PartitionKey\":\"p\"", Some("column 19")),
             ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":[1]}", Some("column")),
             ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\"} secret", Some("column")),
-            ("[]", Some("column")),
+            ("[]", Some("expected an object")),
             ("{}", None),
             ("{\"PartitionKey\":\"p\",\"RowKey\":7}", None),
+            ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":1,\"A\":2}", Some("`A`")),
+            ("", Some("line is empty")),
         ] {
             let error = read_json_line(line.as_bytes()).unwrap_err();
             assert!(error.is_invalid(), "{line}: {error}");
-            assert!(column.is_none_or(|column| error.message().contains(column)), "{error}");
+            assert!(says.is_none_or(|says| error.to_string().contains(says)), "{line}: {error}");
             assert!(!error.to_string().contains("secret"));
         }
     }

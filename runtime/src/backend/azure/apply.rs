@@ -30,6 +30,7 @@ impl Account {
         };
         written.map_err(|error| {
             let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
+            let error = name_missing_table(error, batch);
             match index {
                 Some(index) => row_rules::operation_error(error, batch, index),
                 None => error.in_table(batch.table()),
@@ -100,6 +101,19 @@ impl Account {
                 Written::new(part.status, etag.map(wire::parse_etag))
             })
             .collect())
+    }
+}
+
+/// Replaces the code `ResourceNotFound` with `TableNotFound` if only the table can be missing, since no
+/// operation of the batch needs an existing row. Cosmos DB does not tell the two apart.
+fn name_missing_table(error: Error, batch: &Batch) -> Error {
+    let needs_row = |operation: &Operation| match operation.verb() {
+        Verb::Insert | Verb::InsertOrReplace | Verb::InsertOrMerge => false,
+        Verb::Replace | Verb::Merge | Verb::Delete => true,
+    };
+    match error.is_row_missing() && !batch.operations().iter().any(needs_row) {
+        true => error.with_code(ServiceCode::TableNotFound),
+        false => error,
     }
 }
 

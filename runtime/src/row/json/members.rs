@@ -103,6 +103,11 @@ impl<'a> EntityMembers<'a> {
         self.partition_key.is_some() && self.row_key.is_some()
     }
 
+    /// Returns the first name that was given twice.
+    pub(crate) fn repeated(&self) -> Option<&str> {
+        self.repeated.as_deref()
+    }
+
     /// Makes a row of the members.
     ///
     /// # Errors
