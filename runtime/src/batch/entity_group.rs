@@ -88,9 +88,9 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the row is in another partition or is written by the batch already, and for
-    /// the 101st operation, with the index 99 as the service says it; `is_too_large` for a batch of 4 MiB and more, and for a row above the
-    /// service's limits. [`Error::failed_index`] is the operation's index.
+    /// `is_invalid` if the row is in another partition or is written by the batch already; `is_too_large`
+    /// for the 101st operation, with the index 99 as the service says it, for a batch of 4 MiB and more, and
+    /// for a row above the service's limits. [`Error::failed_index`] is the operation's index.
     pub fn push(&mut self, operation: Operation) -> Result<()> {
         let index = self.operations.len();
         self.add(operation).map_err(|error| match error.failed_index() {

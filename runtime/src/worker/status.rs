@@ -38,7 +38,8 @@ pub struct OutboxStatus {
     pub unknown: u64,
     /// Number of rows in the poison table.
     pub poisoned: u64,
-    /// The lag: the age of the oldest dirty row, claim, or message that is not handled.
+    /// The age of the oldest dirty row, claim, or message that is not handled. A dirty row whose work is
+    /// done counts until its second look.
     pub oldest: Option<Duration>,
     /// Number of messages and moves, here and in the poison table, without a code.
     /// [`Authenticity::Require`](crate::Authenticity::Require) may be set when there is none, and none
