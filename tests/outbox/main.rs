@@ -10,6 +10,7 @@
 )]
 
 mod blob_fields;
+mod blob_parts;
 mod blob_store;
 mod blobs;
 mod check;

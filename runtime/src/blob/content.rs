@@ -5,29 +5,31 @@ use std::{
     io::{Read, Seek, SeekFrom},
     ops::Range,
     path::PathBuf,
+    pin::pin,
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::{
     Stream, StreamExt, TryStreamExt,
+    future::join,
     stream::{self, BoxStream},
 };
 use object_store::{
     CopyMode, CopyOptions, Error as StoreError, GetResultPayload, MultipartUpload, ObjectMeta,
-    ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart, path::Path,
+    ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path,
 };
-use sha2::{Digest, Sha256};
 
-use super::{beside::run_blocking, blobs::Blobs};
-use crate::error::{Error, ErrorKind, Result, ServiceCode};
+use super::{
+    beside::run_blocking,
+    blobs::Blobs,
+    parts::{Part, PartUpload},
+    store_error::{blob_store_error, name_taken_error},
+};
+use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
-const PART_BYTES: usize = 8 << 20;
 /// Bytes of a piece of a file that is read piece by piece.
 const FILE_PIECE_BYTES: u64 = 1 << 20;
-/// Requests of one upload that are under way at once.
-const PARTS_IN_FLIGHT: usize = 3;
 
 /// The name of the blob that a sweep writes to learn the store's time. No row points to it, since the
 /// names of rows' blobs have five segments.
@@ -97,51 +99,63 @@ impl Blobs {
     ///
     /// # Errors
     ///
-    /// Returns the first error of the stream; nothing is written then.
+    /// Returns the first error of the stream or of a part; nothing is written then.
     pub(crate) async fn put_stream(
         &self,
         name: &str,
         bytes: impl Stream<Item = Result<Bytes>>,
     ) -> Result<Option<Uploaded>> {
-        let mut bytes = std::pin::pin!(bytes);
-        let (mut hash, mut len) = (Sha256::new(), 0_u64);
-        let (mut first, mut held) = (Vec::new(), 0);
-        let mut parts: Option<WriteMultipart> = None;
-        while let Some(chunk) = bytes.next().await {
-            let chunk = match (chunk, parts.take()) {
-                (Ok(chunk), open) => {
-                    parts = open;
-                    chunk
-                }
-                (Err(error), Some(open)) => {
-                    // The error of the stream is the one to tell; what is left is the store's to drop.
-                    let _ = open.abort().await;
-                    return Err(error);
-                }
-                (Err(error), None) => return Err(error),
+        let mut upload = None;
+        let written = self.put_parts(name, bytes, &mut upload).await;
+        if let (Err(_), Some(upload)) = (&written, upload) {
+            upload.abort().await;
+        }
+        written
+    }
+
+    /// Writes a stream's bytes as [`put_stream`](Self::put_stream). Leaves an upload in parts that has
+    /// begun in `upload`.
+    async fn put_parts(
+        &self,
+        name: &str,
+        bytes: impl Stream<Item = Result<Bytes>>,
+        upload: &mut Option<PartUpload>,
+    ) -> Result<Option<Uploaded>> {
+        let mut bytes = pin!(bytes);
+        let (mut part, mut len) = (Part::default(), 0_u64);
+        loop {
+            let chunk = match upload {
+                Some(upload) => upload.beside(bytes.next()).await?,
+                None => bytes.next().await,
             };
-            hash.update(&chunk);
+            let Some(chunk) = chunk else { break };
+            let mut chunk = chunk?;
             len = len.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
-            if let Some(open) = &mut parts {
-                put_chunk(open, chunk).await?;
-                continue;
-            }
-            held += chunk.len();
-            first.push(chunk);
-            if held > PART_BYTES {
-                let mut open =
-                    WriteMultipart::new_with_chunk_size(self.begin_upload(name).await?, PART_BYTES);
-                for chunk in first.drain(..) {
-                    put_chunk(&mut open, chunk).await?;
+            // A full part waits for further bytes: if it is the only one, it takes one request.
+            loop {
+                chunk = part.fill(chunk);
+                if chunk.is_empty() {
+                    break;
                 }
-                parts = Some(open);
+                let open = match upload {
+                    Some(open) => open,
+                    None => upload.insert(PartUpload::new(self.begin_upload(name).await?)),
+                };
+                open.put(std::mem::take(&mut part)).await?;
             }
         }
-        let is_new = match parts {
-            Some(open) => open.finish().await.map(|_| true).map_err(blob_store_error)?,
-            None => self.put_new(name, PutPayload::from_iter(first)).await?,
+        let (is_new, hash) = match upload {
+            Some(open) => {
+                open.put(part).await?;
+                (true, open.finish().await?)
+            }
+            None => {
+                let payload = part.payload();
+                let (is_new, hash) = join(self.put_new(name, payload), part.hash()).await;
+                (is_new?, hash?)
+            }
         };
-        Ok(is_new.then(|| Uploaded { len, hash: hash.finalize().into() }))
+        Ok(is_new.then_some(Uploaded { len, hash }))
     }
 
     async fn begin_upload(&self, name: &str) -> Result<Box<dyn MultipartUpload>> {
@@ -288,16 +302,6 @@ fn file_stream(
     stream::once(pieces).try_flatten().boxed()
 }
 
-/// Adds bytes to an upload, and waits while too many of its requests are under way.
-async fn put_chunk(open: &mut WriteMultipart, mut chunk: Bytes) -> Result<()> {
-    while !chunk.is_empty() {
-        open.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(blob_store_error)?;
-        let piece = chunk.split_to(chunk.len().min(PART_BYTES));
-        open.put(piece);
-    }
-    Ok(())
-}
-
 fn blob_path(name: &str) -> Result<Path> {
     Path::parse(name).map_err(|error| {
         Error::new(ErrorKind::Invalid, "the row holds no valid name of a blob").with_source(error)
@@ -310,21 +314,5 @@ fn found_or_none<T>(answer: object_store::Result<T>) -> Result<Option<T>> {
         Ok(answer) => Ok(Some(answer)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(blob_store_error(error)),
-    }
-}
-
-fn name_taken_error() -> Error {
-    Error::service(ServiceCode::EntityAlreadyExists, "there is a blob of this new name already")
-}
-
-fn blob_store_error(error: StoreError) -> Error {
-    match error {
-        StoreError::AlreadyExists { .. } => name_taken_error(),
-        StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
-            let message =
-                "the store of blobs cannot do what the request needs: use a store that can";
-            Error::new(ErrorKind::Unsupported, message).with_source(error)
-        }
-        error => Error::new(ErrorKind::Backend, "the store of blobs failed").with_source(error),
     }
 }

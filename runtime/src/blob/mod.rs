@@ -5,6 +5,8 @@
 //! once. `docs/outbox.md` specifies names and formats.
 
 mod beside;
+mod store_error;
+mod parts;
 pub(crate) mod name;
 pub(crate) mod list;
 pub(crate) mod object;
