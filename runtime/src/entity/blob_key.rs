@@ -50,9 +50,9 @@ impl BlobKey {
 #[cfg(not(feature = "encrypt"))]
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl BlobCipher {
-    /// Empties the chunk, so that it is never stored unencrypted.
-    pub(crate) fn seal_chunk(&self, _: u64, _: bool, chunk: &mut Vec<u8>) {
-        chunk.clear();
+    /// Fills the buffer with zeros, so that a chunk is never stored unencrypted.
+    pub(crate) fn seal_chunk(&self, _: u64, _: bool, _: &[u8], sealed: &mut [u8]) {
+        sealed.fill(0);
     }
 
     /// Returns `false`, because a build without the feature `encrypt` decrypts no chunk.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use xaes_256_gcm::{
     Key, Nonce, Tag, Xaes256Gcm,
-    aead::{AeadInOut, KeyInit},
+    aead::{AeadInOut, KeyInit, inout::InOutBuf},
 };
 use zeroize::{Zeroize, Zeroizing};
 
@@ -84,15 +84,21 @@ pub(crate) struct ContentCipher(Xaes256Gcm);
 
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl ContentCipher {
-    /// Encrypts a chunk in place and appends its tag. `is_end` marks the content's last chunk.
+    /// Encrypts a chunk into `sealed`, which has the chunk's size and that of the tag. `is_end` marks the
+    /// content's last chunk.
     ///
     /// Each position of a content must be encrypted once only, or with equal bytes.
-    pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &mut Vec<u8>) {
+    pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &[u8], sealed: &mut [u8]) {
         let nonce = chunk_nonce(index, is_end);
-        // The cipher refuses only sizes far above a chunk's; a chunk without its tag is never taken.
-        match self.0.encrypt_inout_detached(&nonce, DOMAIN, chunk.as_mut_slice().into()) {
-            Ok(tag) => chunk.extend_from_slice(&tag),
-            Err(_) => chunk.clear(),
+        let tag = sealed.split_last_chunk_mut::<TAG_BYTES>().and_then(|(content, at_end)| {
+            let buffers = InOutBuf::new(chunk, content).ok()?;
+            let tag = self.0.encrypt_inout_detached(&nonce, DOMAIN, buffers).ok()?;
+            at_end.copy_from_slice(&tag);
+            Some(tag)
+        });
+        // The cipher refuses only sizes far above a chunk's; a chunk of zeros is never taken.
+        if tag.is_none() {
+            sealed.fill(0);
         }
     }
 
@@ -154,9 +160,13 @@ mod tests {
     #[test]
     fn a_chunk_opens_at_its_position_alone() {
         let cipher = key().cipher();
-        let mut chunk = b"a face".to_vec();
-        cipher.seal_chunk(3, false, &mut chunk);
-        assert_eq!(chunk.len(), 6 + 16);
+        let mut chunk = [7; 6 + 16];
+        cipher.seal_chunk(3, false, b"a face", &mut chunk);
+        let mut other = [0; 6 + 16];
+        cipher.seal_chunk(3, false, b"a face", &mut other);
+        assert_eq!(chunk, other, "nothing of what was in the buffer before");
+        cipher.seal_chunk(3, false, b"a face", &mut other[1..]);
+        assert_eq!(other[1..], [0; 5 + 16], "a buffer of another size has no chunk");
         let open = |index, is_end, sealed: &[u8]| {
             let mut out = vec![7];
             let is_opened = cipher.open_chunk(index, is_end, sealed, &mut out);
@@ -168,7 +178,7 @@ mod tests {
         assert_eq!(open(3, true, &chunk), None);
         assert_eq!(open(3, false, &chunk[..5]), None);
         for at in 0..chunk.len() {
-            let mut changed = chunk.clone();
+            let mut changed = chunk;
             changed[at] ^= 1;
             assert_eq!(open(3, false, &changed), None, "byte {at}");
         }
