@@ -78,6 +78,7 @@ fn main() {
             "compile" => compile::run(size),
             "index" => index::run(),
             "models" => models::run(size),
+            "blobs" => blobs::run(&embedded::runtime()),
             "outbox" => outbox::run(),
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
@@ -91,7 +92,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, models, outbox, resolve, encrypt, load, data, get, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, resolve, encrypt, load, data, get, azure"
                 )
             }
         }
