@@ -46,9 +46,9 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
 
     /// Returns the slot of `key`, and adds it if there is none.
     ///
-    /// Before a slot is added to a map of `prune_from` slots or more, each slot goes that no task
-    /// holds and for which `keep` returns `false`. `keep` gets the slot's state and the number of
-    /// slots in the map.
+    /// Before it adds a slot to a map with at least `prune_from` slots, it removes every slot that
+    /// no task holds and for which `keep` returns `false`. `keep` gets the slot's state and the
+    /// number of slots in the map.
     pub(crate) fn slot_of_key(
         &self,
         key: K,

@@ -46,7 +46,7 @@ pub(super) fn optional_parts(entity: &Entity, errors: &mut Errors) {
             let is_own = at == 0 || std::ptr::eq(key, &family.row) || family.is_remote;
             for part in key.parts().filter(|_| is_own) {
                 let Some(field) = entity.fields.get(part.field) else { continue };
-                if !field.is_option_of() || seen.contains(&part.field) {
+                if !field.is_option_with_argument() || seen.contains(&part.field) {
                     continue;
                 }
                 seen.push(part.field);

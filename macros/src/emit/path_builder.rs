@@ -191,7 +191,8 @@ impl<'m> Builder<'m> {
         Some((at, self.entity.fields.get(at)?))
     }
 
-    /// Returns how many flags of a builder state say which tables the path reads.
+    /// Returns the number of flags in a builder state that tell how tables are chosen: 2 for dated
+    /// tables (one table, or a time window), else 0.
     fn table_flags(&self) -> usize {
         if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
     }
@@ -219,7 +220,8 @@ impl<'m> Builder<'m> {
         self.table_flags() > 0 && given.iter().all(|given| !given)
     }
 
-    /// Returns whether a window of times can be given: the PartitionKey does not depend on them.
+    /// Returns whether a time window can limit the tables that the path reads: the tables are dated,
+    /// and the PartitionKey does not contain the field that names the table.
     fn takes_window(&self) -> bool {
         let dated = self.dated_field();
         dated.is_some_and(|(at, _)| self.family.partition.parts().all(|part| part.field != at))

@@ -8,7 +8,8 @@ use crate::{
     template::{Fineness, Form},
 };
 
-/// The name of an entity's tables, one for each period of a field.
+/// Describes the names of dated tables: a prefix and the period of a field, as in
+/// `Logins{at:%Y%m%d}`.
 #[derive(Debug)]
 pub(crate) struct Dated {
     /// The text that each table's name begins with.

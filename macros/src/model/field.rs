@@ -195,8 +195,9 @@ impl Field {
         }
     }
 
-    /// Returns whether the type is written as `Option<T>`: another type of that name has no parameter.
-    pub(crate) fn is_option_of(&self) -> bool {
+    /// Returns whether the type is written as `Option<T>`, with a type argument. A type of the
+    /// program that is itself called `Option` has none.
+    pub(crate) fn is_option_with_argument(&self) -> bool {
         let Type::Path(path) = &self.ty else { return false };
         let last = path.path.segments.last();
         self.is_option() && last.is_some_and(|last| !last.arguments.is_empty())

@@ -98,7 +98,8 @@ mod tests {
     use super::runtime_called;
     use crate::{errors::Errors, slot::Slot};
 
-    /// Returns the path and the messages for a package that calls the crate `name`.
+    /// Returns the crate path that `runtime_called` chooses, and its error messages, for a package
+    /// that depends on the crate under `name`.
     fn path_and_messages(name: Option<&str>, given: &Slot<Path>) -> (String, String) {
         let input: DeriveInput = parse_quote! { struct Employee { id: u32 } };
         let mut errors = Errors::default();

@@ -28,7 +28,8 @@ pub const fn part(
     Segment::Part(Part { field, form, width, encode })
 }
 
-/// Returns the width of a part in a date form.
+/// Returns the number of characters that the date form `form` writes, for the `width` of [`part`].
+/// Never `None`: every date form has a fixed width.
 pub const fn width_of_date(form: &str) -> Option<usize> {
     Some(date_width(form))
 }
@@ -177,9 +178,10 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
     Ok(())
 }
 
-/// Puts the texts of the parts that fields are read from into `texts`. `slots` has an entry for
-/// each row family: the slot of each part of the PartitionKey, then of each part of the RowKey. A
-/// part of slot [`UNREAD`] is passed over, and a key without other parts is not taken apart.
+/// Puts the text of each key part that a field is read from into `texts`. `slots` gives, for each
+/// row family, the index in `texts` of every part of the PartitionKey and of every part of the
+/// RowKey. [`UNREAD`] marks a part that no field is read from; a key with such parts only is not
+/// checked against its template.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use crate::{edm::Ticks, error::Result, filter::Filter, page::Continuation, row::
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The name of the backend in messages.
+    /// The name of the backend in error messages, traces and metrics.
     pub name: &'static str,
     /// Whether queries return rows in the order of their keys.
     pub ordered: bool,

@@ -1,4 +1,4 @@
-//! Exports of a table as text.
+//! Exports the rows of a table as JSON lines or CSV.
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -1,4 +1,4 @@
-//! Imports of text into a table.
+//! Imports the rows of a table from JSON lines or CSV.
 
 use std::{
     fmt,

@@ -72,7 +72,7 @@ pub use schema::{
 pub(crate) use sealed::SealedColumn;
 pub use series::Series;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
-pub use split::{SplitColumn, SplitValue, Whole};
+pub use split::{SplitColumn, SplitValue, TextOrBytes};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
 pub(crate) use unknown::{Unknown, lossy_write_error};

@@ -83,7 +83,8 @@ impl<'b> PropertyWriter<'b> {
         Self { row, prefix: String::new(), fault: None }
     }
 
-    /// Writes a stored value.
+    /// Writes a value that already has its stored form, as the property `name` with the writer's
+    /// prefix before it.
     pub fn put_value(&mut self, name: &str, value: ValueRef<'_>) {
         self.row.put_prefixed(&self.prefix, name, value);
     }

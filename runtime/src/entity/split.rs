@@ -71,7 +71,7 @@ pub trait SplitValue: Sized {
     const EDM: EdmType;
 
     /// Returns the text or bytes; `None` if they are absent.
-    fn whole(&self) -> Option<Whole<'_>>;
+    fn whole(&self) -> Option<TextOrBytes<'_>>;
 
     /// Joins the pieces; none are there if the value is absent.
     ///
@@ -81,9 +81,9 @@ pub trait SplitValue: Sized {
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue>;
 }
 
-/// A text or bytes before they are cut.
+/// The value of a split field before it is cut into pieces.
 #[derive(Debug, Clone, Copy)]
-pub enum Whole<'v> {
+pub enum TextOrBytes<'v> {
     /// A text, cut between characters.
     Text(&'v str),
     /// Bytes.
@@ -99,8 +99,8 @@ impl SplitValue for String {
 
     const EDM: EdmType = EdmType::String;
 
-    fn whole(&self) -> Option<Whole<'_>> {
-        Some(Whole::Text(self))
+    fn whole(&self) -> Option<TextOrBytes<'_>> {
+        Some(TextOrBytes::Text(self))
     }
 
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
@@ -117,8 +117,8 @@ impl SplitValue for Vec<u8> {
 
     const EDM: EdmType = EdmType::Binary;
 
-    fn whole(&self) -> Option<Whole<'_>> {
-        Some(Whole::Bytes(self))
+    fn whole(&self) -> Option<TextOrBytes<'_>> {
+        Some(TextOrBytes::Bytes(self))
     }
 
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
@@ -135,7 +135,7 @@ impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
 
     const EDM: EdmType = T::EDM;
 
-    fn whole(&self) -> Option<Whole<'_>> {
+    fn whole(&self) -> Option<TextOrBytes<'_>> {
         self.as_ref().and_then(T::whole)
     }
 
@@ -180,13 +180,13 @@ fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
 pub fn store_split<const N: usize>(
     out: &mut PropertyWriter<'_>,
     names: &[&str; N],
-    whole: Option<Whole<'_>>,
+    whole: Option<TextOrBytes<'_>>,
     pad: Option<u32>,
 ) -> Result<()> {
     match whole {
         None => Ok(()),
-        Some(Whole::Text(text)) => store_text(out, names, text, pad),
-        Some(Whole::Bytes(bytes)) => {
+        Some(TextOrBytes::Text(text)) => store_text(out, names, text, pad),
+        Some(TextOrBytes::Bytes(bytes)) => {
             let most = piece_bytes(pad).min(PROPERTY_BYTES);
             if bytes.len() > most.saturating_mul(N) {
                 return Err(value_too_large_error(out, names, bytes.len(), most));

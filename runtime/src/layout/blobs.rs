@@ -1,7 +1,7 @@
 //! Compares the blob fields that the layout file and the code give one version of an entity type.
 
 use super::{
-    keys::Versions,
+    keys::VersionChange,
     needs::{Changes, Needs},
     shape::{BlobShape, EntityShape},
 };
@@ -9,8 +9,8 @@ use super::{
 const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                        `table.upgrade_all()`";
 
-pub(super) fn compare_blobs(versions: Versions<'_>, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+pub(super) fn compare_blobs(versions: VersionChange<'_>, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     let is_of = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
     let mut come: Vec<_> = new.blobs.iter().filter(|is| !is_of(old, &is.name)).collect();
     for was in &old.blobs {

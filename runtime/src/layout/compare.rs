@@ -2,7 +2,7 @@
 
 use super::{
     blobs,
-    keys::{KeyChange, Versions},
+    keys::{KeyChange, VersionChange},
     needs::{Changes, LayoutChange, Needs},
     properties, rows,
     shape::EntityShape,
@@ -100,7 +100,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     let mut list = Vec::new();
     for was in old {
         if let Some(is) = new.iter().find(|is| is.version == was.version) {
-            list.extend(compare_version(Versions { old: was, new: is }));
+            list.extend(compare_version(VersionChange { old: was, new: is }));
         }
     }
     let (Some(was), Some(is)) = (old.first(), new.first()) else { return list };
@@ -143,7 +143,7 @@ fn report_raised_version(
         );
         return changes.push(Needs::Version, what, how);
     }
-    let versions = Versions { old: was, new: is };
+    let versions = VersionChange { old: was, new: is };
     if let (Some(old), Some(new)) = (rows::primary_rows(was), rows::primary_rows(is))
         && versions.compare_keys(&old.partition, &new.partition) == KeyChange::Other
     {
@@ -166,8 +166,8 @@ fn report_raised_version(
     );
 }
 
-fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
-    let Versions { old, new } = versions;
+fn compare_version(versions: VersionChange<'_>) -> Vec<LayoutChange> {
+    let VersionChange { old, new } = versions;
     let mut changes = Changes::changes_of_type(new.discriminator_value());
     tables::compare_tables(versions, &mut changes);
     if old.discriminator != new.discriminator {

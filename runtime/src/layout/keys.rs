@@ -11,14 +11,14 @@ pub(super) enum KeyChange {
     Other,
 }
 
-/// The keys of one version of a type before and after a change, with all of its fields.
+/// The layout of one version of an entity type before and after a change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Versions<'s> {
+pub(super) struct VersionChange<'s> {
     pub(super) old: &'s EntityShape,
     pub(super) new: &'s EntityShape,
 }
 
-impl Versions<'_> {
+impl VersionChange<'_> {
     /// Compares two templates. A field counts as renamed if the old layout has no field of the new name,
     /// and the new layout none of the old name.
     pub(super) fn compare_keys(self, old: &KeyShape, new: &KeyShape) -> KeyChange {

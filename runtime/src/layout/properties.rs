@@ -1,7 +1,7 @@
 //! Compares the properties that the layout file and the code give one version of an entity type.
 
 use super::{
-    keys::Versions,
+    keys::VersionChange,
     needs::{Changes, Needs},
     shape::{EncryptionShape, EntityShape, PropertyShape, SeriesShape},
 };
@@ -9,8 +9,8 @@ use super::{
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
                          back to `Reject`";
 
-pub(super) fn compare_properties(versions: Versions<'_>, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     for was in &old.properties {
         if let Some(is) = new.properties.iter().find(|is| is.name == was.name) {
             compare_property(was, is, changes);
@@ -177,8 +177,8 @@ fn compare_encryption(
     }
 }
 
-fn compare_all_series(versions: Versions<'_>, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+fn compare_all_series(versions: VersionChange<'_>, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     for was in &old.series {
         match new.series.iter().find(|is| is.field == was.field) {
             Some(is) => compare_series(was, is, changes),

@@ -1,14 +1,14 @@
 //! Compares the row families of one version of an entity type.
 
 use super::{
-    keys::{KeyChange, Versions},
+    keys::{KeyChange, VersionChange},
     needs::{Changes, Needs},
     shape::{EntityShape, Piece, RowsShape, split_template},
 };
 use crate::key::FamilyKind;
 
-pub(super) fn compare_rows(versions: Versions<'_>, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+pub(super) fn compare_rows(versions: VersionChange<'_>, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     if let (Some(was), Some(is)) = (primary_rows(old), primary_rows(new)) {
         compare_primary(versions, was, is, changes);
     }
@@ -43,7 +43,12 @@ pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
     entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
 }
 
-fn compare_primary(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+fn compare_primary(
+    versions: VersionChange<'_>,
+    was: &RowsShape,
+    is: &RowsShape,
+    changes: &mut Changes,
+) {
     let has_copies = versions.old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
     for (key, was, is) in
         [("PartitionKey", &was.partition, &is.partition), ("RowKey", &was.row, &is.row)]
@@ -203,7 +208,12 @@ fn report_rows_rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, change
     changes.push(if was.is_remote { Needs::Migration } else { Needs::Rebuild }, what, how);
 }
 
-fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+fn compare_derived(
+    versions: VersionChange<'_>,
+    was: &RowsShape,
+    is: &RowsShape,
+    changes: &mut Changes,
+) {
     let (old, new) = (versions.old, versions.new);
     let name = rows_noun(was);
     if (was.is_remote, was.in_blob, &was.table) != (is.is_remote, is.in_blob, &is.table) {
@@ -242,7 +252,12 @@ fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, chan
     compare_flags(versions, was, is, changes);
 }
 
-fn compare_flags(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+fn compare_flags(
+    versions: VersionChange<'_>,
+    was: &RowsShape,
+    is: &RowsShape,
+    changes: &mut Changes,
+) {
     let name = rows_noun(was);
     match (was.is_unique, is.is_unique) {
         (false, true) if is.is_remote => changes.push(

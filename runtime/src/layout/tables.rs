@@ -1,7 +1,7 @@
 //! Compares the tables of one version of an entity type.
 
 use super::{
-    keys::Versions,
+    keys::VersionChange,
     needs::{Changes, Needs},
     shape::{EntityShape, Piece, split_template},
 };
@@ -24,8 +24,8 @@ fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     Some(name)
 }
 
-pub(super) fn compare_tables(versions: Versions<'_>, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     if (&old.table, &old.dated_by) == (&new.table, &new.dated_by) {
         return;
     }
@@ -75,8 +75,8 @@ pub(super) fn compare_tables(versions: Versions<'_>, changes: &mut Changes) {
 }
 
 /// Compares the fields that name the tables, whose names have one prefix and form.
-fn compare_field(versions: Versions<'_>, prefix: &str, changes: &mut Changes) {
-    let Versions { old, new } = versions;
+fn compare_field(versions: VersionChange<'_>, prefix: &str, changes: &mut Changes) {
+    let VersionChange { old, new } = versions;
     let (Some(was), Some(is)) = (&old.dated_by, &new.dated_by) else { return };
     let is_renamed = was == is || (!old.has_field(is) && !new.has_field(was));
     if !is_renamed {

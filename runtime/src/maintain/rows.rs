@@ -9,10 +9,10 @@ use crate::{
     entity::{EntityRows, RowKind, RowVersion, TableEntity},
     error::Result,
     guard::Mutation,
-    plan::{StoredAs, Tokens, derive::Derived, wide},
+    plan::{StoredAs, TokenMaker, derive::Derived, wide},
     query::decode::error_at_row,
     row::Row,
-    store::sealing::{open::Reading, plan::Placed},
+    store::sealing::{open::ReadAs, plan::Placed},
     table::Table,
 };
 
@@ -29,8 +29,8 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
 ) -> Result<Vec<Row>> {
     let stored = rows.clone();
     let rows = rows.into_iter().map(Ok).collect();
-    let reading = Reading::Typed(E::SCHEMA);
-    let opened = table.client.store().sealing.open_rows(at_table, rows, reading, None).await;
+    let read_as = ReadAs::Typed(E::SCHEMA);
+    let opened = table.client.store().sealing.open_rows(at_table, rows, read_as, None).await;
     let both = opened.into_iter().zip(stored);
     both.map(|(opened, stored)| match opened {
         // Handed on as stored: it will differ from what its primary derives, and can be repaired.
@@ -87,7 +87,7 @@ pub(crate) async fn read_primary<E: TableEntity>(
 /// fit its type.
 pub(crate) fn derive_rows_of_primary<E: TableEntity>(
     primary: &Row,
-    tokens: &Tokens,
+    tokens: &TokenMaker,
 ) -> Result<Option<EntityRows>> {
     E::SCHEMA
         .derive_rows(primary, tokens)
@@ -98,7 +98,7 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
 /// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
 pub(crate) fn derive_existing<E: TableEntity>(
     primary: Option<&Row>,
-    tokens: &Tokens,
+    tokens: &TokenMaker,
 ) -> Result<Derived> {
     match primary {
         Some(row) => E::SCHEMA.derive_rows(row, tokens).map_err(|error| error_at_row(row, error)),

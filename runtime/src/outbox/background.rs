@@ -85,10 +85,10 @@ impl Drop for AwaitedWork {
 }
 
 impl Background {
-    /// Does the work before it returns, unless `most` is 0 or a pause is on: then the work is left
-    /// to a worker. Has no other bound, since a caller that waits begins no further work. Needs no
-    /// runtime; if the caller drops the future, a task goes on with the work.
-    pub(crate) async fn finish_or_leave(
+    /// Runs the work to its end, unless `most` is 0 or a pause is on: then does not begin the work
+    /// and leaves it to a worker. Has no other bound, since a caller that waits begins no further
+    /// work. Needs no runtime; if the caller drops the future, a task goes on with the work.
+    pub(crate) async fn run_or_leave_to_worker(
         &self,
         most: usize,
         work: BoxFuture<'static, Result<()>>,

@@ -27,15 +27,15 @@ use crate::{
     key::Family,
     limits::BATCH_OPERATIONS,
     plan::{
-        Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas,
-        wide::{maximum_parts, row_key_of_part},
+        Change, Effect, Role, StoredList, TokenMaker, TransactionPlan, Unresolved, list_deltas,
+        wide::{maximum_parts_of_versions, row_key_of_part},
     },
     row::{ETag, Row},
     store::{
         backoff::{self, Attempt},
         dated::make_table,
         lists::read_list,
-        sealing::{open::Reading, plan::Placed},
+        sealing::{open::ReadAs, plan::Placed},
     },
 };
 
@@ -145,7 +145,7 @@ pub(crate) async fn fill_change_tokens(
 ) -> Result<Change> {
     let tokens = match &verb {
         Unresolved::NeedsTokens(_) => outbox.store.token_maker().await,
-        Unresolved::Ready(_) => Ok(Tokens::without_keys()),
+        Unresolved::Ready(_) => Ok(TokenMaker::without_keys()),
     };
     // The index key is fetched before any read: without it the keys are unknown.
     let change = match tokens {
@@ -170,7 +170,7 @@ pub(crate) async fn resolve_changes(
     let needs_tokens = |verb: &Unresolved| matches!(verb, Unresolved::NeedsTokens(_));
     let tokens = match verbs.iter().any(needs_tokens) {
         true => outbox.store.token_maker().await.map_err(|error| error.in_table(table))?,
-        false => Tokens::without_keys(),
+        false => TokenMaker::without_keys(),
     };
     let mut changes = Vec::with_capacity(verbs.len());
     for (index, verb) in verbs.into_iter().enumerate() {
@@ -181,7 +181,11 @@ pub(crate) async fn resolve_changes(
 }
 
 /// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
-async fn fill_tokens_of_verb(outbox: &Outbox, tokens: &Tokens, verb: Unresolved) -> Result<Change> {
+async fn fill_tokens_of_verb(
+    outbox: &Outbox,
+    tokens: &TokenMaker,
+    verb: Unresolved,
+) -> Result<Change> {
     if !tokens.has_key_per_scope() {
         return verb.fill_tokens(tokens);
     }
@@ -407,7 +411,7 @@ impl PlannedChanges<'_> {
         holder: Row,
     ) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
-            let parts = if schema.is_wide() { maximum_parts(schema) } else { 1 };
+            let parts = if schema.is_wide() { maximum_parts_of_versions(schema) } else { 1 };
             for part in 1..=parts {
                 let key = match part {
                     1 => holder.row_key().to_owned(),
@@ -418,7 +422,7 @@ impl PlannedChanges<'_> {
                 }
             }
             let deletion = deletion_of(outbox, schema, &holder).await?;
-            let change = Change::with_effect(deletion.clone());
+            let change = Change::from_effect(deletion.clone());
             let operations = change.estimate_size()?.0 + change.shared_framework_rows();
             if transaction.planned_operations().len() + operations > BATCH_OPERATIONS {
                 return delete_holder(outbox, self.table, deletion).await;
@@ -469,7 +473,7 @@ impl DeleteExpired for ExpiredHolders<'_> {
 /// Deletes the holder of a unique value with its copies. Returns whether the value may be free: a holder
 /// that changed meanwhile is to be read again.
 async fn delete_holder(outbox: &Arc<Outbox>, table: &str, deletion: Effect) -> Result<bool> {
-    match commit_changes(outbox, table, &[Change::with_effect(deletion)]).await {
+    match commit_changes(outbox, table, &[Change::from_effect(deletion)]).await {
         Ok(committed) => {
             // The value is free once the copy is gone. What fails now is left to a worker, and the next
             // attempt removes the copy in the way by itself.
@@ -514,7 +518,7 @@ async fn effect_of_change(
     let (partition_key, row_key) = verb.keys();
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
-    let row = match outbox.store.read_decrypted(read, Reading::Typed(verb.schema())).await {
+    let row = match outbox.store.read_decrypted(read, ReadAs::Typed(verb.schema())).await {
         Err(error)
             if error.is_corrupt() && verb.may_end_torn_entity() && verb.schema().is_wide() =>
         {

@@ -19,7 +19,7 @@ use crate::{
     error::Result,
     plan::{Change, Effect, delete_entity, replace_entity},
     row::Row,
-    store::sealing::open::Reading,
+    store::sealing::open::ReadAs,
 };
 
 /// Deletes the entity that holds a unique value, if the entity has expired.
@@ -163,7 +163,7 @@ pub(crate) async fn read_with_date(
     let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
     let is_expired = is_expired(schema, &row, page.date);
     let opened =
-        outbox.store.sealing.open_one_row(table, row.clone(), Reading::Typed(schema), None).await;
+        outbox.store.sealing.open_one_row(table, row.clone(), ReadAs::Typed(schema), None).await;
     Ok(Some(match opened {
         Ok(row) => RowWithExpiry { row, is_expired },
         // A row that does not open is kept: its expiry cannot be trusted.

@@ -19,8 +19,8 @@ use crate::{
     batch::Operation,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, copy_owner,
-        plan_step_for_row, reserving_claim,
+        CopyAddress, CopyChange, CopyStep, DirtyRowToWrite, ListAddress, ListMembership,
+        copy_owner, plan_step_for_row, reserving_claim,
     },
     row::{ETag, Row},
     store::lists::{Lists, find_lists, require_blob_store},
@@ -40,7 +40,7 @@ pub(crate) struct FastPath {
 /// The remote copies of one entity of the transaction.
 #[derive(Debug)]
 struct EntityWork {
-    dirty: DirtyRow,
+    dirty: DirtyRowToWrite,
     /// The copies as they were before the commit, in the order of the dirty row's changes. `None`
     /// if they could not be read: a worker writes them then.
     copies: Option<Vec<Option<Row>>>,
@@ -57,7 +57,7 @@ impl FastPath {
     pub(crate) async fn read_before_commit(
         outbox: &Outbox,
         table: &str,
-        dirty: Vec<DirtyRow>,
+        dirty: Vec<DirtyRowToWrite>,
     ) -> Self {
         // The deadline counts from here: the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
@@ -104,7 +104,7 @@ impl FastPath {
     }
 
     /// Returns the dirty rows that the transaction has to write.
-    pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &DirtyRow> {
+    pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &DirtyRowToWrite> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
@@ -112,7 +112,7 @@ impl FastPath {
     pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedKey> {
         let mut wanted_keys = Vec::new();
         for (entity_at, entity) in self.entities.iter().enumerate() {
-            let DirtyRow { primary, copy_changes, .. } = &entity.dirty;
+            let DirtyRowToWrite { primary, copy_changes, .. } = &entity.dirty;
             for (change_at, change) in copy_changes.iter().enumerate() {
                 let Some(copy) = change.wanted.as_ref().filter(|_| change.needs_claim()) else {
                     continue;
@@ -228,7 +228,8 @@ impl FastPath {
         // Entries that are there already are written once more, which stops older writers.
         let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
-        let mut late: BTreeMap<ListAddress, Vec<(&DirtyRow, &ListMembership)>> = BTreeMap::new();
+        let mut late: BTreeMap<ListAddress, Vec<(&DirtyRowToWrite, &ListMembership)>> =
+            BTreeMap::new();
         for (dirty, membership) in with_dirty() {
             let address = membership.address.list_address();
             match written.get(&address) {
@@ -309,7 +310,7 @@ impl FastPath {
         change: &CopyChange,
         found: Option<&Row>,
     ) -> Result<bool> {
-        let DirtyRow { partition_key, primary, .. } = &entity.dirty;
+        let DirtyRowToWrite { partition_key, primary, .. } = &entity.dirty;
         let owner = RowAt::new(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(reserving_claim).transpose()?.flatten();

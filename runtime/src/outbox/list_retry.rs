@@ -11,7 +11,7 @@ use super::{
 use crate::{
     address::RowAt,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{DirtyRow, ListAddress, ListMembership},
+    plan::outbox::{DirtyRowToWrite, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},
         derive::{derive_stored_primary, read_primary},
@@ -29,7 +29,7 @@ pub(crate) async fn write_list_again(
     outbox: &Outbox,
     table: &str,
     address: &ListAddress,
-    late: &[(&DirtyRow, &ListMembership)],
+    late: &[(&DirtyRowToWrite, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListWrite)> {
     // Only one of the writers that meet at a list can win: those of one client take turns.
     let _lock = outbox.list_locks.lock_list(address).await;
@@ -69,7 +69,7 @@ fn left_to_worker() -> Error {
 async fn current_membership(
     outbox: &Outbox,
     table: &str,
-    dirty: &DirtyRow,
+    dirty: &DirtyRowToWrite,
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);

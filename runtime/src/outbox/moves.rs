@@ -187,7 +187,7 @@ impl MoveJob<'_> {
     }
 
     fn is_own_tombstone(&self, receipt: &Row) -> bool {
-        let is_own = self.message_identity().is_of_receipt(receipt);
+        let is_own = self.message_identity().owns_receipt(receipt);
         is_own.unwrap_or(false) && is_tombstone(receipt).unwrap_or(false)
     }
 
@@ -359,7 +359,7 @@ impl MoveJob<'_> {
         effect: Effect,
         extra_rows: &ExtraRows,
     ) -> Result<()> {
-        let changes = [Change::with_effect(effect)];
+        let changes = [Change::from_effect(effect)];
         let last_moment = deadline.batch_deadline();
         let committed = commit_until(self.outbox, table, &changes, extra_rows, last_moment);
         deadline.run_request(committed).await.map(drop)

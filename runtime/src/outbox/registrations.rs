@@ -41,7 +41,8 @@ impl Registration {
         self.complete.as_ref()
     }
 
-    /// Sets the fence of the complete registration, unless another task has.
+    /// Records the fence of a registration whose fence row and directory marker both exist, unless
+    /// another task has recorded one.
     pub(crate) fn set_complete(&mut self, fence: &Fence) {
         self.complete.get_or_insert_with(|| fence.clone());
     }

@@ -14,7 +14,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{KeyHolder, find_copy_owner, find_key_holder},
+        derive::{KeyHolder, classify_copy_owner, find_key_holder},
     },
 };
 
@@ -62,7 +62,7 @@ async fn resolve_reservation_once(
     // A claim row may have been forged. It resolves no reservation of another primary, even if that
     // one holds this claim's id: the other primary's claim resolves it.
     if outbox.guards.guard_holds(Guard::OwnReservation)
-        && find_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
+        && classify_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
     {
         return Ok(Attempt::Done(()));
     }

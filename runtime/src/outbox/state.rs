@@ -74,7 +74,7 @@ impl Outbox {
             self.options;
         // A store of this process alone answers at once, and its users expect to read what they wrote.
         if copies_before_answer.unwrap_or(is_exclusive) {
-            self.background.finish_or_leave(most, work).await
+            self.background.run_or_leave_to_worker(most, work).await
         } else {
             self.background.begin_task(most, work)
         }

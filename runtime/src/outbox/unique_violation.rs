@@ -11,7 +11,7 @@ use crate::{
     key::Family,
     plan::Effect,
     row::Row,
-    store::{derive::read_primary, sealing::open::Reading},
+    store::{derive::read_primary, sealing::open::ReadAs},
 };
 
 /// A local copy that a transaction could not insert, since its key is occupied.
@@ -89,12 +89,8 @@ impl OccupiedCopy<'_> {
         let Some(row) = outbox.store.read_row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // A row that cannot be decrypted occupies the key all the same.
-        let opened = outbox.store.sealing.open_one_row(
-            self.table,
-            row.clone(),
-            Reading::Typed(schema),
-            None,
-        );
+        let opened =
+            outbox.store.sealing.open_one_row(self.table, row.clone(), ReadAs::Typed(schema), None);
         Ok(Some(opened.await.unwrap_or(row)))
     }
 

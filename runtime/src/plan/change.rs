@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Tokens,
+    TokenMaker,
     effect::{Effect, Planner},
     size,
     verb::{OnRace, Verb},
@@ -63,7 +63,7 @@ impl VerbOnCurrent {
     }
 
     /// Returns the maker of blind tokens for the effect's rows.
-    pub(crate) fn tokens(&self) -> &Tokens {
+    pub(crate) fn tokens(&self) -> &TokenMaker {
         &self.planner.tokens
     }
 
@@ -74,14 +74,15 @@ impl VerbOnCurrent {
 }
 
 impl Change {
-    /// Creates a change from known operations: on an untyped row, or of one step of a move.
-    pub(crate) fn with_effect(effect: Effect) -> Self {
+    /// Creates a change that consists of one known effect: of a verb on an untyped row, or of one
+    /// step of a move.
+    pub(crate) fn from_effect(effect: Effect) -> Self {
         Self::Blind(Arc::new(effect))
     }
 
     fn new(planner: Planner, verb: Verb) -> Result<Self> {
         Ok(match verb.needs_current(&planner)? {
-            None => Self::with_effect(verb.blind_effect(&planner)?),
+            None => Self::from_effect(verb.blind_effect(&planner)?),
             Some(on_race) => {
                 let keys = verb.keys_to_read(&planner)?;
                 Self::OnCurrent(Box::new(VerbOnCurrent { planner, verb, keys, on_race }))
@@ -154,7 +155,7 @@ impl Change {
             Self::Blind(effect) => effect,
             Self::OnCurrent(verb) => {
                 let schema = verb.schema();
-                let later_parts = wide::maximum_parts(schema).saturating_sub(1);
+                let later_parts = wide::maximum_parts_of_versions(schema).saturating_sub(1);
                 return Ok((schema.families.len() + later_parts, 0));
             }
         };
@@ -240,11 +241,11 @@ impl Unresolved {
             let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
             return Ok(Self::NeedsTokens(Box::new(verb)));
         }
-        Change::new(Planner { schema, tokens: Tokens::without_keys() }, verb).map(Self::Ready)
+        Change::new(Planner { schema, tokens: TokenMaker::without_keys() }, verb).map(Self::Ready)
     }
 
     /// Returns the change after putting the blind tokens into its keys.
-    pub(crate) fn fill_tokens(self, tokens: &Tokens) -> Result<Change> {
+    pub(crate) fn fill_tokens(self, tokens: &TokenMaker) -> Result<Change> {
         match self {
             Self::Ready(change) => Ok(change),
             Self::NeedsTokens(unresolved) => {

@@ -1,6 +1,6 @@
 //! Derives the rows that follow from a primary.
 
-use super::tokens::Tokens;
+use super::tokens::TokenMaker;
 use crate::{
     entity::{EntityRows, RowKind, RowVersion, Schema},
     error::Result,
@@ -40,7 +40,7 @@ impl Schema {
     /// # Errors
     ///
     /// `is_decode` if the row does not fit its version.
-    pub(crate) fn derive_rows(&'static self, opened: &Row, tokens: &Tokens) -> Result<Derived> {
+    pub(crate) fn derive_rows(&'static self, opened: &Row, tokens: &TokenMaker) -> Result<Derived> {
         let family = self.primary()?;
         match self.row_kind_of(opened, Some(family))? {
             RowKind::Primary(RowVersion::Known(_)) => {}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{moves::refuse_moving, size::hidden_nulls, tokens::Tokens, wide};
+use super::{moves::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wide};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
@@ -78,7 +78,7 @@ pub(crate) struct Loaded {
 pub(crate) struct Planner {
     pub(crate) schema: &'static Schema,
     /// Makes the blind tokens in the keys of derived rows.
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: TokenMaker,
 }
 
 impl Planner {

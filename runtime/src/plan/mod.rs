@@ -31,7 +31,7 @@ pub(crate) use size::hidden_nulls;
 pub(crate) use tokens::TOKEN_CHARACTER_BITS;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::token_scope;
-pub(crate) use tokens::{TokenScope, Tokens};
+pub(crate) use tokens::{TokenMaker, TokenScope};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
 pub(crate) use typed_verbs::{
     delete, delete_at, delete_entity, insert, insert_or_merge, insert_or_replace, patch, patch_at,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{effect::Effect, tokens::Tokens};
+use super::{effect::Effect, tokens::TokenMaker};
 use crate::{
     address::{RowAddress, TableCase},
     batch::{Condition, Operation},
@@ -75,7 +75,7 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     /// Reads which move inserted a row; `None` if no move did.
-    pub(crate) fn from_row(row: &Row) -> Result<Option<Self>> {
+    pub(crate) fn from_target_row(row: &Row) -> Result<Option<Self>> {
         let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
         let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
         Ok(parsed.map(|[id, table, partition_key, row_key, _]| Self {
@@ -232,7 +232,7 @@ fn target_row(
 
 // Keys with blind tokens are refused by `mark_moving`, so that no step of a move makes any.
 fn derive_moving_rows(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
-    schema.derive_rows(row, &Tokens::without_keys())?.into_known_rows(schema)
+    schema.derive_rows(row, &TokenMaker::without_keys())?.into_known_rows(schema)
 }
 
 /// Returns the rows that a primary derives.
@@ -268,7 +268,8 @@ pub(crate) fn update_target(
     arrival: &Arrival,
 ) -> Result<Option<Effect>> {
     // A row of another move, or one that was written anew since, must not be overwritten.
-    let is_other = !Arrival::from_row(target)?.is_some_and(|found| found.is_same_move(arrival));
+    let is_other =
+        !Arrival::from_target_row(target)?.is_some_and(|found| found.is_same_move(arrival));
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ use crate::{
 
 /// Makes the blind tokens of secret values in keys. Holds no key if no type needs blind tokens.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenMaker {
     #[cfg(feature = "encrypt")]
     keys: TokenKeys,
 }
@@ -60,7 +60,7 @@ type FieldTokens = Vec<(&'static str, String)>;
 
 /// Makes the blind tokens of one entity, once for each scope that its rows are in.
 struct EntityTokens<'t> {
-    tokens: &'t Tokens,
+    tokens: &'t TokenMaker,
     schema: &'static Schema,
     /// The row that holds the secret values.
     values: &'t Row,
@@ -106,7 +106,7 @@ impl fmt::Debug for ScopedKeys {
     }
 }
 
-impl Tokens {
+impl TokenMaker {
     /// Creates a maker of tokens for entities without blind tokens. It fails to make any.
     pub(crate) fn without_keys() -> Self {
         Self::default()

@@ -1,7 +1,7 @@
 //! Makes the verbs of typed tables from the entities, patches and points that callers give.
 
 use super::{
-    Tokens,
+    TokenMaker,
     change::Unresolved,
     effect::{Effect, Loaded, Planner, PropertyChanges, error_at_row, row_of_bag},
     verb::Verb,
@@ -115,7 +115,7 @@ pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Re
 /// of it.
 pub(crate) fn replace_entity(
     schema: &'static Schema,
-    tokens: Tokens,
+    tokens: TokenMaker,
     current: &Row,
     rows: EntityRows,
 ) -> Result<Effect> {
@@ -125,7 +125,7 @@ pub(crate) fn replace_entity(
 /// Returns the effect that deletes a stored entity with all its rows under its ETag.
 pub(crate) fn delete_entity(
     schema: &'static Schema,
-    tokens: Tokens,
+    tokens: TokenMaker,
     current: &Row,
 ) -> Result<Effect> {
     Planner { schema, tokens }.delete(current)

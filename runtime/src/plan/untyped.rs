@@ -53,5 +53,5 @@ pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Unresolved> {
 }
 
 fn on_row(operation: Operation, row: Option<Row>) -> Unresolved {
-    Unresolved::Ready(Change::with_effect(Effect::on_primary(None, operation, row)))
+    Unresolved::Ready(Change::from_effect(Effect::on_primary(None, operation, row)))
 }

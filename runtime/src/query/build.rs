@@ -21,7 +21,7 @@ use crate::{
     key::TOKEN_PLACEHOLDER,
     page::Cursor,
     row::Row,
-    store::sealing::open::Reading,
+    store::sealing::open::ReadAs,
 };
 
 /// The items of a query, page after page, each fetched when the one before is used up.
@@ -32,7 +32,7 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 pub(crate) type DecodeRow<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
 /// Reads one page of the entities in lists.
-pub(crate) type FetchPage<T> = Arc<
+pub(crate) type FetchListPage<T> = Arc<
     dyn Fn(
             Arc<PreparedRequest>,
             Option<Cursor>,
@@ -45,7 +45,7 @@ pub(crate) type FetchPage<T> = Arc<
 /// name.
 pub(crate) enum Source<T> {
     Rows(DecodeRow<T>),
-    Lists(FetchPage<T>),
+    Lists(FetchListPage<T>),
 }
 
 impl<T> Clone for Source<T> {
@@ -292,7 +292,7 @@ impl<E, T> Query<E, T> {
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn types_to_decrypt(&self) -> Reading {
+    pub(crate) fn types_to_decrypt(&self) -> ReadAs {
         self.request.types_to_decrypt()
     }
 

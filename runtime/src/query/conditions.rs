@@ -100,8 +100,9 @@ impl Request {
         refused
     }
 
-    /// Returns whether the client's `encrypt_if` chooses a property of the path's rows. Returns
-    /// `false` for a column that the type declares as encrypted, which has conditions of its own.
+    /// Returns whether the client's `encrypt_if` encrypts a property in the rows that the path
+    /// reads. Returns `false` for a property that the type declares as encrypted: a condition on it
+    /// compares its blind token.
     fn is_property_chosen(&self, property: &str) -> bool {
         let marker = match self.schema.map(|schema| schema.discriminator) {
             Some(Discriminator::Property(name)) => name,

@@ -19,7 +19,7 @@ use crate::{
     key::Family,
     page::Cursor,
     plan::{
-        IdForm, StoredList, Tokens,
+        IdForm, StoredList, TokenMaker,
         outbox::{ListAddress, list_entry_keys},
     },
     row::Row,
@@ -227,7 +227,7 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
 struct MembershipTest {
     family: &'static Family,
     keys: crate::access::Keys,
-    tokens: Tokens,
+    tokens: TokenMaker,
 }
 
 impl MembershipTest {

@@ -97,8 +97,8 @@ impl Request {
         if self.with_expired {
             return;
         }
-        let (reading, family) = (self.types_to_decrypt(), self.family());
-        let is_over = |row: &Row| self.store.is_row_expired(row, reading, family);
+        let (read_as, family) = (self.types_to_decrypt(), self.family());
+        let is_over = |row: &Row| self.store.is_row_expired(row, read_as, family);
         // A row that is an error stays: the caller has to see it.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
     }

@@ -1,4 +1,5 @@
-//! The request of a query, without its types: table, path, conditions, properties and sizes.
+//! Describes a query without its types: store, table, path, conditions, selected properties, and the
+//! limits on items and page size.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -27,7 +28,7 @@ use crate::{
         wide::{self, PartsRead},
     },
     row::Row,
-    store::{dated::name_of, rows::Store, sealing::open::Reading},
+    store::{dated::name_of, rows::Store, sealing::open::ReadAs},
 };
 
 /// Stands for a blind token in `explain`, which makes none.
@@ -204,8 +205,8 @@ impl Request {
         self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
     }
 
-    /// Makes it a request for one entity type. Allows scans, since a typed path says `scan()`
-    /// itself.
+    /// Turns the request into one for a single entity type. Allows scans, since a typed path asks
+    /// for a scan with `scan()`.
     pub(crate) fn for_type(self, schema: &'static Schema) -> Self {
         Self { schema: Some(schema), scan_allowed: true, ..self }
     }
@@ -221,11 +222,11 @@ impl Request {
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn types_to_decrypt(&self) -> Reading {
+    pub(crate) fn types_to_decrypt(&self) -> ReadAs {
         match (self.schema, self.members) {
-            (Some(schema), _) => Reading::Typed(schema),
-            (None, Some(members)) => Reading::Members(members),
-            (None, None) => Reading::Untyped,
+            (Some(schema), _) => ReadAs::Typed(schema),
+            (None, Some(members)) => ReadAs::Members(members),
+            (None, None) => ReadAs::Untyped,
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) struct ExampleKey {
     pub(super) parts: Vec<ExamplePart>,
 }
 
-/// The example of one part.
+/// The example of one key part: its field, and the text that the part writes into the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExamplePart {
     pub(super) field: &'static str,

@@ -90,7 +90,9 @@ impl DataKey {
         mac.verify_slice(sealed).map_err(|_| authentication_error())
     }
 
-    /// Begins the MAC over an entity. `form` gives a value the form in which it counts.
+    /// Returns a MAC that has read an entity's table, keys and properties, except the property that
+    /// holds the seal. `form` converts each value to the form that is authenticated. The caller
+    /// finalizes or verifies the MAC.
     fn begin_mac(
         &self,
         binding: &ValueBinding<'_>,

@@ -3,7 +3,7 @@
 
 use super::{
     rows::{Store, join_wide_parts},
-    sealing::open::Reading,
+    sealing::open::ReadAs,
 };
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
@@ -30,7 +30,7 @@ pub(crate) async fn read_primary(
     match schema.filter(|schema| schema.is_wide() && wide::is_first_key(row_key)) {
         Some(schema) => {
             let read = Read { table, partition_key, row_key, select: None };
-            store.read_decrypted(read, Reading::Typed(schema)).await
+            store.read_decrypted(read, ReadAs::Typed(schema)).await
         }
         None => store.read_row(at).await,
     }
@@ -190,9 +190,9 @@ async fn derived_copy(
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// Returns to which primary a remote row belongs. If the row names the table in the old form, asks
-/// whether a table of exactly that name exists.
-pub(crate) async fn find_copy_owner(
+/// Returns whether a remote copy belongs to the primary `owner` or to another one. If the copy names
+/// the table in the old form, asks whether a table of exactly that name exists.
+pub(crate) async fn classify_copy_owner(
     store: &Store,
     found: &Row,
     kinds: CopyFamily,

@@ -20,7 +20,7 @@ use crate::{
     key::Family,
     limits,
     plan::{
-        TokenScope, Tokens,
+        TokenMaker, TokenScope,
         wide::{self, Joined, PageItem},
     },
     queue::ServerClock,
@@ -31,7 +31,7 @@ use crate::{
 use super::usage::UsageCounters;
 use super::{
     known_tables::KnownTables,
-    sealing::{RowSealer, open::Reading, plan::Placed, shredded::ShreddedScopes},
+    sealing::{RowSealer, open::ReadAs, plan::Placed, shredded::ShreddedScopes},
 };
 
 /// A backend, with the keys and counters of a client. Clones share all of them.
@@ -131,22 +131,21 @@ impl Store {
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
     /// [`with_blind_token_keys`](Self::with_blind_token_keys).
-    pub(crate) async fn token_maker(&self) -> Result<Tokens> {
+    pub(crate) async fn token_maker(&self) -> Result<TokenMaker> {
         self.sealing.token_maker().await
     }
 
     /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
     /// no blind tokens.
-    pub(crate) async fn token_maker_of(&self, schema: &'static Schema) -> Result<Tokens> {
-        if schema.has_tokens() { self.token_maker().await } else { Ok(Tokens::without_keys()) }
+    pub(crate) async fn token_maker_of(&self, schema: &'static Schema) -> Result<TokenMaker> {
+        if schema.has_tokens() { self.token_maker().await } else { Ok(TokenMaker::without_keys()) }
     }
 
-    /// Returns whether a lookup by a blind token failed because all keys of the scope are deleted
-    /// for good, and counts it. `named` is the scope that the caller named if the path does not
-    /// tell it.
-    ///
-    /// Such a lookup finds nothing, as does one for a value that is not stored. An error would
-    /// reveal which values a tenant had whose keys were destroyed.
+    /// Returns whether a lookup by a blind token failed because all keys of its scope are
+    /// destroyed, and counts such a lookup. `named` is the scope that the caller named; it decides
+    /// if neither the error nor the path tells the scope.
+    // The caller then returns no rows, as for a value that is not stored. An error would reveal
+    // which values the tenant of that scope had.
     pub(crate) async fn is_of_shredded_scope(
         &self,
         error: &Error,
@@ -189,7 +188,7 @@ impl Store {
     #[cfg(feature = "encrypt")]
     pub(crate) async fn with_blind_token_keys<T>(
         &self,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         // Which scopes it needs is known only once values are read and keys are made of them. An entity
@@ -210,30 +209,30 @@ impl Store {
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn with_blind_token_keys<T>(
         &self,
-        _: &Tokens,
+        _: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         make()
     }
 
-    /// Reads a row and decrypts the properties that `reading` declares as encrypted. Of a wide
+    /// Reads a row and decrypts the properties that `read_as` declares as encrypted. Of a wide
     /// entity, reads the parts that hold the selected properties, and joins them.
     pub(crate) async fn read_decrypted(
         &self,
         request: Read<'_>,
-        reading: Reading,
+        read_as: ReadAs,
     ) -> Result<Option<Row>> {
-        if let Reading::Typed(schema) = reading
+        if let ReadAs::Typed(schema) = read_as
             && schema.is_wide()
         {
             return self.read_parts(request, schema).await;
         }
-        if let Reading::Members(members) = reading
+        if let ReadAs::Members(members) = read_as
             && members.has_wide()
         {
             return self.read_set_member(request, members).await;
         }
-        self.read_row_decrypted(request, reading).await
+        self.read_row_decrypted(request, read_as).await
     }
 
     /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
@@ -243,7 +242,7 @@ impl Store {
         request: Read<'_>,
         members: &'static Members,
     ) -> Result<Option<Row>> {
-        let row = self.read_row_decrypted(request, Reading::Members(members)).await?;
+        let row = self.read_row_decrypted(request, ReadAs::Members(members)).await?;
         match row.as_ref().and_then(|row| members.wide_member_of(row)) {
             Some((_, schema)) if wide::is_first_key(request.row_key) => {
                 self.read_parts(request, schema).await
@@ -253,15 +252,15 @@ impl Store {
         }
     }
 
-    /// Reads one row and decrypts the properties that `reading` declares as encrypted.
+    /// Reads one row and decrypts the properties that `read_as` declares as encrypted.
     pub(crate) async fn read_row_decrypted(
         &self,
         request: Read<'_>,
-        reading: Reading,
+        read_as: ReadAs,
     ) -> Result<Option<Row>> {
         let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
         let Some(row) = read? else { return Ok(None) };
-        let opened = self.sealing.open_one_row(request.table, row, reading, request.select).await;
+        let opened = self.sealing.open_one_row(request.table, row, read_as, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
@@ -271,13 +270,13 @@ impl Store {
     pub(crate) fn is_row_expired(
         &self,
         row: &Row,
-        reading: Reading,
+        read_as: ReadAs,
         expected: Option<&'static Family>,
     ) -> bool {
-        let expiry = match reading {
-            Reading::Typed(schema) => schema.expiry_of(row, expected),
-            Reading::Members(members) => members.expiry_of(row),
-            Reading::Untyped => None,
+        let expiry = match read_as {
+            ReadAs::Typed(schema) => schema.expiry_of(row, expected),
+            ReadAs::Members(members) => members.expiry_of(row),
+            ReadAs::Untyped => None,
         };
         expiry.is_some_and(|expiry| expiry <= self.time.now())
     }
@@ -381,7 +380,7 @@ impl Store {
         schema: &'static Schema,
     ) -> Result<(Vec<(usize, Option<Row>)>, Option<Ticks>)> {
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let count = wide::maximum_parts(schema);
+        let count = wide::maximum_parts_of_versions(schema);
         let keys = (1..=count).map(|part| wide::row_key_of_part(row_key, part));
         let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
         let last = keys.last().map(String::as_str).unwrap_or_default();
@@ -425,7 +424,7 @@ impl Store {
             let row = match row {
                 Some(row) => {
                     let opened =
-                        self.sealing.open_one_row(table, row, Reading::Typed(schema), select).await;
+                        self.sealing.open_one_row(table, row, ReadAs::Typed(schema), select).await;
                     Some(opened.map_err(|error| error.in_table(table))?)
                 }
                 None => None,
@@ -472,7 +471,7 @@ impl Store {
         row: Row,
         schema: &'static Schema,
     ) -> Result<Row> {
-        let opened = self.sealing.open_one_row(table, row, Reading::Typed(schema), None).await;
+        let opened = self.sealing.open_one_row(table, row, ReadAs::Typed(schema), None).await;
         opened.map_err(|error| error.in_table(table))
     }
 

@@ -28,7 +28,7 @@ use crate::{
     query::{build::Query, decode::error_at_row, request::Request},
     store::{
         backoff::{self, Attempt},
-        sealing::{open::Reading, plan::Placed},
+        sealing::{open::ReadAs, plan::Placed},
     },
 };
 
@@ -198,7 +198,7 @@ impl DynamicTable {
             .and_then(|()| check_key("RowKey", row_key))
             .map_err(|error| error.in_table(&self.name))?;
         let store = self.client.store();
-        let read = store.read_decrypted(read, Reading::Untyped);
+        let read = store.read_decrypted(read, ReadAs::Untyped);
         match store.usage.run_verb("get", &self.name, read).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),

@@ -33,7 +33,7 @@ impl<P> Listener<P> {
     }
 
     /// Returns whether a callback of the user is set.
-    pub(crate) const fn is_set(&self) -> bool {
+    pub(crate) const fn has_callback(&self) -> bool {
         self.0.is_some()
     }
 }
@@ -46,6 +46,6 @@ impl<P> Clone for Listener<P> {
 
 impl<P> fmt::Debug for Listener<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Listener").field(&self.is_set()).finish()
+        f.debug_tuple("Listener").field(&self.has_callback()).finish()
     }
 }

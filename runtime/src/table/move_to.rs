@@ -125,7 +125,7 @@ impl<E: TableEntity> Table<E> {
             has_messages: true,
             ..ExtraRows::default()
         };
-        let changes = [Change::with_effect(effect)];
+        let changes = [Change::from_effect(effect)];
         commit_changes_and_rows(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
             .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
@@ -197,7 +197,7 @@ impl<E: TableEntity> Table<E> {
         if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together.
             let opened = decrypt_primary(store, &self.name, &stored, E::SCHEMA).await?;
-            let changes = [Change::with_effect(plan_abort(E::SCHEMA, &opened)?)];
+            let changes = [Change::from_effect(plan_abort(E::SCHEMA, &opened)?)];
             commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
             store.apply_one_unsealed(&self.name, remove_mark(&stored.row)?).await?;
@@ -234,7 +234,9 @@ impl<E: TableEntity> Table<E> {
     /// Refuses an entity whose last move is not over: a change of the source row would not find it
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
-        let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
+        let Some(Arrival { id, from }) = Arrival::from_target_row(stored.row())? else {
+            return Ok(());
+        };
         let left = self.client.store().row_if_table_exists(from.as_row_at()).await?;
         match left.as_ref().map(move_id).transpose()?.flatten() {
             Some(other) if other == id => Err(moving_error(stored.row())),

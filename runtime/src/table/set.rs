@@ -23,7 +23,7 @@ use crate::{
         decode::error_at_row,
         request::Request,
     },
-    store::sealing::open::Reading,
+    store::sealing::open::ReadAs,
 };
 
 /// Reads and writes the rows of a table as values of a set `S`: an enum with one variant per
@@ -256,10 +256,10 @@ impl<S: EntitySet> SetTable<S> {
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.store().read_decrypted(read, Reading::Members(S::MEMBERS)).await? {
+        match self.client.store().read_decrypted(read, ReadAs::Members(S::MEMBERS)).await? {
             None => Ok(None),
             Some(row)
-                if self.client.store().is_row_expired(&row, Reading::Members(S::MEMBERS), None) =>
+                if self.client.store().is_row_expired(&row, ReadAs::Members(S::MEMBERS), None) =>
             {
                 Ok(None)
             }

@@ -73,8 +73,9 @@ fn refuse_changed_variant<S: EntitySet>(stored: &Stored<S>, place: usize) -> Res
     }
 }
 
-/// Refuses a row that names a member's type but was read as a row of no member, because it does not
-/// fit.
+/// Refuses to write the `other` variant to a row that was read as a member: the copies and lists of
+/// that member would be left behind. Accepts a row that names a member's type but does not fit it,
+/// since such a row is read as `other`.
 fn refuse_member_row<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if S::read(stored.row(), &matched).is_ok() => {

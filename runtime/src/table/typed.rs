@@ -15,7 +15,7 @@ use crate::{
     },
     error::Result,
     key::Family,
-    plan::Tokens,
+    plan::TokenMaker,
     query::{
         build::{Queried, Query, TypedRequest},
         columns::columns_of_point,
@@ -25,7 +25,7 @@ use crate::{
         request::Request,
     },
     row::Row,
-    store::{dated::is_dated_table_missing, sealing::open::Reading},
+    store::{dated::is_dated_table_missing, sealing::open::ReadAs},
 };
 
 /// The number of point reads that `get_many` has in flight at a time.
@@ -399,18 +399,18 @@ impl<E: TableEntity> Table<E> {
         let select = columns_of_point::<E, T>(Some(family));
         let table = &*self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        let (store, reading) = (self.client.store(), Reading::Typed(E::SCHEMA));
+        let (store, read_as) = (self.client.store(), ReadAs::Typed(E::SCHEMA));
         // A copy is one row, also that of a wide entity.
         let read = match family.is_primary() {
-            true => store.read_decrypted(read, reading).await,
-            false => store.read_row_decrypted(read, reading).await,
+            true => store.read_decrypted(read, read_as).await,
+            false => store.read_row_decrypted(read, read_as).await,
         };
         let row = match read {
             Err(error) if is_dated_table_missing(&error) && self.period().is_some() => None,
             read => read?,
         };
         let is_over = |row: &Row| {
-            self.client.store().is_row_expired(row, Reading::Typed(E::SCHEMA), Some(family))
+            self.client.store().is_row_expired(row, ReadAs::Typed(E::SCHEMA), Some(family))
         };
         let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
         match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
@@ -550,7 +550,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the maker of the blind tokens of the entity's keys.
-    pub(crate) async fn key_token_maker(&self) -> Result<Tokens> {
+    pub(crate) async fn key_token_maker(&self) -> Result<TokenMaker> {
         self.client
             .store()
             .token_maker_of(E::SCHEMA)
@@ -563,7 +563,7 @@ impl<E: TableEntity> Table<E> {
     /// [`Store::with_blind_token_keys`]: crate::store::rows::Store::with_blind_token_keys
     pub(crate) async fn with_blind_token_keys<T>(
         &self,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         self.client.store().with_blind_token_keys(tokens, make).await

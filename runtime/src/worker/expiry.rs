@@ -333,7 +333,7 @@ impl Worker {
         };
         let tokens = self.store().token_maker_of(schema).await?;
         let effect = delete_entity(schema, tokens, &opened);
-        effect.map(Change::with_effect).map_err(|error| error.in_table(table))
+        effect.map(Change::from_effect).map_err(|error| error.in_table(table))
     }
 
     /// Deletes entities of one partition in one transaction. Halves the transaction if it is too

@@ -47,7 +47,8 @@ struct Handler {
 /// A lease that its holder can extend. One task owns it, since a renewal changes the ETag or
 /// receipt for the next write.
 pub(super) trait Lease: Send {
-    /// Returns the moment at which the lease ends for its holder.
+    /// Returns the moment at which the holder must treat the lease as ended. Counts from before the
+    /// request that took or extended the lease, so that the store or queue never ends it earlier.
     fn until(&self) -> Instant;
 
     /// Extends the lease by its length from now on. Returns `false` if another worker has the

@@ -246,8 +246,8 @@ impl Worker {
         Ok(Some(MessageOutcome::Refused))
     }
 
-    /// Verifies the code of a message or a move in the poison table. If that is impossible, returns
-    /// the error too, unless the row itself is the cause.
+    /// Verifies the code of a message or a move in the poison table. Returns `Unverified` if that is
+    /// impossible, together with the error if an error prevented it, such as a failed request.
     pub(super) async fn verify_put_aside(
         &self,
         table: &str,
@@ -629,7 +629,7 @@ impl Worker {
             // that message's effect would take place twice.
             let at = RowAt::new(table, partition_key, &row_key);
             let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
-            let is_own = message.is_of_receipt(&receipt)?;
+            let is_own = message.owns_receipt(&receipt)?;
             if !is_own && self.outbox().guards.guard_holds(Guard::OwnReceipt) {
                 continue;
             }

@@ -24,7 +24,7 @@ use crate::{
         is_derived_from_version, plan_step_for_row, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, find_copy_owner, read_claim_state, read_primary},
+    store::derive::{ClaimState, classify_copy_owner, read_claim_state, read_primary},
 };
 
 /// How a pass over a dirty row ended.
@@ -313,7 +313,7 @@ impl Worker {
             // A list or a blob has no copy here: it is read and written elsewhere.
             found.push(match (copy, known) {
                 (Some(row), Some((_, kinds))) => {
-                    let owner = find_copy_owner(self.store(), &row, kinds, primary).await?;
+                    let owner = classify_copy_owner(self.store(), &row, kinds, primary).await?;
                     FoundCopy(Some((row, owner)))
                 }
                 _ => FoundCopy(None),

@@ -55,7 +55,7 @@ impl Worker {
             return BTreeSet::new();
         }
         let memory = &mut *self.lock_memory();
-        memory.looks.choose_partitions(memory.visits.iter(), self.interval)
+        memory.looks.choose_partitions_to_look_at(memory.visits.iter(), self.interval)
     }
 
     async fn work_on_page(
@@ -109,7 +109,7 @@ impl Worker {
         let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
         let memory = self.lock_memory();
         let visit = memory.visits.get(partition);
-        visit.is_none_or(|visit| visit.is_due(now) || visit.may_know_rows_now(known_types))
+        visit.is_none_or(|visit| visit.is_due(now) || visit.may_recognize_unknown_rows(known_types))
     }
 
     /// Does the due work of one partition, chunk by chunk, and closes the partition if it is idle.

@@ -106,9 +106,9 @@ impl PartitionVisit {
         self.look = Some(Instant::now() + wait);
     }
 
-    /// Returns whether the partition has unknown rows and the client has learnt a type since the
-    /// visit.
-    pub(super) fn may_know_rows_now(&self, known_types: usize) -> bool {
+    /// Returns whether the last visit met rows of unknown types and the client has learnt a type
+    /// since: reason for another visit.
+    pub(super) fn may_recognize_unknown_rows(&self, known_types: usize) -> bool {
         self.unknown > 0 && self.seen.known_types != known_types
     }
 
@@ -131,7 +131,7 @@ pub(super) struct LookBudget {
 impl LookBudget {
     /// Chooses the partitions to look at in this round: those that have waited longest. Chooses as
     /// many as the time since the last look allows, and at most those of one `interval`.
-    pub(super) fn choose_partitions<'v>(
+    pub(super) fn choose_partitions_to_look_at<'v>(
         &mut self,
         visits: impl Iterator<Item = (&'v TableAndPartitionKey, &'v PartitionVisit)>,
         interval: Duration,

@@ -101,8 +101,8 @@ impl Account {
         Ok(self.client.table_client(name))
     }
 
-    /// Sends a request: `start` starts it in the client with the given context. Returns the answer
-    /// whatever its status is.
+    /// Sends a request and returns the answer, whatever its status is. `start` calls the Azure
+    /// client with a context that carries the body, path and deadline of the request.
     pub(super) async fn send_request<F, T>(
         &self,
         call: ServiceCall,

@@ -79,8 +79,9 @@ fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
     evaluable
 }
 
-/// Returns whether the service's own result is unknown: how it compares NaN is not documented, and an
-/// answer may lack the Timestamp.
+/// Returns whether the service may evaluate the filter on this row with another result than this
+/// crate: the filter compares NaN, which the service does not document, or a Timestamp that the
+/// answer does not contain.
 fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
     let mut open = Ok(false);
     for_each_property(filter, &mut |name, literal| {

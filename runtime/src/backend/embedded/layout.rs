@@ -30,11 +30,12 @@ pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
 /// The names of the facts in [`META`].
 pub(super) mod meta {
-    /// The [`FORMAT`](super::FORMAT) of the file, a `u32`.
+    /// Name of the entry with the version of the file format, a `u32`:
+    /// [`FORMAT`](super::FORMAT).
     pub(crate) const FORMAT: &str = "format";
     /// Name of the entry with a time, as `i64` ticks, that no Timestamp written so far exceeds.
     pub(crate) const TICK: &str = "tick";
-    /// The id of the next table to be created, a `u64`.
+    /// Name of the entry with the id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
 }
 

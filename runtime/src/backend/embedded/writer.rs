@@ -30,7 +30,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
         };
         match next {
             Ok(Job::Write(first)) => {
-                let wait = store.last_sync_time().map_or(Duration::ZERO, |time| time / 2);
+                let wait = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
                 let (group, other) = gather_group(first, jobs, last_group, wait);
                 last_group = group.len();
                 commit_and_answer(&mut store, group);

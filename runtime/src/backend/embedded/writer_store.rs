@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     catalog::{self, Catalog},
-    group::{ApplyError, GroupSummary, GroupTransaction, LastChange},
+    group::{ApplyError, CommitProof, GroupSummary, GroupTransaction},
     job::{BatchAnswer, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
     open_file,
@@ -67,7 +67,7 @@ pub(super) struct WriterStore {
     /// The error for the next flush: acknowledged writes were lost before they were on disk.
     pub(super) lost_writes: Option<Error>,
     /// How long the last commit of rows took to reach the disk; `None` if it was not synced.
-    last_sync_time: Option<Duration>,
+    last_sync_duration: Option<Duration>,
 }
 
 impl WriterStore {
@@ -91,7 +91,7 @@ impl WriterStore {
             opens_quickly: true,
             no_maintenance_before: None,
             lost_writes: None,
-            last_sync_time: None,
+            last_sync_duration: None,
         };
         store.load_opened_file(database)?;
         Ok((store, receiver))
@@ -219,7 +219,7 @@ impl WriterStore {
             Ok(applied) => applied,
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
-        let Some(last_change) = summary.last_change else {
+        let Some(proof) = summary.proof else {
             drop(transaction);
             if mode == CommitMode::SyncedQuickRepair {
                 // Earlier writes are due on disk, even if all batches of this group are refused.
@@ -229,9 +229,7 @@ impl WriterStore {
         };
         let started = Instant::now();
         if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
-            return Err(
-                self.reopen_after_failure(error, |store| store.contains_change(&last_change))
-            );
+            return Err(self.reopen_after_failure(error, |store| store.contains_change(&proof)));
         }
         #[cfg(feature = "conformance")]
         if mode != CommitMode::Unsynced {
@@ -240,7 +238,7 @@ impl WriterStore {
                 count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }
         }
-        self.last_sync_time = (mode != CommitMode::Unsynced).then(|| started.elapsed());
+        self.last_sync_duration = (mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
         self.note_commit(mode);
         if self.publish_snapshot().is_err() {
@@ -323,7 +321,7 @@ impl WriterStore {
     }
 
     /// Returns whether the file contains the last change of a transaction.
-    fn contains_change(&self, change: &LastChange) -> bool {
+    fn contains_change(&self, change: &CommitProof) -> bool {
         let look = || -> Result<bool, redb::Error> {
             let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
             let transaction = database.begin_read()?;
@@ -388,8 +386,8 @@ impl WriterStore {
     }
 
     /// Returns how long the last commit of rows took to reach the disk; `None` if it was not synced.
-    pub(super) fn last_sync_time(&self) -> Option<Duration> {
-        self.last_sync_time
+    pub(super) fn last_sync_duration(&self) -> Option<Duration> {
+        self.last_sync_duration
     }
 
     /// Creates a table.

@@ -353,7 +353,8 @@ mod tests {
             prop_assert!(damaged <= 1);
         }
 
-        /// A cut text has only records of the whole one, and one error unless it is cut at a line.
+        /// Reads a log text that is cut at any byte: the records are the first ones of the whole
+        /// text, and an error follows unless the cut is at the end of a record.
         #[test]
         fn a_cut_text_has_no_record_that_was_not_written(cut in 0usize..200) {
             let text = [line(&["first"]), line(&["a;\n\"b\""]), line(&[]), line(&["", ""])].concat();

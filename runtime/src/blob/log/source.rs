@@ -49,12 +49,13 @@ pub(super) enum PutAnswer {
     Lost(Error),
 }
 
-/// The times and the flush of a blob, as its metadata tells them.
+/// The metadata that a flush wrote with a blob.
 #[derive(Debug, Default)]
-pub(super) struct BlobMetadata {
+pub(super) struct FlushMetadata {
     /// The times of the first and the last record.
     pub(super) times: Option<(Ticks, Ticks)>,
-    pub(super) batch: Option<String>,
+    /// The id of the flush.
+    pub(super) flush: Option<String>,
 }
 
 impl LogSource {
@@ -170,7 +171,7 @@ impl LogSource {
     }
 
     /// Reads a blob's metadata; returns `None` if there is no such blob.
-    pub(super) async fn read_blob_metadata(&self, name: &LogName) -> Result<Option<BlobMetadata>> {
+    pub(super) async fn read_blob_metadata(&self, name: &LogName) -> Result<Option<FlushMetadata>> {
         let head = GetOptions { head: true, ..GetOptions::default() };
         let attributes = match self.blob_store()?.get_opts(&name.path(), head).await {
             Ok(answer) => answer.attributes,
@@ -188,7 +189,7 @@ impl LogSource {
         };
         let time = |wanted: &str| text(wanted).and_then(|text| text.parse::<Ticks>().ok());
         let times = time(START_TIME).zip(time(END_TIME)).filter(|(first, last)| first <= last);
-        Ok(Some(BlobMetadata { times, batch: text(BATCH) }))
+        Ok(Some(FlushMetadata { times, flush: text(BATCH) }))
     }
 
     /// Reads a blob whole; returns `None` if there is no such blob.

@@ -144,8 +144,8 @@ async fn find_blob_owner(
 ) -> Result<Option<Owner>> {
     let name = source.log_blob_name(part.hour, number);
     let Some(metadata) = source.read_blob_metadata(&name).await? else { return Ok(None) };
-    let is_ours = match metadata.batch {
-        Some(batch) => *batch == *part.batch,
+    let is_ours = match metadata.flush {
+        Some(flush) => *flush == *part.batch,
         // Without metadata the lines tell, but only after a lost answer: two writers may log
         // equal lines.
         None if was_lost => match source.read_log_blob(&name).await? {

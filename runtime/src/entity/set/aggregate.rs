@@ -106,7 +106,8 @@ pub trait ManyField: Sized {
     /// The type that is read from each row.
     type Value: FromRow;
 
-    /// Converts the rows that were found, in key order, to the field.
+    /// Converts the rows found for a `#[table(many)]` or `#[table(other)]` field, in key order, to
+    /// the field's value.
     fn from_found(found: Vec<Stored<Self::Value>>) -> Self;
 }
 

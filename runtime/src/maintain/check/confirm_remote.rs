@@ -28,7 +28,7 @@ use crate::{
     },
     row::{ETag, Row},
     store::{
-        derive::{ClaimState, find_copy_owner, read_claim_state},
+        derive::{ClaimState, classify_copy_owner, read_claim_state},
         lists::find_list,
     },
     table::Table,
@@ -313,7 +313,7 @@ async fn copy_ownership<E: TableEntity>(
     copy: &Row,
     owner: RowAt<'_>,
 ) -> Result<Ownership> {
-    Ok(match find_copy_owner(table.client.store(), copy, kinds, owner).await? {
+    Ok(match classify_copy_owner(table.client.store(), copy, kinds, owner).await? {
         CopyOwner::Ours => Ownership::OfPrimary,
         CopyOwner::OursInOldForm | CopyOwner::Another => Ownership::OfAnother,
     })

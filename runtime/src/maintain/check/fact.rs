@@ -16,7 +16,7 @@ use crate::{
     key::Family,
     maintain::rows::derive_rows_of_primary,
     plan::{
-        IdForm, Tokens,
+        IdForm, TokenMaker,
         outbox::{
             CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, is_current_table,
             is_version_property, list_entry_keys, may_be_from_table, owner_of_copy,
@@ -153,7 +153,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         &self,
         at_table: &str,
         row: &Row,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         self.read_row(at_table, row, tokens, each)
@@ -164,7 +164,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         &self,
         at_table: &str,
         row: &Row,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         match E::SCHEMA
@@ -216,7 +216,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     fn read_primary(
         &self,
         primary: &Row,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         // By the version that wrote the primary: its copies are the ones to expect.

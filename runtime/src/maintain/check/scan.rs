@@ -128,7 +128,8 @@ impl Unmatched {
         }
     }
 
-    /// Returns the scope with each window but the first.
+    /// Returns the windows that further scans of this scope compare: all but the first. There are
+    /// several if the scope has more hashes than the memory limit allows.
     fn scopes_of_other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
         let Window { modulus, .. } = self.window;
         (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))

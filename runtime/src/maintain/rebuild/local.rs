@@ -17,7 +17,7 @@ use crate::{
         check::Finding,
         rows::{derive_rows_of_primary, read_primary, read_row, touch_primary},
     },
-    plan::{ListDelta, StoredAs, StoredList, Tokens},
+    plan::{ListDelta, StoredAs, StoredList, TokenMaker},
     row::Row,
     store::{lists::read_list, sealing::plan::Placed},
     table::{
@@ -49,7 +49,7 @@ impl IndexedPrimary {
     pub(crate) fn derive_index_rows<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
-        tokens: &Tokens,
+        tokens: &TokenMaker,
     ) -> Result<Option<Self>> {
         let Some(EntityRows { local_copies, local_list_entries, .. }) =
             derive_rows_of_primary::<E>(primary, tokens)?

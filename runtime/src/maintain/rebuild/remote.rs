@@ -9,7 +9,7 @@ use crate::{
         outbox_writer::{DirtyRowWrite, record_dirty_rows},
         rows::derive_rows_of_primary,
     },
-    plan::outbox::DirtyRow,
+    plan::outbox::DirtyRowToWrite,
     row::Row,
     table::Table,
 };
@@ -46,12 +46,12 @@ fn dirty_row<E: TableEntity>(
     primary: &Row,
     rows: &EntityRows,
     family: &'static Family,
-) -> Option<DirtyRow> {
+) -> Option<DirtyRowToWrite> {
     if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
         let case = table.client.store().table_case();
-        return Some(DirtyRow::for_list(E::SCHEMA, &table.name, primary, list, case));
+        return Some(DirtyRowToWrite::for_list(E::SCHEMA, &table.name, primary, list, case));
     }
     let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
-    DirtyRow::for_copy(E::SCHEMA, &table.name, primary, copy)
+    DirtyRowToWrite::for_copy(E::SCHEMA, &table.name, primary, copy)
 }

@@ -53,7 +53,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
         }
         // { => Reported, and the others go on: one bad entity must not stop the run.
         Err(error) if concerns_one_entity(&error) => {
-            report.failed.push(ReencryptFailure::new(row, error.in_table(&table.name)));
+            report.failed.push(ReencryptFailure::of_row(row, error.in_table(&table.name)));
             Ok(())
         }
         Err(error) => Err(error.in_table(&table.name)),

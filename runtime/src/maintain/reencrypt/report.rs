@@ -35,8 +35,8 @@ impl ReencryptFailure {
         Self { partition_key, row_key, error }
     }
 
-    /// Creates the report of a row that was not encrypted because of `error`.
-    pub(super) fn new(row: &Row, error: Error) -> Self {
+    /// Creates the report of a row that was not encrypted again because of `error`.
+    pub(super) fn of_row(row: &Row, error: Error) -> Self {
         let (partition_key, row_key) = row.keys();
         Self { partition_key: partition_key.to_owned(), row_key: row_key.to_owned(), error }
     }

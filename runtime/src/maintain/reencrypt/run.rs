@@ -8,7 +8,7 @@ use super::{
     blobs::{encrypt_blobs, names_plain_blob},
     filter::encrypted_with,
     report::{ReencryptFailure, ReencryptProgress, ReencryptReport},
-    writer::{Conversion, ReencryptWriter, split_into_batches},
+    writer::{ReencryptMode, ReencryptWriter, split_into_batches},
 };
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
@@ -35,7 +35,7 @@ use crate::{
 #[must_use = "nothing is sealed before it is awaited"]
 pub struct Reencrypt<E> {
     table: Table<E>,
-    conversion: Conversion,
+    mode: ReencryptMode,
     retired: Vec<KeyId>,
     partition: Option<String>,
     page_size: Option<u32>,
@@ -90,7 +90,7 @@ impl<E: TableEntity> Table<E> {
     pub fn reencrypt(&self) -> Reencrypt<E> {
         Reencrypt {
             table: self.clone(),
-            conversion: Conversion::CurrentKeys,
+            mode: ReencryptMode::CurrentKeys,
             retired: Vec::new(),
             partition: None,
             page_size: None,
@@ -126,7 +126,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     #[cfg(feature = "legacy-encryption")]
     pub fn migrate_legacy(&self, keys: LegacyKeys) -> Reencrypt<E> {
-        Reencrypt { conversion: Conversion::FromLegacy(Arc::new(keys)), ..self.reencrypt() }
+        Reencrypt { mode: ReencryptMode::FromLegacy(Arc::new(keys)), ..self.reencrypt() }
     }
 }
 
@@ -250,8 +250,8 @@ impl<E: TableEntity> Reencrypt<E> {
 
     fn filter_of_rows_to_write(&self) -> Filter {
         let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
-        let rows = self.conversion.filter_of_rows_to_write::<E>();
-        let is_by_key = matches!(self.conversion, Conversion::CurrentKeys);
+        let rows = self.mode.filter_of_rows_to_write::<E>();
+        let is_by_key = matches!(self.mode, ReencryptMode::CurrentKeys);
         let retired = (is_by_key && !self.retired.is_empty())
             .then(|| encrypted_with(E::SCHEMA, &self.retired));
         Filter::all(partition.into_iter().chain(rows).chain(retired))
@@ -280,7 +280,7 @@ impl<E: TableEntity> Reencrypt<E> {
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
         // Rows of other tables are copies, which follow their primaries.
         let is_own = store.table_case().is_same_table(at_table, &table.name)
-            && matches!(self.conversion, Conversion::CurrentKeys);
+            && matches!(self.mode, ReencryptMode::CurrentKeys);
         let (mut rows, mut plain) = (Vec::with_capacity(page.rows.len()), Vec::new());
         for row in page.rows {
             match row {
@@ -294,8 +294,8 @@ impl<E: TableEntity> Reencrypt<E> {
                 }
             }
         }
-        let (conversion, is_dry_run) = (&self.conversion, self.is_dry_run);
-        let mut writer = ReencryptWriter { table, conversion, is_dry_run, at_table, report };
+        let (mode, is_dry_run) = (&self.mode, self.is_dry_run);
+        let mut writer = ReencryptWriter { table, mode, is_dry_run, at_table, report };
         let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
         match written {
             Err(error) if table.is_table_gone(&error) => return Ok(None),

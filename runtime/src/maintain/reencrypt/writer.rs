@@ -25,9 +25,9 @@ use crate::{
     },
 };
 
-/// What is done to each row.
+/// Says how a re-encryption rewrites rows.
 #[derive(Clone)]
-pub(super) enum Conversion {
+pub(super) enum ReencryptMode {
     /// Encrypts values that are not encrypted with the keys in use.
     CurrentKeys,
     /// Decrypts the format of an earlier library and encrypts in this crate's format.
@@ -35,7 +35,7 @@ pub(super) enum Conversion {
     FromLegacy(Arc<LegacyKeys>),
 }
 
-impl Conversion {
+impl ReencryptMode {
     /// Returns a filter for the rows that may have to be written; `None` for all rows.
     pub(super) fn filter_of_rows_to_write<E: TableEntity>(&self) -> Option<Filter> {
         match self {
@@ -75,7 +75,7 @@ pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
 /// report.
 pub(super) struct ReencryptWriter<'r, E> {
     pub(super) table: &'r Table<E>,
-    pub(super) conversion: &'r Conversion,
+    pub(super) mode: &'r ReencryptMode,
     /// Whether the rows are only counted, and not written.
     pub(super) is_dry_run: bool,
     /// The table of the rows; for copies, another one than the entity's.
@@ -90,7 +90,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         let mut operations: Vec<Placed> = Vec::new();
         let mut rows: Vec<Row> = Vec::new();
         for row in group {
-            match self.conversion.plan_write_of_row(self.table, &row).await {
+            match self.mode.plan_write_of_row(self.table, &row).await {
                 Ok(None) => {}
                 Ok(Some(operation)) => {
                     operations.push(operation);
@@ -98,7 +98,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                 }
                 Err(error) if concerns_one_row(&error) => {
                     let error = error.in_table(self.at_table);
-                    self.report.failed.push(ReencryptFailure::new(&row, error));
+                    self.report.failed.push(ReencryptFailure::of_row(&row, error));
                 }
                 Err(error) => return Err(error.in_table(self.at_table)),
             }
@@ -122,7 +122,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
             }
             self.report
                 .failed
-                .extend(rows.iter().map(|row| ReencryptFailure::new(row, error.clone())));
+                .extend(rows.iter().map(|row| ReencryptFailure::of_row(row, error.clone())));
             return Ok(Attempt::Done);
         }
         // Without a position the group had one operation.

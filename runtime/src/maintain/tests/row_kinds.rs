@@ -11,11 +11,11 @@ use crate::{
     entity::{Recognition, RowKind, RowVersion, Schema, row_kind::PrimaryToMigrate},
     error::Error,
     maintain::check::fact::{Fact, FactReader},
-    plan::{Tokens, derive::Derived},
+    plan::{TokenMaker, derive::Derived},
     prelude::*,
     query::decode::decode_or_skip,
     row::Row,
-    store::sealing::open::{Reading, RowType},
+    store::sealing::open::{ReadAs, RowType},
 };
 
 mod old {
@@ -197,7 +197,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "skipped".to_owned(),
         Err(error) => failure(&error),
     };
-    let sealing = match Reading::Typed(schema).classify_row(row) {
+    let sealing = match ReadAs::Typed(schema).classify_row(row) {
         Ok(RowType::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
         Ok(RowType::Declared(_, None)) => "own".to_owned(),
         Ok(RowType::Foreign) => "foreign".to_owned(),
@@ -208,7 +208,9 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let reader = FactReader::new(&table);
     let mut local = String::new();
     let is_primary =
-        reader.read_facts_of_row("Staff", row, &Tokens::without_keys(), &mut |fact: &Fact<'_>| {
+        reader.read_facts_of_row("Staff", row, &TokenMaker::without_keys(), &mut |fact: &Fact<
+            '_,
+        >| {
             if fact.is_found && !fact.family.is_remote {
                 write!(local, "{:?} {}", fact.family.kind, fact.family.name).unwrap();
             }
@@ -222,22 +224,24 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let mut remote = Vec::new();
     for at_table in ["Staff", "Phones", "Towns", "Floors"] {
         let mut names = String::new();
-        let all =
-            reader.read_facts_of_row(at_table, row, &Tokens::without_keys(), &mut |fact: &Fact<
-                '_,
-            >| {
+        let all = reader.read_facts_of_row(
+            at_table,
+            row,
+            &TokenMaker::without_keys(),
+            &mut |fact: &Fact<'_>| {
                 if fact.family.is_remote {
                     let sign = if fact.is_found { '=' } else { '+' };
                     write!(names, "{sign}{}", fact.family.name).unwrap();
                 }
-            });
+            },
+        );
         match all {
             Ok(_) if names.is_empty() => {}
             Ok(_) => remote.push(format!("{at_table}{names}")),
             Err(error) => remote.push(format!("{at_table}:{}", failure(&error))),
         }
     }
-    let derived = match schema.derive_rows(row, &Tokens::without_keys()) {
+    let derived = match schema.derive_rows(row, &TokenMaker::without_keys()) {
         Ok(Derived::Rows(rows)) => format!("{} rows", 1 + rows.local_copies.len()),
         Ok(Derived::NotOurs) => "-".to_owned(),
         Ok(Derived::UnknownVersion(version)) => format!("v{version}?"),

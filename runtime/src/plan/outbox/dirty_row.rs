@@ -47,7 +47,7 @@ impl CopyChange {
 /// A dirty row to write: the remote copies and list memberships of one primary that change, and the
 /// blobs that the primary no longer points to.
 #[derive(Debug, Clone)]
-pub(crate) struct DirtyRow {
+pub(crate) struct DirtyRowToWrite {
     pub(crate) partition_key: String,
     /// The primary's RowKey.
     pub(crate) primary: String,
@@ -64,11 +64,11 @@ pub(crate) fn dirty_rows_of(
     effects: &[impl AsRef<Effect>],
     table: &str,
     case: TableCase,
-) -> Vec<DirtyRow> {
+) -> Vec<DirtyRowToWrite> {
     effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table, case)).collect()
 }
 
-fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<DirtyRow> {
+fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<DirtyRowToWrite> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let (old, new) = (effect.old.as_ref(), effect.new.as_ref());
     // A changed RowKey makes two operations: the old primary loses its copies, the new one gains
@@ -87,7 +87,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
         let memberships = changed_memberships(schema, owner, old, new, case);
         let old_blobs = old_blobs(schema, owner, old, new, case);
         let is_clean = copy_changes.is_empty() && memberships.is_empty() && old_blobs.is_empty();
-        (!is_clean).then(|| DirtyRow {
+        (!is_clean).then(|| DirtyRowToWrite {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
             copy_changes,
@@ -151,7 +151,7 @@ fn have_same_address(a: &CopyRow, b: &CopyRow) -> bool {
         && a.row.key_bytes() == b.row.key_bytes()
 }
 
-impl DirtyRow {
+impl DirtyRowToWrite {
     /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not
     /// declare it.
     pub(crate) fn for_copy(

@@ -25,7 +25,7 @@ pub(crate) use self::{
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
     dirty_row::{
-        CopyChange, DirtyRow, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,
+        CopyChange, DirtyRowToWrite, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,
     },
     expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::layout::{maximum_parts, row_key_of_part};
+use super::layout::{maximum_parts_of_versions, row_key_of_part};
 use crate::{
     access::Keys,
     edm::ValueRef,
@@ -13,8 +13,9 @@ use crate::{
 /// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
 /// none.
 pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
-    let last =
-        |key: &String| row_key_of_part(key, maximum_parts(schema)).unwrap_or_else(|_| key.clone());
+    let last = |key: &String| {
+        row_key_of_part(key, maximum_parts_of_versions(schema)).unwrap_or_else(|_| key.clone())
+    };
     let lower = match &keys.lower {
         Bound::Excluded(key) => Bound::Excluded(last(key)),
         other => other.clone(),
@@ -41,7 +42,8 @@ pub(crate) fn condition_on_all_parts(schema: &'static Schema, filter: &Filter) -
     let (ValueRef::String(first), "RowKey") = (value.as_ref(), property.as_str()) else {
         return filter.clone();
     };
-    let last = row_key_of_part(first, maximum_parts(schema)).unwrap_or_else(|_| first.to_owned());
+    let last = row_key_of_part(first, maximum_parts_of_versions(schema))
+        .unwrap_or_else(|_| first.to_owned());
     let is_it = || Filter::ge("RowKey", first) & Filter::le("RowKey", last.as_str());
     match comparison {
         Comparison::Eq => is_it(),

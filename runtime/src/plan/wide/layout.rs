@@ -84,7 +84,7 @@ pub(super) fn version_of(
 }
 
 /// Returns the most parts that an entity has in any version of its type.
-pub(crate) fn maximum_parts(schema: &'static Schema) -> usize {
+pub(crate) fn maximum_parts_of_versions(schema: &'static Schema) -> usize {
     schema.versions().map(|version| version.parts.len()).max().unwrap_or(0)
 }
 

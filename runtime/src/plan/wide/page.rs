@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     join::{Joined, join_parts},
-    layout::{discriminator_of, maximum_parts, row_key_of_first_part, version_of},
+    layout::{discriminator_of, maximum_parts_of_versions, row_key_of_first_part, version_of},
     torn::torn_error,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<
         };
         let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
             places.push(Ok(groups.len()));
-            let parts = (1..=maximum_parts(schema)).map(|part| (part, None)).collect();
+            let parts = (1..=maximum_parts_of_versions(schema)).map(|part| (part, None)).collect();
             groups.push(Group { partition_key, row_key, parts, error: None });
             groups.len() - 1
         });
@@ -115,7 +115,7 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         Err(error) => error.keys()?,
     };
     let (first, part) = row_key_of_first_part(row_key)?;
-    if part > maximum_parts(schema) {
+    if part > maximum_parts_of_versions(schema) {
         return None;
     }
     if let Ok(row) = row {

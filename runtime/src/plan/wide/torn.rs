@@ -66,7 +66,8 @@ pub(crate) fn is_torn(joined: &Row) -> bool {
     matches!(joined.get(PARTS), Ok(Some(ValueRef::String(TORN))))
 }
 
-/// Returns the error for an entity whose rows do not belong together in a snapshot.
+/// Returns the error for a torn wide entity: its part `part` is missing, or was not written together
+/// with the other parts.
 pub(crate) fn torn_error(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),

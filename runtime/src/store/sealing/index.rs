@@ -8,7 +8,7 @@ use crate::{
     entity::Schema,
     error::{Error, Result, SealFault},
     key::Family,
-    plan::Tokens,
+    plan::TokenMaker,
     row::Row,
     seal::{IndexKey, KeyScope, token_version},
 };
@@ -71,9 +71,9 @@ impl<'v> IndexKeys<'v> {
                 true => Ok(current.clone()),
                 false => self.index_key_of_scope(&scope, Some(version)).await,
             };
-            match key
-                .and_then(|key| Tokens::with_index_key(key).check_row_tokens(schema, family, row))
-            {
+            match key.and_then(|key| {
+                TokenMaker::with_index_key(key).check_row_tokens(schema, family, row)
+            }) {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),
             }

@@ -10,9 +10,9 @@ use crate::{
     row::Row,
 };
 
-/// The types as which rows are read.
+/// Says as which types rows are read and decrypted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reading {
+pub(crate) enum ReadAs {
     /// One entity type. Rows of other types are returned as they are stored.
     Typed(&'static Schema),
     /// The members of a set.
@@ -52,7 +52,7 @@ pub(crate) enum RowType {
     Untyped,
 }
 
-impl Reading {
+impl ReadAs {
     /// Returns whether one of the types declares encrypted properties or a seal.
     pub(crate) fn has_sealed(self) -> bool {
         match self {
@@ -135,10 +135,10 @@ impl RowSealer {
         &self,
         table: &str,
         row: Row,
-        reading: Reading,
+        read_as: ReadAs,
         select: Option<&[String]>,
     ) -> Result<Row> {
-        let mut opened = self.open_rows(table, vec![Ok(row)], reading, select).await;
+        let mut opened = self.open_rows(table, vec![Ok(row)], read_as, select).await;
         opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row("the row was lost")))
     }
 }
@@ -152,13 +152,13 @@ impl RowSealer {
         &self,
         _: &str,
         rows: Vec<Result<Row>>,
-        reading: Reading,
+        read_as: ReadAs,
         _: Option<&[String]>,
     ) -> Vec<Result<Row>> {
-        let sealed = reading.has_sealed();
-        let types = if sealed { reading.declared_types() } else { Vec::new() };
+        let sealed = read_as.has_sealed();
+        let types = if sealed { read_as.declared_types() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, RowType::Declared(at, _)) = (sealed, reading.classify_row(&row)?)
+            if let (true, RowType::Declared(at, _)) = (sealed, read_as.classify_row(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::no_keys_error(

@@ -3,7 +3,7 @@
 
 use super::{
     RowSealer, no_keys_error,
-    open::{Reading, RowType, TypeSealing},
+    open::{ReadAs, RowType, TypeSealing},
     plan::Placed,
     unseal::is_library_property,
 };
@@ -41,8 +41,8 @@ impl RowSealer {
         schema: &'static Schema,
         stored: &Row,
     ) -> Result<Option<Placed>> {
-        let reading = Reading::Typed(schema);
-        let RowType::Declared(_, family) = reading.classify_row(stored)? else { return Ok(None) };
+        let read_as = ReadAs::Typed(schema);
+        let RowType::Declared(_, family) = read_as.classify_row(stored)? else { return Ok(None) };
         let family = family.map_or(schema.primary(), Ok)?;
         let keys =
             self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
@@ -61,7 +61,7 @@ impl RowSealer {
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
             return Ok(None);
         }
-        let plain = self.open_one_row(table, stored.clone(), reading, None).await?;
+        let plain = self.open_one_row(table, stored.clone(), read_as, None).await?;
         update_to_seal(stored, &plain, &declared, family, &now)
     }
 }

@@ -56,8 +56,8 @@ impl RowSealer {
         }
     }
 
-    /// Refuses a copy that is about to be encrypted, by the rule of
-    /// [`check_copy`](Self::check_copy).
+    /// Refuses to encrypt a remote copy whose PartitionKey is made of plain properties and belongs
+    /// to another scope of keys than its primary's PartitionKey.
     ///
     /// # Errors
     ///

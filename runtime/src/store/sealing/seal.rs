@@ -13,7 +13,7 @@ use crate::{
     entity::SEAL,
     error::{Error, ErrorKind},
     key::Family,
-    plan::{StoredAs, TOKEN_CHARACTER_BITS, Tokens, token_scope},
+    plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, token_scope},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
@@ -22,7 +22,7 @@ use crate::{
 impl RowSealer {
     /// Returns an error, because this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn token_maker(&self) -> Result<crate::plan::Tokens> {
+    pub(crate) async fn token_maker(&self) -> Result<crate::plan::TokenMaker> {
         Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
@@ -102,11 +102,11 @@ impl RowSealer {
 
     /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
     /// if scopes have keys of their own, it has none yet.
-    pub(crate) async fn token_maker(&self) -> Result<Tokens> {
+    pub(crate) async fn token_maker(&self) -> Result<TokenMaker> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
-            return Ok(Tokens::with_key_per_scope(keys.clone()));
+            return Ok(TokenMaker::with_key_per_scope(keys.clone()));
         }
-        self.fetch_index_key(&KeyScope::default_scope(), None).await.map(Tokens::with_index_key)
+        self.fetch_index_key(&KeyScope::default_scope(), None).await.map(TokenMaker::with_index_key)
     }
 
     /// Returns the scope whose index key makes the blind tokens of a row.

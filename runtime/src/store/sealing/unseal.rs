@@ -5,7 +5,7 @@ use super::{
     fetch::PageKeys,
     index::IndexKeys,
     no_keys_error,
-    open::{Reading, RowType, TypeSealing},
+    open::{ReadAs, RowType, TypeSealing},
     plan::property_name,
 };
 use crate::{
@@ -26,19 +26,19 @@ impl RowSealer {
         &self,
         table: &str,
         rows: Vec<Result<Row>>,
-        reading: Reading,
+        read_as: ReadAs,
         select: Option<&[String]>,
     ) -> Vec<Result<Row>> {
-        let has_tokens = reading.has_tokens();
-        if self.keys.is_none() && !reading.has_sealed() && !has_tokens {
+        let has_tokens = read_as.has_tokens();
+        if self.keys.is_none() && !read_as.has_sealed() && !has_tokens {
             return rows;
         }
-        let types = reading.declared_types();
+        let types = read_as.declared_types();
         let mut keys = PageKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
-                let what = reading.classify_row(row)?;
+                let what = read_as.classify_row(row)?;
                 if !matches!(what, RowType::Foreign) {
                     // Collected over the page, so that rows of one key cost one request.
                     keys.add_row(self, row)?;

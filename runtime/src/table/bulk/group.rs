@@ -181,9 +181,9 @@ impl OpenGroups {
         Ok(ready)
     }
 
-    /// Returns when the oldest group has been open for `linger`. Returns `None` without an open group
-    /// or if that time is beyond the clock.
-    pub(super) fn next_due(&self, linger: Duration) -> Option<Instant> {
+    /// Returns the moment at which the oldest group will have been open for `linger`. Returns `None`
+    /// if no group is open, or if the clock cannot express that moment.
+    pub(super) fn next_due_time(&self, linger: Duration) -> Option<Instant> {
         self.by_partition.values().map(|group| group.opened).min()?.checked_add(linger)
     }
 

@@ -81,8 +81,8 @@ impl Pipeline {
         }
     }
 
-    /// Takes the write of the next input item, or records why there is none. Sends the groups that
-    /// become full.
+    /// Adds the write of the next input item to the group of its partition, or records the error
+    /// that prevents the write. Sends the groups that are full.
     pub(super) async fn add_item(
         &mut self,
         table: String,
@@ -115,7 +115,7 @@ impl Pipeline {
         if let Some(item) = poll_immediate(input.as_mut()).await {
             return item;
         }
-        while let Some(due) = self.open.next_due(linger) {
+        while let Some(due) = self.open.next_due_time(linger) {
             let timer = pin!(timers::sleep(due.saturating_duration_since(Instant::now())));
             if let Either::Left((item, _)) =
                 select(pin!(self.drive_transactions_while(input.as_mut())), timer).await

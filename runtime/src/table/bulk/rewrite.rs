@@ -10,7 +10,7 @@ use crate::{
     plan::Unresolved,
     store::{
         backoff::{self, Attempt},
-        sealing::open::Reading,
+        sealing::open::ReadAs,
     },
     table::{Client, writable::Rewritable},
 };
@@ -20,7 +20,7 @@ pub(super) struct Rewrite<T, F> {
     pub(super) client: Client,
     pub(super) table: String,
     /// How the rows of the query are decrypted.
-    pub(super) reading: Reading,
+    pub(super) read_as: ReadAs,
     pub(super) change: F,
     /// Returns whether another writer left nothing to do. Receives the entity as it is now; `None`
     /// if it was deleted.
@@ -54,7 +54,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         row_key: &str,
         requests: &mut u64,
     ) -> Result<()> {
-        let (client, table, reading) = (self.client.clone(), self.table.clone(), self.reading);
+        let (client, table, read_as) = (self.client.clone(), self.table.clone(), self.read_as);
         let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
         // The attempts follow each other, so that nobody ever waits for the lock.
         let shared = Mutex::new((self, requests));
@@ -63,7 +63,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
             *lock().1 += 1;
             let read = Read { table, partition_key, row_key, select: None };
-            let row = client.store().read_decrypted(read, reading).await?;
+            let row = client.store().read_decrypted(read, read_as).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
             if (lock().0.is_done)(stored.as_ref()) {
                 return Ok(Attempt::Done(()));

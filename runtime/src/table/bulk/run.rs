@@ -366,7 +366,7 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
         let mut rewrite =
-            Rewrite { client, table, reading: query.types_to_decrypt(), change, is_done };
+            Rewrite { client, table, read_as: query.types_to_decrypt(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
             let table = query.request.table_of_page(cursor.as_ref())?;
@@ -380,7 +380,7 @@ impl Bulk {
                 let replacement = item.and_then(|stored| rewrite.replacement(stored));
                 pipeline.add_item(table.clone(), replacement, false).await;
             }
-            if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.is_set()) {
+            if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.has_callback()) {
                 // A checkpoint promises that nothing before it is open.
                 pipeline.retry_lost_races(&mut rewrite).await;
                 self.on_checkpoint.notify_callback(|| next.clone());
