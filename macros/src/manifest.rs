@@ -34,16 +34,16 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
             return None;
         }
         match setting {
-            Setting::Package => found = Some(name),
-            Setting::Workspace => inherited.push(name),
-            Setting::Other => {}
+            DependencyLine::Package => found = Some(name),
+            DependencyLine::Workspace => inherited.push(name),
+            DependencyLine::Other => {}
         }
     }
     let of_workspace = || {
         let manifest = (!inherited.is_empty()).then(workspace)??;
         let mut renamed = dependencies(&manifest, true).into_iter();
         renamed.find_map(|(name, setting)| {
-            (setting == Setting::Package && inherited.contains(&name)).then_some(name)
+            (setting == DependencyLine::Package && inherited.contains(&name)).then_some(name)
         })
     };
     found.or_else(of_workspace).map(|name| name.replace('-', "_"))
@@ -51,7 +51,7 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
 
 /// A dependency as a line of a manifest describes it.
 #[derive(Debug, PartialEq, Eq)]
-enum Setting {
+enum DependencyLine {
     /// `package = "entable"`: the dependency is entable.
     Package,
     /// `workspace = true`: the workspace's manifest says what the dependency is.
@@ -61,7 +61,7 @@ enum Setting {
 
 /// Returns each line about a dependency with the name of the dependency: of the package, or those that
 /// the workspace gives its packages.
-fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, Setting)> {
+fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, DependencyLine)> {
     let mut table = String::new();
     let mut found = Vec::new();
     for line in manifest.lines().map(str::trim) {
@@ -81,11 +81,11 @@ fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, Setting)> {
         };
         let text = line.replace(' ', "");
         let setting = if text.contains("package=\"entable\"") {
-            Setting::Package
+            DependencyLine::Package
         } else if text.contains("workspace=true") {
-            Setting::Workspace
+            DependencyLine::Workspace
         } else {
-            Setting::Other
+            DependencyLine::Other
         };
         found.push((name.to_owned(), setting));
     }

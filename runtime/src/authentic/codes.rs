@@ -61,15 +61,15 @@ impl WorkCodes {
     }
 
     /// Returns whether the framework's own work, such as a move, needs a code.
-    pub(crate) fn is_required(&self) -> bool {
+    pub(crate) fn requires_code(&self) -> bool {
         self.has_keys() && self.authenticity == Authenticity::Require
     }
 
     /// Returns whether a message needs a code, given what its type declares.
-    pub(crate) fn is_required_of(&self, declared: MessageAuthenticity) -> bool {
+    pub(crate) fn requires_code_of(&self, declared: MessageAuthenticity) -> bool {
         match declared {
             MessageAuthenticity::Required => true,
-            MessageAuthenticity::ByClient => self.is_required(),
+            MessageAuthenticity::ByClient => self.requires_code(),
             MessageAuthenticity::NotRequired => false,
         }
     }

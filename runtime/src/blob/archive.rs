@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 8;
 /// What a blob tells of the row that it holds.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct HeldRow {
+struct ArchivedRow {
     partition_key: String,
     row_key: String,
     timestamp: Option<String>,
@@ -164,7 +164,7 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
 
 /// Returns whether the blob holds a later version of the row.
 fn holds_later_version(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
-    let Ok(held) = serde_json::from_slice::<HeldRow>(held) else {
+    let Ok(held) = serde_json::from_slice::<ArchivedRow>(held) else {
         let message =
             format!("expected an entity as JSON in the blob `{path}`, found something else");
         return Err(Error::new(ErrorKind::Conflict, message));

@@ -94,7 +94,7 @@ pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
     let sums = expected.map(|expected| (expected, Sha256::new(), 0));
     let cipher = Arc::new(key.cipher());
     let (source, buffers) = (Pieces::new(content), Buffers::default());
-    let sealing = Sealing { source, cipher, buffers, next: Some(0), sums };
+    let sealing = ContentSealer { source, cipher, buffers, next: Some(0), sums };
     let pieces = stream::try_unfold(sealing, |mut sealing| async move {
         Ok(sealing.next_piece().await?.map(|piece| (piece, sealing)))
     });
@@ -102,7 +102,7 @@ pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
 }
 
 /// A content that is being sealed.
-struct Sealing<S> {
+struct ContentSealer<S> {
     source: Pieces<S>,
     cipher: Arc<BlobCipher>,
     buffers: Buffers,
@@ -112,7 +112,7 @@ struct Sealing<S> {
     sums: Option<(Uploaded, Sha256, u64)>,
 }
 
-impl<S: Stream<Item = Result<Bytes>>> Sealing<S> {
+impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
     /// Reads the next piece, of several chunks, and begins to seal it.
     async fn next_piece(
         &mut self,
@@ -218,7 +218,8 @@ pub(crate) fn open_stream(
     len: u64,
     sealed: BoxStream<'static, Result<Bytes>>,
 ) -> BoxStream<'static, Result<Bytes>> {
-    let opening = Opening { source: Pieces::new(sealed), cipher: key.cipher(), len, index: 0 };
+    let opening =
+        ContentOpener { source: Pieces::new(sealed), cipher: key.cipher(), len, index: 0 };
     let chunks = stream::try_unfold(opening, |mut opening| async move {
         Ok(opening.next_chunk().await?.map(|chunk| (chunk, opening)))
     });
@@ -226,14 +227,14 @@ pub(crate) fn open_stream(
 }
 
 /// A content that is being opened.
-struct Opening {
+struct ContentOpener {
     source: Pieces<BoxStream<'static, Result<Bytes>>>,
     cipher: BlobCipher,
     len: u64,
     index: u64,
 }
 
-impl Opening {
+impl ContentOpener {
     async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
         let (index, count) = (self.index, chunk_count(self.len));
         if index == count {

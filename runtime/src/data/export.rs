@@ -10,12 +10,12 @@ use std::{
 };
 
 use super::{
-    beside::Beside,
     csv::{escape_formula, push_field},
     digest::RowsDigest,
     lines::{Format, push_json_line, read_json_line},
     pages::RowPages,
     row_reader::csv_text,
+    task_or_future::TaskOrFuture,
 };
 use crate::{
     backend::Snapshot,
@@ -190,7 +190,7 @@ impl Export {
         let before = if self.is_resumed {
             self.read_earlier_attempt(&part, &file)?
         } else {
-            Earlier::default()
+            EarlierRows::default()
         };
         file.set_len(before.bytes).map_err(failed)?;
         file.seek(SeekFrom::Start(before.bytes)).map_err(failed)?;
@@ -211,13 +211,13 @@ impl Export {
     /// [`snapshot`](Self::snapshot) of a store that is no file, with `is_backend` if the writer fails, and with
     /// the store's errors.
     pub async fn write_to(self, out: &mut (impl Write + Send)) -> Result<ExportReport> {
-        self.write_rows(out, Earlier::default(), Path::new("the output")).await
+        self.write_rows(out, EarlierRows::default(), Path::new("the output")).await
     }
 
     async fn write_rows(
         &self,
         out: &mut (impl Write + Send),
-        before: Earlier,
+        before: EarlierRows,
         name: &Path,
     ) -> Result<ExportReport> {
         let failed = |error| file_error(name, "writing", error);
@@ -244,7 +244,8 @@ impl Export {
         loop {
             let has_rows = pages.read_until_row().await?;
             let rows = Arc::new(pages.take_all());
-            let encoding = Beside::begin_task(encode_rows(rows.clone(), columns.clone(), text));
+            let encoding =
+                TaskOrFuture::begin_task(encode_rows(rows.clone(), columns.clone(), text));
             rows.iter().try_for_each(|row| report.digest.add(row))?;
             text = encoding.await?;
             report.file_bytes += u64::try_from(text.len()).unwrap_or(u64::MAX);
@@ -268,8 +269,8 @@ impl Export {
     }
 
     /// Reads what an earlier attempt has written: whole lines, the last of which says where to go on.
-    fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<Earlier> {
-        let mut earlier = Earlier::default();
+    fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<EarlierRows> {
+        let mut earlier = EarlierRows::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
             return Ok(earlier);
         }
@@ -425,7 +426,7 @@ pub fn to_csv(rows: &[Row]) -> Result<String> {
 
 /// The rows that an earlier attempt has written.
 #[derive(Default)]
-struct Earlier {
+struct EarlierRows {
     digest: RowsDigest,
     bytes: u64,
     last: Option<(String, String)>,

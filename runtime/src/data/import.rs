@@ -12,7 +12,7 @@ use super::{
     export::file_error,
     framework::refuse_framework_table,
     lines::Format,
-    row_reader::{RowReader, at_line},
+    row_reader::{RowReader, error_at_line},
     row_writer::{CONCURRENCY, LineWrite, RowWriter},
 };
 use crate::{
@@ -274,7 +274,7 @@ impl<'w> Import<'w> {
         if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush_lines()) {
             return error;
         }
-        let at = at_line(&error, line).in_table(&self.table);
+        let at = error_at_line(&error, line).in_table(&self.table);
         at.with_message_suffix(&format!(
             "; every line before it is written, go on from line {line}"
         ))
@@ -320,7 +320,7 @@ impl BadLines<'_> {
         refused.sort_by_key(|(write, _)| write.line);
         for (write, error) in refused {
             let (partition_key, row_key) = write.operation.row().keys();
-            let error = at_line(&error, write.line).at_keys(partition_key, row_key);
+            let error = error_at_line(&error, write.line).at_keys(partition_key, row_key);
             self.set_line_aside(write.text.unwrap_or_default(), error)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{beside::Beside, framework::is_framework_row};
+use super::{framework::is_framework_row, task_or_future::TaskOrFuture};
 use crate::{
     backend::{Rows, Scan},
     error::{Error, ErrorKind, Result},
@@ -24,7 +24,7 @@ pub(crate) struct RowPages<'s> {
     filters: VecDeque<Filter>,
     from: Option<Continuation>,
     /// The page that follows, on its way.
-    ahead: Option<Beside<Result<Rows>>>,
+    ahead: Option<TaskOrFuture<Result<Rows>>>,
     rows: VecDeque<Row>,
     requests: u64,
     skipped: u64,
@@ -106,10 +106,10 @@ impl<'s> RowPages<'s> {
     }
 
     /// Begins to read the page that follows. Returns `None` at the end of the table.
-    fn begin_page(&self) -> Option<Beside<Result<Rows>>> {
+    fn begin_page(&self) -> Option<TaskOrFuture<Result<Rows>>> {
         let filter = self.filters.front()?.clone();
         let (store, table, from) = (self.store.clone(), self.table.to_owned(), self.from.clone());
-        Some(Beside::begin_task(async move {
+        Some(TaskOrFuture::begin_task(async move {
             let from = from.as_ref();
             store.scan(Scan { table: &table, filter: &filter, select: None, top: None, from }).await
         }))

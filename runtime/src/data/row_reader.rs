@@ -55,7 +55,7 @@ impl<R: BufRead> RowReader<R> {
         };
         let columns =
             split_record(&header.text).and_then(|read_fields| parse_columns(&read_fields));
-        self.columns = columns.map_err(|error| at_line(&error, header.line))?;
+        self.columns = columns.map_err(|error| error_at_line(&error, header.line))?;
         Ok(header.text)
     }
 
@@ -67,7 +67,7 @@ impl<R: BufRead> RowReader<R> {
                 continue;
             }
             let row = self.read_row(&record).and_then(refuse_framework_row);
-            let row = row.map_err(|error| at_line(&error, record.line));
+            let row = row.map_err(|error| error_at_line(&error, record.line));
             return Ok(Some(LineRow { line: record.line, text: record.text, row }));
         }
     }
@@ -98,7 +98,7 @@ impl<R: BufRead> RowReader<R> {
 }
 
 /// Returns the error with its line in front, and the keys and the property that it names.
-pub(crate) fn at_line(error: &Error, line: u64) -> Error {
+pub(crate) fn error_at_line(error: &Error, line: u64) -> Error {
     let message = format!("line {line}: {}", error.message());
     let mut placed = Error::new(error.kind(), message);
     if let Some((partition_key, row_key)) = error.keys() {

@@ -137,7 +137,7 @@ impl InvalidValue {
     }
 
     /// Returns the value, if a key can hold it although no property can.
-    pub(crate) const fn in_keys_alone(&self) -> Option<BeyondProperty> {
+    pub(crate) const fn key_only_value(&self) -> Option<BeyondProperty> {
         self.beyond
     }
 

@@ -80,7 +80,7 @@ pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
 }
 
 /// Returns whether a name is that of a blob of the row at `owner`.
-pub(crate) fn is_blob_of(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
+pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
     let owner = RowAt { table: &case.key_of(owner.table), ..owner };
     owner_of_blob(name)
         .is_some_and(|named| named.as_row_at().table_and_keys() == owner.table_and_keys())
@@ -141,7 +141,7 @@ fn unescaped(segment: &str) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{blob_name, is_blob_of, owner_of_blob};
+    use super::{blob_name, is_blob_name_of_row, owner_of_blob};
     use crate::address::{RowAt, TableCase};
 
     const RANDOM: &str = "0123456789abcdef01234567";
@@ -190,8 +190,8 @@ mod tests {
             let owner = owner_of_blob(&made).unwrap();
             prop_assert_eq!(owner.as_row_at().table_and_keys(), ["staff", &*partition_key, &*row_key]);
             let case = TableCase::Insensitive;
-            prop_assert!(is_blob_of(&made, RowAt::new("STAFF", &partition_key, &row_key), case));
-            prop_assert!(!is_blob_of(&made, RowAt::new("Staffs", &partition_key, &row_key), case));
+            prop_assert!(is_blob_name_of_row(&made, RowAt::new("STAFF", &partition_key, &row_key), case));
+            prop_assert!(!is_blob_name_of_row(&made, RowAt::new("Staffs", &partition_key, &row_key), case));
         }
     }
 }

@@ -58,8 +58,8 @@ impl DatedTables {
     pub(crate) fn period_at(&self, time_ticks: Ticks) -> Period {
         let time = OffsetDateTime::from(time_ticks);
         let (date, hour) = match self.form {
-            "%Y" => (first_of(time.year(), Month::January), 0),
-            "%Y%m" => (first_of(time.year(), time.month()), 0),
+            "%Y" => (first_day_of_month(time.year(), Month::January), 0),
+            "%Y%m" => (first_day_of_month(time.year(), time.month()), 0),
             "%Y%m%d" => (Some(time.date()), 0),
             _ => (Some(time.date()), time.hour()),
         };
@@ -114,11 +114,11 @@ impl DatedTables {
         let time = OffsetDateTime::from(period.start);
         let date = time.date();
         match self.form {
-            "%Y" => period_starting(first_of(date.year() + 1, Month::January)?, 0),
+            "%Y" => period_starting(first_day_of_month(date.year() + 1, Month::January)?, 0),
             "%Y%m" if date.month() == Month::December => {
-                period_starting(first_of(date.year() + 1, Month::January)?, 0)
+                period_starting(first_day_of_month(date.year() + 1, Month::January)?, 0)
             }
-            "%Y%m" => period_starting(first_of(date.year(), date.month().next())?, 0),
+            "%Y%m" => period_starting(first_day_of_month(date.year(), date.month().next())?, 0),
             "%Y%m%d" => period_starting(date.next_day()?, 0),
             _ => {
                 let start = Ticks::try_from(time.checked_add(Duration::HOUR)?).ok()?;
@@ -158,7 +158,7 @@ impl DatedTables {
     }
 }
 
-fn first_of(year: i32, month: Month) -> Option<Date> {
+fn first_day_of_month(year: i32, month: Month) -> Option<Date> {
     Date::from_calendar_date(year, month, 1).ok()
 }
 

@@ -75,7 +75,7 @@ pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use split::{SplitColumn, SplitValue, TextOrBytes};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
-pub(crate) use unknown::{Unknown, lossy_write_error};
+pub(crate) use unknown::{UnknownProperties, lossy_write_error};
 pub use untyped_path::Access;
 pub(crate) use untyped_path::PathDraft;
 pub use version::UpgradeFrom;

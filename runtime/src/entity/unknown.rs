@@ -19,9 +19,9 @@ const SHORTEST_ENVELOPE: usize = 11 + 24 + 16 + 1;
 
 /// The properties of a primary that no version of the struct declares.
 #[derive(Debug, Default)]
-pub(crate) struct Unknown(Vec<(String, Value)>);
+pub(crate) struct UnknownProperties(Vec<(String, Value)>);
 
-impl Unknown {
+impl UnknownProperties {
     /// Returns whether the row has no undeclared property.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -29,7 +29,7 @@ impl Unknown {
 
     /// Returns the name of a value that is still encrypted, since this program has no keys. It is
     /// bound to the keys of its row, so that no other row can hold it.
-    pub(crate) fn first_encrypted(&self) -> Option<&str> {
+    pub(crate) fn first_encrypted_name(&self) -> Option<&str> {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
@@ -87,10 +87,10 @@ impl Schema {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row.
-    pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<Unknown> {
+    pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<UnknownProperties> {
         let mut unknown = Vec::new();
         if self.drops_unknown {
-            return Ok(Unknown(unknown));
+            return Ok(UnknownProperties(unknown));
         }
         let mut properties = primary.properties();
         while let Some((name, value)) = properties.next()? {
@@ -108,7 +108,7 @@ impl Schema {
                 unknown.retain(|(name, _)| is_framework_property(name));
             }
         }
-        Ok(Unknown(unknown))
+        Ok(UnknownProperties(unknown))
     }
 
     /// Returns whether a write of a stored entity leaves out what no version declares: the struct says

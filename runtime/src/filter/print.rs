@@ -9,31 +9,33 @@ use super::Filter;
 use crate::edm::{Value, ValueRef};
 
 /// A piece of the text that is still to be printed.
-enum Pending<'a> {
+enum PieceToPrint<'a> {
     Filter(&'a Filter),
     Text(&'static str),
 }
 
 impl Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut pending = vec![Pending::Filter(self)];
+        let mut pending = vec![PieceToPrint::Filter(self)];
         while let Some(next) = pending.pop() {
             match next {
-                Pending::Text(text) => f.write_str(text)?,
-                Pending::Filter(Self::Compare { property, comparison, value }) => {
+                PieceToPrint::Text(text) => f.write_str(text)?,
+                PieceToPrint::Filter(Self::Compare { property, comparison, value }) => {
                     write!(f, "{property} {} {}", comparison.as_str(), Literal(value))?;
                 }
-                Pending::Filter(Self::Property(name)) => f.write_str(name)?,
-                Pending::Filter(Self::Blind { property, .. }) => write!(f, "{property} eq ..")?,
-                Pending::Filter(Self::OutOfRange { property, comparison, value }) => {
+                PieceToPrint::Filter(Self::Property(name)) => f.write_str(name)?,
+                PieceToPrint::Filter(Self::Blind { property, .. }) => {
+                    write!(f, "{property} eq ..")?
+                }
+                PieceToPrint::Filter(Self::OutOfRange { property, comparison, value }) => {
                     write!(f, "{}", Self::of_properties(property, *comparison, *value))?;
                 }
-                Pending::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
-                Pending::Filter(Self::And(all)) => push_joined(&mut pending, all, ") and ("),
-                Pending::Filter(Self::Or(any)) => push_joined(&mut pending, any, ") or ("),
-                Pending::Filter(Self::Not(filter)) => {
+                PieceToPrint::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
+                PieceToPrint::Filter(Self::And(all)) => push_joined(&mut pending, all, ") and ("),
+                PieceToPrint::Filter(Self::Or(any)) => push_joined(&mut pending, any, ") or ("),
+                PieceToPrint::Filter(Self::Not(filter)) => {
                     f.write_str("not (")?;
-                    pending.extend([Pending::Text(")"), Pending::Filter(filter)]);
+                    pending.extend([PieceToPrint::Text(")"), PieceToPrint::Filter(filter)]);
                 }
             }
         }
@@ -42,11 +44,15 @@ impl Display for Filter {
 }
 
 /// Pushes a list of conditions onto the stack, the first on top.
-fn push_joined<'a>(pending: &mut Vec<Pending<'a>>, parts: &'a [Filter], between: &'static str) {
-    pending.push(Pending::Text(")"));
+fn push_joined<'a>(
+    pending: &mut Vec<PieceToPrint<'a>>,
+    parts: &'a [Filter],
+    between: &'static str,
+) {
+    pending.push(PieceToPrint::Text(")"));
     for (at, part) in parts.iter().enumerate().rev() {
-        pending.push(Pending::Filter(part));
-        pending.push(Pending::Text(if at == 0 { "(" } else { between }));
+        pending.push(PieceToPrint::Filter(part));
+        pending.push(PieceToPrint::Text(if at == 0 { "(" } else { between }));
     }
 }
 

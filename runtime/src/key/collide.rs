@@ -53,7 +53,7 @@ pub const fn templates_may_collide(a: &Template, b: &Template) -> bool {
 
 /// The characters that a key can have at a [`Position`].
 #[derive(Clone, Copy)]
-enum Next {
+enum NextChars {
     /// The key ends here.
     End,
     /// One character of this class.
@@ -142,17 +142,19 @@ impl<'t> Position<'t> {
         position
     }
 
-    const fn next(self) -> Next {
+    const fn next(self) -> NextChars {
         match self.segments {
-            [] => Next::End,
-            [Segment::Literal(text), ..] => Next::One(match char_at(text.as_bytes(), self.at) {
-                Some((c, _)) => Class::This(c),
-                None => Class::Any,
-            }),
+            [] => NextChars::End,
+            [Segment::Literal(text), ..] => {
+                NextChars::One(match char_at(text.as_bytes(), self.at) {
+                    Some((c, _)) => Class::This(c),
+                    None => Class::Any,
+                })
+            }
             [Segment::Part(part), rest @ ..] => match (part.width, self.at) {
-                (Some(_), at) => Next::One(class_at_offset(part.form, at)),
-                (None, 0) => Next::Text(first_char(rest)),
-                (None, _) => Next::One(Class::Hex),
+                (Some(_), at) => NextChars::One(class_at_offset(part.form, at)),
+                (None, 0) => NextChars::Text(first_char(rest)),
+                (None, _) => NextChars::One(Class::Hex),
             },
         }
     }
@@ -194,8 +196,8 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
         }
         *steps -= 1;
         match (a.next(), b.next()) {
-            (Next::End, Next::End) => return true,
-            (Next::One(one), Next::One(other)) => {
+            (NextChars::End, NextChars::End) => return true,
+            (NextChars::One(one), NextChars::One(other)) => {
                 if !one.shares_a_char(other) {
                     return false;
                 }
@@ -203,7 +205,7 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
             }
             // Both texts go on until one of them ends. The other text then has to match what
             // follows the end, unless one terminator ends both.
-            (Next::Text(end), Next::Text(other)) => {
+            (NextChars::Text(end), NextChars::Text(other)) => {
                 if ends_both(end, other) {
                     a = a.after_part();
                 } else if may_have_common_text(a.after_part(), b, steps) {
@@ -211,9 +213,9 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
                 }
                 b = b.after_part();
             }
-            (Next::Text(_), Next::End) => a = a.after_part(),
-            (Next::End, Next::Text(_)) => b = b.after_part(),
-            (Next::Text(terminator), Next::One(class)) => {
+            (NextChars::Text(_), NextChars::End) => a = a.after_part(),
+            (NextChars::End, NextChars::Text(_)) => b = b.after_part(),
+            (NextChars::Text(terminator), NextChars::One(class)) => {
                 if !class.meets_text(terminator) {
                     a = a.after_part();
                 } else if may_have_common_text(a.after_part(), b, steps) {
@@ -222,8 +224,10 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
                     (a, b) = (a.after_text(class), b.after_char());
                 }
             }
-            (Next::One(_), Next::Text(_)) => (a, b) = (b, a),
-            (Next::End, Next::One(_)) | (Next::One(_), Next::End) => return false,
+            (NextChars::One(_), NextChars::Text(_)) => (a, b) = (b, a),
+            (NextChars::End, NextChars::One(_)) | (NextChars::One(_), NextChars::End) => {
+                return false;
+            }
         }
     }
 }

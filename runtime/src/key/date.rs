@@ -237,12 +237,12 @@ pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
 
 /// Year, month, day, hour, minute, second and ticks of a date. A unit that the form lacks has its
 /// smallest value.
-type Units = [i64; 7];
+type DateUnits = [i64; 7];
 
 /// Reads the units of `text`, written in a date form. Returns `None` if `text` does not have the
 /// form.
-pub(super) fn read_date_units(text: &str, form: &str) -> Option<Units> {
-    let mut units: Units = [1, 1, 1, 0, 0, 0, 0];
+pub(super) fn read_date_units(text: &str, form: &str) -> Option<DateUnits> {
+    let mut units: DateUnits = [1, 1, 1, 0, 0, 0, 0];
     let mut rest = text.as_bytes();
     for piece in split_date_form(form) {
         rest = match piece {
@@ -261,7 +261,7 @@ pub(super) fn read_date_units(text: &str, form: &str) -> Option<Units> {
     rest.is_empty().then_some(units)
 }
 
-fn ticks_of([year, month, day, hour, minute, second, ticks]: Units) -> Option<Ticks> {
+fn ticks_of([year, month, day, hour, minute, second, ticks]: DateUnits) -> Option<Ticks> {
     let small = |number: i64| u8::try_from(number).ok();
     let month = Month::try_from(small(month)?).ok()?;
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;

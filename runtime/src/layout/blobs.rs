@@ -2,14 +2,14 @@
 
 use super::{
     keys::VersionChange,
-    needs::{Changes, Needs},
+    needs::{LayoutChanges, Needs},
     shape::{BlobShape, EntityShape},
 };
 
 const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                        `table.upgrade_all()`";
 
-pub(super) fn compare_blobs(versions: VersionChange<'_>, changes: &mut Changes) {
+pub(super) fn compare_blobs(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     let is_of = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
     let mut come: Vec<_> = new.blobs.iter().filter(|is| !is_of(old, &is.name)).collect();
@@ -47,7 +47,7 @@ fn is_renamed(old: &EntityShape, was: &BlobShape, is: &BlobShape) -> bool {
     was.is_optional == is.is_optional && !old.has_field(&is.name)
 }
 
-fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
+fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut LayoutChanges) {
     changes.push(
         Needs::Version,
         format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
@@ -58,7 +58,7 @@ fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
     );
 }
 
-fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut Changes) {
+fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut LayoutChanges) {
     if old.has_field(&is.name) {
         changes.push(
             Needs::Version,
@@ -83,7 +83,7 @@ fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut Changes) {
     }
 }
 
-fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
+fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut LayoutChanges) {
     let name = &was.name;
     match (was.is_optional, is.is_optional) {
         (true, false) => changes.push(

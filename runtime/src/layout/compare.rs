@@ -3,7 +3,7 @@
 use super::{
     blobs,
     keys::{KeyChange, VersionChange},
-    needs::{Changes, LayoutChange, Needs},
+    needs::{LayoutChange, LayoutChanges, Needs},
     properties, rows,
     shape::EntityShape,
     tables,
@@ -38,7 +38,7 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
         let earlier = gone.iter().position(|was| {
             was.first().is_some_and(|was| was.table == newest.table && was.rows == newest.rows)
         });
-        let mut changes = Changes::changes_of_type(name.clone());
+        let mut changes = LayoutChanges::changes_of_type(name.clone());
         match earlier.map(|at| gone.remove(at)) {
             Some(was) => renamed_type(&was, &name, &mut changes),
             None => {
@@ -65,7 +65,7 @@ fn versions_of<'s>(entities: &'s [EntityShape], name: &str) -> Vec<&'s EntitySha
     versions
 }
 
-fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut Changes) {
+fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut LayoutChanges) {
     let Some(was) = was.first() else { return };
     let earlier = &was.entity_type;
     changes.push(
@@ -80,7 +80,7 @@ fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut Changes) {
 
 fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
     let Some(newest) = was.first() else { return Vec::new() };
-    let mut changes = Changes::changes_of_type(newest.entity_type.clone());
+    let mut changes = LayoutChanges::changes_of_type(newest.entity_type.clone());
     let drain = match newest.rows.iter().any(|rows| rows.is_remote) {
         true => {
             "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
@@ -104,7 +104,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
         }
     }
     let (Some(was), Some(is)) = (old.first(), new.first()) else { return list };
-    let mut changes = Changes::changes_of_type(name.to_owned());
+    let mut changes = LayoutChanges::changes_of_type(name.to_owned());
     if is.version < was.version {
         changes.push(
             Needs::Migration,
@@ -132,7 +132,7 @@ fn report_raised_version(
     was: &EntityShape,
     is: &EntityShape,
     new: &[&EntityShape],
-    changes: &mut Changes,
+    changes: &mut LayoutChanges,
 ) {
     let what = format!("version {} is new", is.version);
     if !new.iter().any(|known| known.version == was.version) {
@@ -168,7 +168,7 @@ fn report_raised_version(
 
 fn compare_version(versions: VersionChange<'_>) -> Vec<LayoutChange> {
     let VersionChange { old, new } = versions;
-    let mut changes = Changes::changes_of_type(new.discriminator_value());
+    let mut changes = LayoutChanges::changes_of_type(new.discriminator_value());
     tables::compare_tables(versions, &mut changes);
     if old.discriminator != new.discriminator {
         let name = |discriminator: &Option<String>| match discriminator {

@@ -50,12 +50,12 @@ impl fmt::Display for LayoutChange {
 
 /// The differences between the layout file and the code that were found so far in one entity type.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct LayoutChanges {
     entity: String,
     list: Vec<LayoutChange>,
 }
 
-impl Changes {
+impl LayoutChanges {
     /// Creates an empty list of layout changes for an entity type.
     pub(super) fn changes_of_type(entity: String) -> Self {
         Self { entity, list: Vec::new() }

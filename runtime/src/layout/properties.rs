@@ -2,14 +2,14 @@
 
 use super::{
     keys::VersionChange,
-    needs::{Changes, Needs},
+    needs::{LayoutChanges, Needs},
     shape::{EncryptionShape, EntityShape, PropertyShape, SeriesShape},
 };
 
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
                          back to `Reject`";
 
-pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut Changes) {
+pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     for was in &old.properties {
         if let Some(is) = new.properties.iter().find(|is| is.name == was.name) {
@@ -35,7 +35,7 @@ pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut Chan
     compare_all_series(versions, changes);
 }
 
-fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut Changes) {
+fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut LayoutChanges) {
     let (was, is) = (&was.name, &is.name);
     changes.push(
         Needs::Version,
@@ -47,7 +47,7 @@ fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut
     );
 }
 
-fn report_removed_property(was: &PropertyShape, changes: &mut Changes) {
+fn report_removed_property(was: &PropertyShape, changes: &mut LayoutChanges) {
     let how = match was.is_optional || was.has_default {
         true => "stored rows keep the value until they are replaced",
         false => {
@@ -58,7 +58,7 @@ fn report_removed_property(was: &PropertyShape, changes: &mut Changes) {
     changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
-fn report_added_property(is: &PropertyShape, changes: &mut Changes) {
+fn report_added_property(is: &PropertyShape, changes: &mut LayoutChanges) {
     let what = format!("property `{}` ({}) is new", is.name, is.edm);
     if is.is_optional || is.has_default {
         let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
@@ -73,7 +73,7 @@ fn report_added_property(is: &PropertyShape, changes: &mut Changes) {
     }
 }
 
-fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut Changes) {
+fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut LayoutChanges) {
     let name = &was.name;
     if was.edm != is.edm {
         let what = format!("property `{name}` was {} and is {}", was.edm, is.edm);
@@ -130,7 +130,7 @@ fn compare_encryption(
     name: &str,
     was: Option<&EncryptionShape>,
     is: Option<&EncryptionShape>,
-    changes: &mut Changes,
+    changes: &mut LayoutChanges,
 ) {
     let (was, is) = match (was, is) {
         (None, None) => return,
@@ -177,7 +177,7 @@ fn compare_encryption(
     }
 }
 
-fn compare_all_series(versions: VersionChange<'_>, changes: &mut Changes) {
+fn compare_all_series(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     for was in &old.series {
         match new.series.iter().find(|is| is.field == was.field) {
@@ -204,7 +204,7 @@ fn series_noun(series: &SeriesShape) -> String {
     format!("{kind} `{}`", series.field)
 }
 
-fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut Changes) {
+fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut LayoutChanges) {
     let name = series_noun(is);
     let converted = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                      `table.upgrade_all()`";

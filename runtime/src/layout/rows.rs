@@ -2,12 +2,12 @@
 
 use super::{
     keys::{KeyChange, VersionChange},
-    needs::{Changes, Needs},
+    needs::{LayoutChanges, Needs},
     shape::{EntityShape, Piece, RowsShape, split_template},
 };
 use crate::key::FamilyKind;
 
-pub(super) fn compare_rows(versions: VersionChange<'_>, changes: &mut Changes) {
+pub(super) fn compare_rows(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     if let (Some(was), Some(is)) = (primary_rows(old), primary_rows(new)) {
         compare_primary(versions, was, is, changes);
@@ -47,7 +47,7 @@ fn compare_primary(
     versions: VersionChange<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut Changes,
+    changes: &mut LayoutChanges,
 ) {
     let has_copies = versions.old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
     for (key, was, is) in
@@ -156,7 +156,7 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
     }
 }
 
-fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Changes) {
+fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut LayoutChanges) {
     let delete = deletion_step(entity, was);
     let what = format!("{} is gone", rows_noun(was));
     if was.is_remote {
@@ -176,7 +176,7 @@ fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Chan
     }
 }
 
-fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut Changes) {
+fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut LayoutChanges) {
     let duplicates = match is.is_unique {
         true => "; its report and the poison table name entities that have one value",
         false => "",
@@ -189,7 +189,12 @@ fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut Changes
     changes.push(Needs::Rebuild, format!("{} is new", rows_noun(is)), how);
 }
 
-fn report_rows_rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+fn report_rows_rename(
+    old: &EntityShape,
+    was: &RowsShape,
+    is: &RowsShape,
+    changes: &mut LayoutChanges,
+) {
     let what = format!("{} is now called `{}`", rows_noun(was), is.name);
     if was.kind == FamilyKind::List && !was.is_remote {
         return changes.push(Needs::Nothing, what, "the rows of a local list do not name it");
@@ -212,7 +217,7 @@ fn compare_derived(
     versions: VersionChange<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut Changes,
+    changes: &mut LayoutChanges,
 ) {
     let (old, new) = (versions.old, versions.new);
     let name = rows_noun(was);
@@ -256,7 +261,7 @@ fn compare_flags(
     versions: VersionChange<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut Changes,
+    changes: &mut LayoutChanges,
 ) {
     let name = rows_noun(was);
     match (was.is_unique, is.is_unique) {

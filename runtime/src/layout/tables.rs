@@ -2,7 +2,7 @@
 
 use super::{
     keys::VersionChange,
-    needs::{Changes, Needs},
+    needs::{LayoutChanges, Needs},
     shape::{EntityShape, Piece, split_template},
 };
 
@@ -24,7 +24,7 @@ fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     Some(name)
 }
 
-pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut Changes) {
+pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     if (&old.table, &old.dated_by) == (&new.table, &new.dated_by) {
         return;
@@ -75,7 +75,7 @@ pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut Changes)
 }
 
 /// Compares the fields that name the tables, whose names have one prefix and form.
-fn compare_field(versions: VersionChange<'_>, prefix: &str, changes: &mut Changes) {
+fn compare_field(versions: VersionChange<'_>, prefix: &str, changes: &mut LayoutChanges) {
     let VersionChange { old, new } = versions;
     let (Some(was), Some(is)) = (&old.dated_by, &new.dated_by) else { return };
     let is_renamed = was == is || (!old.has_field(is) && !new.has_field(was));

@@ -2,7 +2,7 @@
 
 use crate::{
     backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
-    outbox::expiry::write_expiry_markers, query::columns::with_system, table::Table,
+    outbox::expiry::write_expiry_markers, query::columns::columns_with_system, table::Table,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -53,7 +53,7 @@ impl<E: TableEntity> Table<E> {
         let (schema, store) = (E::SCHEMA, self.client.store());
         // The comparison leaves out rows without a time of expiry.
         let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
-        let select = with_system(Vec::new(), Some(schema));
+        let select = columns_with_system(Vec::new(), Some(schema));
         let mut from = None;
         loop {
             let scan = Scan {

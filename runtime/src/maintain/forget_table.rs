@@ -16,7 +16,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, KeyHolder, find_key_holder, read_claim_state},
+        derive::{ClaimState, KeyHolder, read_claim_state, read_key_holder},
     },
     table::Client,
 };
@@ -161,7 +161,7 @@ async fn free_key_once(
         let mut kinds = kinds;
         // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
-            match find_key_holder(store, named.as_row_at(), kinds.schema, address).await? {
+            match read_key_holder(store, named.as_row_at(), kinds.schema, address).await? {
                 KeyHolder::Holds(copy) => {
                     operation = Operation::replace(copy.to_row()?, seen);
                     kinds = copy.kinds;

@@ -12,7 +12,7 @@ use crate::{
     plan::{StoredAs, TokenMaker, derive::Derived, wide},
     query::decode::error_at_row,
     row::Row,
-    store::sealing::{open::ReadAs, plan::Placed},
+    store::sealing::{open::ReadAs, plan::OperationToSeal},
     table::Table,
 };
 
@@ -112,7 +112,7 @@ pub(crate) fn derive_existing<E: TableEntity>(
 pub(crate) fn touch_primary<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,
-) -> Result<Vec<Placed>> {
+) -> Result<Vec<OperationToSeal>> {
     let mut row = Row::build(primary.partition_key(), primary.row_key());
     let mut properties = primary.properties();
     while let Some((name, value)) = properties.next()? {
@@ -133,5 +133,5 @@ pub(crate) fn touch_primary<E: TableEntity>(
     // All parts get one new generation, so that they still belong together.
     let generation = table.client.store().random.random_id();
     let touches = wide::split_operation(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
-    Ok(touches.into_iter().map(|touch| Placed::new(touch, StoredAs::Framework)).collect())
+    Ok(touches.into_iter().map(|touch| OperationToSeal::new(touch, StoredAs::Framework)).collect())
 }

@@ -20,7 +20,7 @@ use crate::{
     entity::{
         Blob, BlobKey, BlobValue, EntityRows,
         blob::with_stored_blobs,
-        blob_name::{blob_name, is_blob_of},
+        blob_name::{blob_name, is_blob_name_of_row},
     },
     error::{Error, ErrorKind, Result},
     plan::{Effect, outbox::CopyAddress},
@@ -216,7 +216,7 @@ async fn write_blob(
         }
         let name = blob.name().unwrap_or_default().to_owned();
         // An upload is taken once. Another row that uses it gets a copy under a name of its own.
-        if !seals && is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
+        if !seals && is_blob_name_of_row(&name, owner, outbox.store.table_case()) && upload.take() {
             return written(blob.pointing_to_blob(&name), upload.deadline().clone());
         }
     }

@@ -35,7 +35,7 @@ use crate::{
         backoff::{self, Attempt},
         dated::make_table,
         lists::read_list,
-        sealing::{open::ReadAs, plan::Placed},
+        sealing::{open::ReadAs, plan::OperationToSeal},
     },
 };
 
@@ -573,7 +573,8 @@ async fn send(
 ) -> Result<Vec<Written>> {
     let planned = transaction.planned_operations();
     check_operation_count(table, planned.len())?;
-    let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
+    let placed =
+        planned.iter().map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
     outbox.store.seal_and_write_until(table, placed.collect(), deadline).await
 }
 

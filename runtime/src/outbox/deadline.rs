@@ -15,7 +15,7 @@ use crate::{
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::StoredAs,
-    store::{Store, sealing::plan::Placed},
+    store::{Store, sealing::plan::OperationToSeal},
     timers,
 };
 
@@ -65,7 +65,7 @@ impl WriteDeadline {
         operation: Operation,
     ) -> Result<Written> {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
-        let placed = Placed::new(operation, home);
+        let placed = OperationToSeal::new(operation, home);
         let request = store.write_one_until(table, placed, self.batch_deadline());
         self.run_request(request).await.map_err(|error| error.in_table(table))
     }

@@ -48,7 +48,7 @@ pub(crate) enum MoveOutcome {
 
 /// The result of reading a move's source.
 #[derive(Debug)]
-pub(crate) enum SourceReading {
+pub(crate) enum MoveSource {
     /// The entity does not exist, or is not marked with this move's id.
     Gone,
     /// The entity, decrypted and verified, and the deadline of writes that follow from this read.
@@ -75,7 +75,7 @@ pub(crate) struct MoveJob<'a> {
 impl MoveJob<'_> {
     /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
     /// is the result of a read of the source that the caller has made already.
-    pub(crate) async fn run_steps(&self, first: Option<SourceReading>) -> Result<MoveOutcome> {
+    pub(crate) async fn run_steps(&self, first: Option<MoveSource>) -> Result<MoveOutcome> {
         // The caller's reading serves the first attempt; later ones read the source again.
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
@@ -99,20 +99,20 @@ impl MoveJob<'_> {
         }
     }
 
-    async fn run_steps_once(&self, found: SourceReading) -> Result<Attempt<MoveOutcome>> {
+    async fn run_steps_once(&self, found: MoveSource) -> Result<Attempt<MoveOutcome>> {
         let done = |outcome| Ok(Attempt::Done(outcome));
         // One deadline for both writes: it started before the source was read.
         let (deadline, source) = match found {
-            SourceReading::Gone => return done(MoveOutcome::Moved),
-            SourceReading::Found(deadline, source) => (deadline, source),
-            SourceReading::Fault(WorkFault::NotAuthentic) => {
+            MoveSource::Gone => return done(MoveOutcome::Moved),
+            MoveSource::Found(deadline, source) => (deadline, source),
+            MoveSource::Fault(WorkFault::NotAuthentic) => {
                 return done(MoveOutcome::NotAuthentic);
             }
-            SourceReading::TargetKeyMissing(_, error)
-            | SourceReading::Fault(WorkFault::Counts(error)) => {
+            MoveSource::TargetKeyMissing(_, error)
+            | MoveSource::Fault(WorkFault::Counts(error)) => {
                 return done(MoveOutcome::Counted(error));
             }
-            SourceReading::Fault(WorkFault::Passes(error)) => return Err(error),
+            MoveSource::Fault(WorkFault::Passes(error)) => return Err(error),
         };
         // The target before the source: a process that dies in between leaves the entity in both
         // places, never in none.
@@ -139,13 +139,11 @@ impl MoveJob<'_> {
         // Verified here too: the mark that leads here may be forged with the rest of the message.
         let deadline = match self.read_source(Guard::VerifiedFirst).await? {
             // Without the target's keys the entity would stay locked for ever.
-            SourceReading::Found(deadline, _) | SourceReading::TargetKeyMissing(deadline, _) => {
-                deadline
-            }
-            SourceReading::Fault(WorkFault::Passes(error)) => return Err(error),
+            MoveSource::Found(deadline, _) | MoveSource::TargetKeyMissing(deadline, _) => deadline,
+            MoveSource::Fault(WorkFault::Passes(error)) => return Err(error),
             // The source is already unlocked or deleted, or may not be touched.
-            SourceReading::Gone
-            | SourceReading::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
+            MoveSource::Gone
+            | MoveSource::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
                 return Ok(());
             }
         };
@@ -240,12 +238,12 @@ impl MoveJob<'_> {
 
     /// Reads the entity at the source, decrypts it, and verifies that a program with the keys asked
     /// to move it.
-    pub(crate) async fn read_source(&self, guard: Guard) -> Result<SourceReading> {
+    pub(crate) async fn read_source(&self, guard: Guard) -> Result<MoveSource> {
         // The deadline starts before the read that all later writes follow from.
         let deadline = self.outbox.start_deadline();
-        let Some(stored) = self.read_sealed_source().await? else { return Ok(SourceReading::Gone) };
+        let Some(stored) = self.read_sealed_source().await? else { return Ok(MoveSource::Gone) };
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
-            return Ok(SourceReading::Gone);
+            return Ok(MoveSource::Gone);
         }
         if !self.outbox.codes.has_keys() && has_envelope(&stored.row)? {
             let message = "the entity has encrypted values, and this client has no keys";
@@ -253,26 +251,26 @@ impl MoveJob<'_> {
         }
         let source = match self.decrypt_source(&stored).await {
             Err(error) if is_key_gone(&error) => {
-                return Ok(SourceReading::Fault(WorkFault::Counts(error)));
+                return Ok(MoveSource::Fault(WorkFault::Counts(error)));
             }
             opened => opened?,
         };
         if self.outbox.guards.guard_holds(guard) {
             let held = held_when_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
-                return Ok(SourceReading::Fault(fault));
+                return Ok(MoveSource::Fault(fault));
             }
             // The second scope has its own key: whoever holds only the source's cannot send
             // entities there.
             match self.verify_consent().await {
                 Ok(()) => {}
                 Err(WorkFault::Counts(error)) => {
-                    return Ok(SourceReading::TargetKeyMissing(deadline, error));
+                    return Ok(MoveSource::TargetKeyMissing(deadline, error));
                 }
-                Err(fault) => return Ok(SourceReading::Fault(fault)),
+                Err(fault) => return Ok(MoveSource::Fault(fault)),
             }
         }
-        Ok(SourceReading::Found(deadline, Box::new(source)))
+        Ok(MoveSource::Found(deadline, Box::new(source)))
     }
 
     /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
@@ -289,7 +287,7 @@ impl MoveJob<'_> {
     async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkFault> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.move_place(), held };
-        codes.verify_work(Some(self.partition_key), &work, code, codes.is_required()).await
+        codes.verify_work(Some(self.partition_key), &work, code, codes.requires_code()).await
     }
 
     /// Verifies that the target's scope, if it differs from the source's, consents to the move.
@@ -303,7 +301,7 @@ impl MoveJob<'_> {
         };
         let consent = self.codes.consent.as_deref();
         let work = Work::Consent { place, code };
-        codes.verify_work(Some(to_partition), &work, consent, codes.is_required()).await
+        codes.verify_work(Some(to_partition), &work, consent, codes.requires_code()).await
     }
 
     /// Verifies that a receipt proves the arrival of this entity at the target.
@@ -323,7 +321,7 @@ impl MoveJob<'_> {
         }
         let (work, code) = (Work::Arrival { place: self.move_place() }, code_of(receipt, CODE)?);
         let to_partition = Some(&*self.message.to_partition);
-        match codes.verify_work(to_partition, &work, code.as_deref(), codes.is_required()).await {
+        match codes.verify_work(to_partition, &work, code.as_deref(), codes.requires_code()).await {
             Ok(()) => Ok(()),
             Err(WorkFault::NotAuthentic) => {
                 let message = "the receipt at the target of the move is not authentic";
@@ -383,7 +381,7 @@ impl MoveJob<'_> {
         let codes = &self.outbox.codes;
         let work = Work::Arrival { place: self.move_place() };
         // Signed for the target's scope: nobody else can make the source believe in the arrival.
-        let code = codes.sign_work(Some(to_partition), &work, codes.is_required()).await?;
+        let code = codes.sign_work(Some(to_partition), &work, codes.requires_code()).await?;
         let receipt = insert_arrival(to_partition, &self.message_identity(), code.as_deref())?;
         // In the transaction of the target: only one carrier can insert the receipt.
         extra_rows.operations.extend(self.outbox.guards.value_if_guarded(Guard::Receipt, receipt));

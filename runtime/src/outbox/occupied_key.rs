@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, KeyHolder, find_key_holder, read_claim_state},
+    store::derive::{ClaimState, KeyHolder, read_claim_state, read_key_holder},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -131,7 +131,7 @@ impl OccupiedKey<'_> {
     /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
     /// as holding it.
     async fn find_holder(&self, named: RowAt<'_>) -> Result<Holder> {
-        match find_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
+        match read_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
             Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
             Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
             Ok(KeyHolder::TableMissing)

@@ -17,7 +17,7 @@ use crate::{
         IdForm, ListDelta, StoredList,
         outbox::{ListAddress, ListMembership, old_entry_form},
     },
-    store::lists::{FoundList, Lists, at_list},
+    store::lists::{FoundList, Lists, error_at_list},
 };
 
 /// Number of lists that are written at a time.
@@ -148,7 +148,7 @@ impl FoundList {
             #[cfg(feature = "blob")]
             Self::Blob(list) => write_blob(outbox, deadline, address, &delta, list.as_ref()).await,
         };
-        written.map_err(|error| at_list(address, error))
+        written.map_err(|error| error_at_list(address, error))
     }
 }
 

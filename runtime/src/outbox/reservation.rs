@@ -14,7 +14,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{KeyHolder, classify_copy_owner, find_key_holder},
+        derive::{KeyHolder, classify_copy_owner, read_key_holder},
     },
 };
 
@@ -107,7 +107,7 @@ async fn restored_copy(
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
-        match find_key_holder(&outbox.store, holder, schema, &key.address).await? {
+        match read_key_holder(&outbox.store, holder, schema, &key.address).await? {
             KeyHolder::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }

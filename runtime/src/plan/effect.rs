@@ -7,7 +7,8 @@ use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
     entity::{
-        BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy_write_error,
+        BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, UnknownProperties,
+        lossy_write_error,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
@@ -67,7 +68,7 @@ pub(crate) struct PropertyChanges {
 
 /// An entity that a caller has read and changes under its ETag.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedEntity {
     pub(crate) row: Row,
     /// The index whose copy `row` is; `None` if `row` is the primary.
     pub(crate) copy: Option<&'static Family>,
@@ -212,8 +213,13 @@ impl Planner {
     }
 
     /// Refuses an effect that would lose an encrypted value which this program cannot decrypt.
-    fn refuse_lossy(&self, current: &Row, effect: &Effect, unknown: &Unknown) -> Result<()> {
-        let Some(property) = unknown.first_encrypted() else { return Ok(()) };
+    fn refuse_lossy(
+        &self,
+        current: &Row,
+        effect: &Effect,
+        unknown: &UnknownProperties,
+    ) -> Result<()> {
+        let Some(property) = unknown.first_encrypted_name() else { return Ok(()) };
         let copies = |rows: &EntityRows| {
             let copies = rows.local_copies.iter().chain(&rows.remote_copies);
             copies.filter(|copy| copy.family.left_out.is_empty()).cloned().collect::<Vec<_>>()
@@ -318,7 +324,7 @@ impl Planner {
     /// does not exist any more.
     pub(super) fn primary_unchanged_since_read<'r>(
         &self,
-        loaded: &'r Loaded,
+        loaded: &'r LoadedEntity,
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
         // Read through its own keys: the ETag itself will tell.
@@ -340,7 +346,7 @@ impl Planner {
 
     /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
     /// copy.
-    pub(super) fn primary_keys(&self, loaded: &Loaded) -> Result<Row> {
+    pub(super) fn primary_keys(&self, loaded: &LoadedEntity) -> Result<Row> {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
             .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows));

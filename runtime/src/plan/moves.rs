@@ -176,7 +176,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
         );
     }
     refuse_moving(row)?;
-    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_encrypted() {
+    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_encrypted_name() {
         return Err(place(lossy_write_error(property)));
     }
     let wanted = (**stored).to_row().map_err(place)?;

@@ -4,7 +4,7 @@ use crate::{batch::Operation, entity::Schema, error::Result, key::Family};
 
 /// One operation of a transaction.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedOperation {
     pub(crate) operation: Operation,
     pub(crate) role: Role,
     pub(crate) stored_as: StoredAs,

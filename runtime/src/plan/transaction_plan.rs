@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     effect::Effect,
     list::{ListDelta, StoredList},
-    planned::{Planned, Role, StoredAs},
+    planned::{PlannedOperation, Role, StoredAs},
     wide,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 /// The operations of one entity group transaction, in the order in which they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
-    planned: Vec<Planned>,
+    planned: Vec<PlannedOperation>,
     /// The position of the operation on each row, by RowKey.
     by_row_key: HashMap<String, usize>,
     guards: Guards,
@@ -63,7 +63,8 @@ impl TransactionPlan {
                         true => operation.without_condition(),
                         false => operation,
                     };
-                    transaction.add_primary(verb, Planned { operation, role, stored_as })?;
+                    transaction
+                        .add_primary(verb, PlannedOperation { operation, role, stored_as })?;
                 }
             }
         }
@@ -106,29 +107,31 @@ impl TransactionPlan {
     }
 
     /// Returns the operations in the order in which they are sent.
-    pub(crate) fn planned_operations(&self) -> &[Planned] {
+    pub(crate) fn planned_operations(&self) -> &[PlannedOperation] {
         &self.planned
     }
 
     /// Adds an operation on a row of the framework. The fence must be added last.
     pub(crate) fn push_framework_row(&mut self, role: Role, operation: Operation) {
-        self.push(Planned { operation, role, stored_as: StoredAs::Framework });
+        self.push(PlannedOperation { operation, role, stored_as: StoredAs::Framework });
     }
 
-    fn push(&mut self, planned: Planned) {
+    fn push(&mut self, planned: PlannedOperation) {
         let row_key = planned.operation.row().row_key().to_owned();
         self.by_row_key.insert(row_key, self.planned.len());
         self.planned.push(planned);
     }
 
-    fn earlier_operation(&mut self, row_key: &str) -> Option<&mut Planned> {
+    fn earlier_operation(&mut self, row_key: &str) -> Option<&mut PlannedOperation> {
         self.planned.get_mut(*self.by_row_key.get(row_key)?)
     }
 
-    fn add_primary(&mut self, verb: usize, planned: Planned) -> Result<()> {
+    fn add_primary(&mut self, verb: usize, planned: PlannedOperation) -> Result<()> {
         let row = planned.operation.row();
-        if let Some(Planned { role: Role::Primary(earlier) | Role::DeletedPart(earlier), .. }) =
-            self.earlier_operation(row.row_key())
+        if let Some(PlannedOperation {
+            role: Role::Primary(earlier) | Role::DeletedPart(earlier),
+            ..
+        }) = self.earlier_operation(row.row_key())
         {
             let message = format!(
                 "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
@@ -160,8 +163,12 @@ impl TransactionPlan {
                     // Without a condition: the primary's ETag protects its local copies.
                     Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
                 let stored_as = StoredAs::copy_of(effect.schema, copy.family);
-                self.join_with_earlier(Planned { operation, role: Role::OldCopy, stored_as })
-                    .map_err(|earlier| taken(earlier, copy))?;
+                self.join_with_earlier(PlannedOperation {
+                    operation,
+                    role: Role::OldCopy,
+                    stored_as,
+                })
+                .map_err(|earlier| taken(earlier, copy))?;
             }
         }
         // A copy's key need not hold the primary's RowKey. The copy is written also if only that
@@ -183,7 +190,7 @@ impl TransactionPlan {
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
             let stored_as = StoredAs::copy_of(effect.schema, copy.family);
-            self.join_with_earlier(Planned { operation, role, stored_as })
+            self.join_with_earlier(PlannedOperation { operation, role, stored_as })
                 .map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
@@ -212,7 +219,7 @@ impl TransactionPlan {
     /// # Errors
     ///
     /// Returns the verb whose entity has the key already.
-    fn join_with_earlier(&mut self, later: Planned) -> Result<(), Option<usize>> {
+    fn join_with_earlier(&mut self, later: PlannedOperation) -> Result<(), Option<usize>> {
         let is_inserted = self.guards.has_mutation(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {
             self.push(later);
@@ -248,7 +255,7 @@ impl TransactionPlan {
             true => Operation::insert(row),
             false => Operation::insert_or_replace(row),
         };
-        *earlier = Planned { operation, role: Role::KeptCopy(verb), stored_as };
+        *earlier = PlannedOperation { operation, role: Role::KeptCopy(verb), stored_as };
         Ok(())
     }
 

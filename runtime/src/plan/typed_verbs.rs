@@ -3,7 +3,7 @@
 use super::{
     TokenMaker,
     change::Unresolved,
-    effect::{Effect, Loaded, Planner, PropertyChanges, error_at_row, row_of_bag},
+    effect::{Effect, LoadedEntity, Planner, PropertyChanges, error_at_row, row_of_bag},
     verb::Verb,
 };
 use crate::{
@@ -27,8 +27,8 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     entity.rows()
 }
 
-fn loaded<S>(stored: &Stored<S>) -> Loaded {
-    Loaded { row: stored.row().clone(), copy: stored.copy_family() }
+fn loaded_entity<S>(stored: &Stored<S>) -> LoadedEntity {
+    LoadedEntity { row: stored.row().clone(), copy: stored.copy_family() }
 }
 
 /// Plans the insertion of the entity.
@@ -58,7 +58,7 @@ pub(crate) fn replace_with<S, E: TableEntity>(
     entity: &E,
 ) -> Result<Unresolved> {
     let rows = validated_rows(entity).map_err(|error| error_at_row(stored.row(), error))?;
-    Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
+    Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
@@ -72,7 +72,7 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unreso
             return Ok(None);
         }
     }
-    Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded(stored), rows }, None).map(Some)
+    Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored), rows }, None).map(Some)
 }
 
 /// Plans to replace the stored entity whatever its ETag.
@@ -85,7 +85,7 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
     let blobs = patch.take_blobs();
     let (set, remove) = patch.into_changes().map_err(|error| error_at_row(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
-    Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
+    Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored), patch }, None)
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
@@ -101,7 +101,7 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
 /// Deletes the entity under the ETag with which it was read, perhaps as another type, such as a
 /// set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::Delete(loaded(stored)), None)
+    Unresolved::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)), None)
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, a missing entity is

@@ -1,6 +1,6 @@
 //! The verbs of typed tables as data, and the operations that each amounts to.
 
-use super::effect::{Effect, Loaded, Planner, PropertyChanges, row_of_bag};
+use super::effect::{Effect, LoadedEntity, Planner, PropertyChanges, row_of_bag};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
@@ -20,17 +20,17 @@ pub(crate) enum Verb {
     ReplaceAny(EntityRows),
     /// Replaces the entity that was read.
     Replace {
-        loaded: Loaded,
+        loaded: LoadedEntity,
         rows: EntityRows,
     },
     /// Writes the difference between the entity that was read and `rows`.
     Update {
-        loaded: Loaded,
+        loaded: LoadedEntity,
         rows: EntityRows,
     },
     /// Sets and removes properties of the entity that was read.
     Patch {
-        loaded: Loaded,
+        loaded: LoadedEntity,
         patch: PropertyChanges,
     },
     /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row with the
@@ -40,7 +40,7 @@ pub(crate) enum Verb {
         patch: PropertyChanges,
     },
     /// Deletes the entity that was read.
-    Delete(Loaded),
+    Delete(LoadedEntity),
     /// Deletes a stored entity whatever its ETag. `keys` is a row with the keys alone.
     DeleteAt {
         keys: Row,

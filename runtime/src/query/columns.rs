@@ -12,7 +12,10 @@ pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
 /// Returns `columns` with the system properties and those that tell a row's type and expiry, each
 /// once.
-pub(crate) fn with_system(columns: Vec<String>, schema: Option<&'static Schema>) -> Vec<String> {
+pub(crate) fn columns_with_system(
+    columns: Vec<String>,
+    schema: Option<&'static Schema>,
+) -> Vec<String> {
     let marker = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => Some(name),
         _ => None,
@@ -48,7 +51,10 @@ pub(crate) fn may_be_reserved(family: &Family) -> bool {
 
 /// Returns `columns` with the properties that name a reservation's owner, if rows of the family may
 /// be reservations.
-pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
+pub(crate) fn columns_with_owner(
+    mut columns: Vec<String>,
+    family: Option<&'static Family>,
+) -> Vec<String> {
     if family.is_some_and(may_be_reserved) {
         columns.extend(OWNER_PROPERTIES.map(str::to_owned));
     }
@@ -69,5 +75,5 @@ pub(crate) fn columns_of_point<E: TableEntity, T: FromRow>(
         return None;
     }
     let columns = T::columns(family)?;
-    Some(with_owner(with_system(columns, Some(E::SCHEMA)), family))
+    Some(columns_with_owner(columns_with_system(columns, Some(E::SCHEMA)), family))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     columns::SYSTEM,
-    encrypted_filter::{TokenCondition, has_encrypted, no_token_error, with_tokens},
+    encrypted_filter::{TokenCondition, filter_with_tokens, has_encrypted, no_token_error},
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -47,7 +47,7 @@ impl Request {
                 None => condition,
             };
             self.refuse_encrypted(&condition)?;
-            filter = filter.and_all(with_tokens(&condition, token)?);
+            filter = filter.and_all(filter_with_tokens(&condition, token)?);
         }
         Ok(filter)
     }
@@ -206,7 +206,7 @@ impl Request {
     /// none.
     fn needs_a_token(&self, token: TokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
-            if with_tokens(condition, token)? == Filter::Constant(false) {
+            if filter_with_tokens(condition, token)? == Filter::Constant(false) {
                 return Ok(true);
             }
         }

@@ -13,7 +13,7 @@ use crate::{
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{
-        derive::{KeyHolder, find_key_holder},
+        derive::{KeyHolder, read_key_holder},
         rows::Store,
     },
 };
@@ -40,7 +40,7 @@ pub(crate) async fn confirmed_row(
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
         if let KeyHolder::Holds(held) =
-            find_key_holder(store, place.as_row_at(), schema, &name).await?
+            read_key_holder(store, place.as_row_at(), schema, &name).await?
         {
             // With the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {

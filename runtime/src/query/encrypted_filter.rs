@@ -26,7 +26,7 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
 }
 
 /// Returns the filter to send. Every row that meets `filter` meets it too.
-pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
+pub(crate) fn filter_with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
     if has_encrypted(filter) {
         approximate_filter(filter, Approximation::Wider, token)
     } else {

@@ -8,7 +8,7 @@ use super::{
     build::{Items, Query},
     explain::Explain,
     fan_out::QueryMany,
-    pages::Run,
+    pages::RunningQuery,
 };
 use crate::{
     entity::{Stored, TableEntity},
@@ -193,7 +193,7 @@ struct Merge<E> {
 
 /// One query of a merge, with the items that were read and not returned.
 struct MergedQuery<E> {
-    run: Run<Stored<E>>,
+    run: RunningQuery<Stored<E>>,
     items: VecDeque<Stored<E>>,
     rest: UnreadRows,
 }

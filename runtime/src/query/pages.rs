@@ -251,29 +251,29 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     }
 
     /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    pub(super) async fn prepare_run(&self) -> Result<Option<Run<T>>> {
+    pub(super) async fn prepare_run(&self) -> Result<Option<RunningQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
         // Once for all pages, so that they share one filter and one fingerprint.
         let prepared = Arc::new(self.request.clone().prepare_request().await?);
-        Ok(Some(Run { prepared, source: self.source.clone() }))
+        Ok(Some(RunningQuery { prepared, source: self.source.clone() }))
     }
 }
 
 /// A query that is running: what was prepared once serves every page.
-pub(super) struct Run<T> {
+pub(super) struct RunningQuery<T> {
     prepared: Arc<PreparedRequest>,
     source: Source<T>,
 }
 
-impl<T> Clone for Run<T> {
+impl<T> Clone for RunningQuery<T> {
     fn clone(&self) -> Self {
         Self { prepared: self.prepared.clone(), source: self.source.clone() }
     }
 }
 
-impl<T: Send + 'static> Run<T> {
+impl<T: Send + 'static> RunningQuery<T> {
     /// Reads the page at `cursor` in a span, and counts the returned items into the next cursor.
     pub(super) async fn fetch_counted_page(
         &self,
@@ -325,7 +325,7 @@ impl<T: Send + 'static> Run<T> {
 }
 
 /// A table, with the run of the query and the table's first page.
-type FirstPage<T> = (Run<T>, Option<String>, Page<Result<T>>);
+type FirstPage<T> = (RunningQuery<T>, Option<String>, Page<Result<T>>);
 
 /// Returns the items of a table, page by page. `read` is its first page.
 fn pages_of_table<T: Send + 'static>(
@@ -349,7 +349,7 @@ enum StreamPosition<E, T> {
     /// Nothing has been sent yet.
     Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.
-    At(Run<T>, Cursor),
+    At(RunningQuery<T>, Cursor),
     /// The last page has been read.
     End,
 }

@@ -5,7 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     columns::{
-        family_with_reservations, has_sealed_member, is_read_whole, with_owner, with_system,
+        columns_with_owner, columns_with_system, family_with_reservations, has_sealed_member,
+        is_read_whole,
     },
     encrypted_filter::has_encrypted,
     tables::{Periods, QueriedTables},
@@ -327,7 +328,7 @@ impl Request {
         let joins_members = self.members.is_some_and(Members::has_wide);
         let joins_parts = matches!(self.parts_read()?, Some((_, PartsRead::All)));
         Ok(match joins_members || joins_parts {
-            true => columns.as_deref().map(wide::with_generation),
+            true => columns.as_deref().map(wide::names_with_generation),
             false => columns,
         })
     }
@@ -350,7 +351,7 @@ impl Request {
             Some(members) if self.copies => family_with_reservations(members),
             _ => self.access.family,
         };
-        Some(with_owner(with_system(columns, self.schema), family))
+        Some(columns_with_owner(columns_with_system(columns, self.schema), family))
     }
 
     /// Returns the properties that tell whether a row is an item.
@@ -364,14 +365,16 @@ impl Request {
                     columns.push(name.to_owned());
                 }
                 columns.extend(schema.expiry_properties().map(str::to_owned));
-                columns = with_owner(columns, self.family());
+                columns = columns_with_owner(columns, self.family());
             }
             // A seal covers the whole row.
             (None, Some(members)) if has_sealed_member(members) => return None,
             (None, Some(members)) => {
                 columns.extend(members.columns());
-                columns =
-                    with_owner(columns, family_with_reservations(members).filter(|_| self.copies));
+                columns = columns_with_owner(
+                    columns,
+                    family_with_reservations(members).filter(|_| self.copies),
+                );
             }
             (None, None) => {}
         }

@@ -143,7 +143,7 @@ fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
         partition: key_of(&family.partition),
         row: match schema.parts.is_empty() {
             true => key_of(&family.row),
-            false => with_part(key_of(&family.row)),
+            false => row_key_of_first_part(key_of(&family.row)),
         },
         holds: match (family.kind, family.left_out.is_empty()) {
             (FamilyKind::List, _) => "ids".to_owned(),
@@ -157,7 +157,7 @@ fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
 }
 
 /// Returns the RowKey of part 1 of a wide entity, whose template is declared without its end.
-fn with_part(key: KeyModel) -> KeyModel {
+fn row_key_of_first_part(key: KeyModel) -> KeyModel {
     let with = |text: String| match text.ends_with(FIRST_PART) {
         true => text,
         false => text + FIRST_PART,

@@ -130,7 +130,7 @@ pub(crate) enum KeyHolder {
 }
 
 /// Reads the primary that a row names, and returns whether it derives the copy at an address.
-pub(crate) async fn find_key_holder(
+pub(crate) async fn read_key_holder(
     store: &Store,
     named: RowAt<'_>,
     schema: &'static Schema,

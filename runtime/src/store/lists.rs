@@ -58,16 +58,16 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let RowAt { table, partition_key, row_key } = address.as_row_at();
     if address.in_blob {
-        return find_blob(store, address).await.map_err(|error| at_list(address, error));
+        return find_blob(store, address).await.map_err(|error| error_at_list(address, error));
     }
     let list = read_list_with_ids(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
-    list.map(FoundList::Rows).map_err(|error| at_list(address, error))
+    list.map(FoundList::Rows).map_err(|error| error_at_list(address, error))
 }
 
 /// Fails for a list in a blob if the client has no store for blobs, or cannot replace blobs safely.
 pub(crate) async fn require_blob_store(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
-        true => check_blobs(store).await.map_err(|error| at_list(address, error)),
+        true => check_blobs(store).await.map_err(|error| error_at_list(address, error)),
         false => Ok(()),
     }
 }
@@ -211,6 +211,6 @@ async fn scan_matching_rows(store: &Store, table: &str, filter: &Filter) -> Resu
 }
 
 /// Adds the list's table and keys to an error.
-pub(crate) fn at_list(address: &ListAddress, error: Error) -> Error {
+pub(crate) fn error_at_list(address: &ListAddress, error: Error) -> Error {
     error.at_row(address.as_row_at())
 }

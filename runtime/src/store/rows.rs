@@ -21,7 +21,7 @@ use crate::{
     limits,
     plan::{
         TokenMaker, TokenScope,
-        wide::{self, Joined, PageItem},
+        wide::{self, JoinedRow, PageItem},
     },
     queue::ServerClock,
     random::RandomSource,
@@ -31,7 +31,7 @@ use crate::{
 use super::usage::UsageCounters;
 use super::{
     known_tables::KnownTables,
-    sealing::{RowSealer, open::ReadAs, plan::Placed, shredded::ShreddedScopes},
+    sealing::{RowSealer, open::ReadAs, plan::OperationToSeal, shredded::ShreddedScopes},
 };
 
 /// A backend, with the keys and counters of a client. Clones share all of them.
@@ -288,7 +288,7 @@ impl Store {
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         let parts = wide::parts_of_point(schema, select);
         // A property of an older version may have another name.
-        let select = select.filter(|_| schema.older.is_none()).map(wide::with_generation);
+        let select = select.filter(|_| schema.older.is_none()).map(wide::names_with_generation);
         let reads = parts.iter().map(|part| {
             let select = select.as_deref();
             async move {
@@ -302,10 +302,10 @@ impl Store {
         let rows = try_join_all(reads).await?;
         let rows = self.decrypt_parts(table, rows, schema, select.as_deref()).await?;
         match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
-            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
+            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
             // Without part 1, its absence says nothing about the entity.
-            Joined::Absent if parts.contains(&1) => Ok(None),
-            Joined::Absent | Joined::Torn(_) => {
+            JoinedRow::Absent if parts.contains(&1) => Ok(None),
+            JoinedRow::Absent | JoinedRow::Torn(_) => {
                 self.read_snapshot(table, (partition_key, row_key), schema).await
             }
         }
@@ -353,9 +353,9 @@ impl Store {
         let rows = self.sealed_parts(table, keys, schema).await?;
         let rows = self.decrypt_parts(table, rows, schema, None).await?;
         match wide::join_parts(schema, keys, &rows)? {
-            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
-            Joined::Absent => Ok(None),
-            Joined::Torn(_) => wide::join_torn(schema, keys, &rows),
+            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
+            JoinedRow::Absent => Ok(None),
+            JoinedRow::Torn(_) => wide::join_torn(schema, keys, &rows),
         }
     }
 
@@ -517,7 +517,7 @@ impl Store {
     pub(crate) async fn seal_and_write(
         &self,
         table: &str,
-        placed: Vec<Placed>,
+        placed: Vec<OperationToSeal>,
     ) -> Result<Vec<Written>> {
         self.seal_and_write_until(table, placed, None).await
     }
@@ -527,7 +527,7 @@ impl Store {
     pub(crate) async fn seal_and_write_until(
         &self,
         table: &str,
-        placed: Vec<Placed>,
+        placed: Vec<OperationToSeal>,
         deadline: Option<&Deadline>,
     ) -> Result<Vec<Written>> {
         // Encrypted once: a retry below sends the same bytes.
@@ -574,7 +574,11 @@ impl Store {
     }
 
     /// Encrypts the row of one operation and writes it.
-    pub(crate) async fn seal_and_write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+    pub(crate) async fn seal_and_write_one(
+        &self,
+        table: &str,
+        placed: OperationToSeal,
+    ) -> Result<Written> {
         self.write_one_until(table, placed, None).await
     }
 
@@ -582,7 +586,7 @@ impl Store {
     pub(crate) async fn write_one_until(
         &self,
         table: &str,
-        placed: Placed,
+        placed: OperationToSeal,
         deadline: Option<&Deadline>,
     ) -> Result<Written> {
         answer_of_single_operation(self.seal_and_write_until(table, vec![placed], deadline).await?)
@@ -611,9 +615,9 @@ pub(super) fn join_wide_parts(
 ) -> Result<Option<Row>> {
     let located = |error: Error| error.in_table(table).at_keys(keys.0, keys.1);
     match wide::join_parts(schema, keys, rows).map_err(located)? {
-        Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
-        Joined::Absent => Ok(None),
-        Joined::Torn(part) => Err(wide::torn_error(schema, keys, part).in_table(table)),
+        JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
+        JoinedRow::Absent => Ok(None),
+        JoinedRow::Torn(part) => Err(wide::torn_error(schema, keys, part).in_table(table)),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     entity::{
         Blob, BlobColumn, BlobField, BlobKey, TableEntity,
         blob::Upload,
-        blob_name::{blob_name, is_blob_of, owner_of_blob, table_prefix},
+        blob_name::{blob_name, is_blob_name_of_row, owner_of_blob, table_prefix},
         points_to,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -332,12 +332,12 @@ impl BlobReader {
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
                 if target.names_same_blobs_as(source, folder, &probe).await? {
                     let message = "the target keeps its blobs where the client keeps them: name another folder";
-                    return Err(self.at_blob(Error::new(ErrorKind::Invalid, message)));
+                    return Err(self.error_at_blob(Error::new(ErrorKind::Invalid, message)));
                 }
                 let copied: Result<Vec<()>> =
                     self.clone().verified_pieces(copied).map_ok(drop).try_collect().await;
                 return copied.map(drop).map_err(|error| match error.is_corrupt() {
-                    true => self.at_blob(other_copy_error(&to)),
+                    true => self.error_at_blob(other_copy_error(&to)),
                     false => error,
                 });
             }
@@ -347,7 +347,7 @@ impl BlobReader {
             }
         }
         let message = format!("others wrote the blob `{}` meanwhile", to.escape_debug());
-        Err(self.at_blob(Error::new(ErrorKind::Contended, message)))
+        Err(self.error_at_blob(Error::new(ErrorKind::Contended, message)))
     }
 
     /// Returns the blob's name, if it is one of this table's.
@@ -391,7 +391,7 @@ impl BlobReader {
     fn damaged_error(&self, why: &str) -> Error {
         let name = self.blob.name().unwrap_or_default().escape_debug();
         let message = format!("the blob `{name}` is damaged: {why}");
-        self.at_blob(Error::new(ErrorKind::Corrupt, message))
+        self.error_at_blob(Error::new(ErrorKind::Corrupt, message))
     }
 
     /// Names the blob in an error of opening it.
@@ -429,7 +429,7 @@ impl BlobReader {
                     "the blob `{}` is gone: its row points elsewhere now or is gone too, read it again",
                     name.escape_debug()
                 );
-                self.at_blob(Error::new(ErrorKind::Stale, message))
+                self.error_at_blob(Error::new(ErrorKind::Stale, message))
             }
             Err(error) => error,
         }
@@ -438,10 +438,10 @@ impl BlobReader {
     fn gone_error(&self, name: &str) -> Error {
         let message =
             format!("the blob `{}` does not exist, and its row points to it", name.escape_debug());
-        self.at_blob(Error::service(ServiceCode::ResourceNotFound, message))
+        self.error_at_blob(Error::service(ServiceCode::ResourceNotFound, message))
     }
 
-    fn at_blob(&self, error: Error) -> Error {
+    fn error_at_blob(&self, error: Error) -> Error {
         match self.blob.name().and_then(owner_of_blob) {
             Some(owner) => error.at_row(RowAt { table: &self.table, ..owner.as_row_at() }),
             None => error.in_table(&self.table),
@@ -461,7 +461,8 @@ fn other_copy_error(name: &str) -> Error {
 /// Returns the row that a blob's name says to be its owner, if that row is in the table.
 fn owner_in_blob_name(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
     let owner = owner_of_blob(name)?;
-    let is_own = is_blob_of(name, RowAt { table, ..owner.as_row_at() }, store.table_case());
+    let is_own =
+        is_blob_name_of_row(name, RowAt { table, ..owner.as_row_at() }, store.table_case());
     is_own.then_some(owner)
 }
 

@@ -28,7 +28,7 @@ use crate::{
     query::{build::Query, decode::error_at_row, request::Request},
     store::{
         backoff::{self, Attempt},
-        sealing::{open::ReadAs, plan::Placed},
+        sealing::{open::ReadAs, plan::OperationToSeal},
     },
 };
 
@@ -575,8 +575,8 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     Ok(changes)
 }
 
-fn placed_untyped(operation: Operation) -> Placed {
-    Placed::new(operation, plan::StoredAs::Untyped)
+fn placed_untyped(operation: Operation) -> OperationToSeal {
+    OperationToSeal::new(operation, plan::StoredAs::Untyped)
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {

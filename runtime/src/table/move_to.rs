@@ -24,7 +24,7 @@ use crate::{
     store::{
         dated::make_table,
         derive::{decrypt_primary, read_sealed_primary},
-        sealing::plan::Placed,
+        sealing::plan::OperationToSeal,
     },
 };
 
@@ -218,7 +218,7 @@ impl<E: TableEntity> Table<E> {
         let [marked] = &effect.primary[..] else { return Ok(MessageCodes::default()) };
         let home =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
-        let placed = Placed::new(marked.clone(), home);
+        let placed = OperationToSeal::new(marked.clone(), home);
         let held = &outbox.store.sealing.held_when_written(schema, &placed)?;
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = journey;
         let place = MovePlace {
@@ -227,7 +227,7 @@ impl<E: TableEntity> Table<E> {
             from: RowAt::new(&self.name, partition_key, &journey.row_key),
             to: RowAt::new(to_table, to_partition, to_row),
         };
-        let must = outbox.codes.is_required() || !held.is_empty() || schema.is_sealed();
+        let must = outbox.codes.requires_code() || !held.is_empty() || schema.is_sealed();
         sign_move(&outbox.codes, place, held, must).await
     }
 

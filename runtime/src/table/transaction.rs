@@ -55,23 +55,23 @@ pub struct Transaction {
     /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
     named: bool,
     verbs: Vec<Unresolved>,
-    known: Known,
+    known: AdmittedChanges,
     /// Messages to store in the partition of the transaction.
-    messages: Vec<Emitted>,
+    messages: Vec<EmittedMessage>,
     /// The message whose effect the transaction is, if it is one.
     effect_of: Option<MessageIdentity>,
 }
 
 /// A message to store, before its partition is known.
 #[derive(Debug)]
-struct Emitted {
+struct EmittedMessage {
     row: Row,
     authenticity: MessageAuthenticity,
 }
 
 /// Checks that the changes fit into one transaction, and returns their size and their rows.
-fn admitted_changes(table: &str, changes: &[Change]) -> Result<Known> {
-    let mut known = Known::default();
+fn admitted_changes(table: &str, changes: &[Change]) -> Result<AdmittedChanges> {
+    let mut known = AdmittedChanges::default();
     for (verb, change) in changes.iter().enumerate() {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         known.admit_change(verb, change).map_err(place)?;
@@ -81,7 +81,7 @@ fn admitted_changes(table: &str, changes: &[Change]) -> Result<Known> {
 
 /// The state of a transaction before anything is read: its partition, its size and its rows.
 #[derive(Debug, Default)]
-struct Known {
+struct AdmittedChanges {
     partition_key: Option<String>,
     /// The verb that writes each primary, by RowKey.
     rows: HashMap<String, usize>,
@@ -116,7 +116,7 @@ impl Transaction {
             named: table.is_some(),
             table,
             verbs: Vec::new(),
-            known: Known::default(),
+            known: AdmittedChanges::default(),
             messages: Vec::new(),
             effect_of: None,
         }
@@ -375,7 +375,7 @@ impl Transaction {
         let row = message_row(&outbox.store.random.random_id(), message, outbox.clock.now())?;
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
         self.known.grow_size(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
-        self.messages.push(Emitted { row, authenticity: M::AUTHENTICITY });
+        self.messages.push(EmittedMessage { row, authenticity: M::AUTHENTICITY });
         Ok(self)
     }
 
@@ -426,7 +426,7 @@ impl Transaction {
     }
 
     /// Returns the rows of the outbox that are written with it.
-    async fn extra_rows(&self, known: &Known) -> Result<ExtraRows> {
+    async fn extra_rows(&self, known: &AdmittedChanges) -> Result<ExtraRows> {
         let mut extra_rows =
             ExtraRows { has_messages: !self.messages.is_empty(), ..ExtraRows::default() };
         if self.messages.is_empty() && self.effect_of.is_none() {
@@ -454,12 +454,12 @@ impl Transaction {
         &self,
         table: &str,
         partition_key: &str,
-        message: &Emitted,
+        message: &EmittedMessage,
     ) -> Result<Operation> {
         let codes = &self.client.outbox().codes;
         let stored = StoredMessage::from_row(message.row.clone())?;
         let work = stored.as_work_in_partition(table, partition_key);
-        let must = codes.is_required_of(message.authenticity);
+        let must = codes.requires_code_of(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
     }
@@ -588,7 +588,7 @@ fn written_result(outcome: Outcome) -> Written {
     outcome.written.unwrap_or_else(|| Written::new(204, None))
 }
 
-impl Known {
+impl AdmittedChanges {
     /// Refuses a change that cannot share a transaction with the changes before it.
     fn admit_change(&mut self, verb: usize, change: &Change) -> Result<()> {
         let (partition_key, row_key) = change.keys();

@@ -49,7 +49,7 @@ struct Handler {
 pub(super) trait Lease: Send {
     /// Returns the moment at which the holder must treat the lease as ended. Counts from before the
     /// request that took or extended the lease, so that the store or queue never ends it earlier.
-    fn until(&self) -> Instant;
+    fn end_time(&self) -> Instant;
 
     /// Extends the lease by its length from now on. Returns `false` if another worker has the
     /// message.
@@ -132,7 +132,7 @@ impl Handlers {
             Either::Right(_) => Err(HandlerFailure::Stopped),
         };
         loop {
-            let end = lease.until();
+            let end = lease.end_time();
             // A lease that outlives the handler is not renewed.
             let is_last = end >= began + most;
             let wake = match is_last {
@@ -157,7 +157,9 @@ impl Handlers {
             };
             match renewed {
                 // The context learns of the new end, so that `once` allows effects until then.
-                Ok(true) => *until.lock().unwrap_or_else(PoisonError::into_inner) = lease.until(),
+                Ok(true) => {
+                    *until.lock().unwrap_or_else(PoisonError::into_inner) = lease.end_time()
+                }
                 Ok(false) => return counted("another worker has the message"),
                 // Tried again while the lease lasts.
                 Err(_) => {

@@ -86,10 +86,10 @@ impl<'w> OutboxLease<'w> {
         match deadline.run_request(self.worker.write_leased(self.table, operation)).await {
             Ok(Some(etag)) => self.etag = etag,
             // The version that is there may be this holder's own: a layer below sends a request again.
-            Ok(None) => return self.find_own_write(end, sent).await,
+            Ok(None) => return self.adopt_own_write(end, sent).await,
             // The write may have arrived: only its own end of the lease shows that.
             Err(error) if !error.is_outcome_known() => {
-                if !self.find_own_write(end, sent).await.is_ok_and(|is_own| is_own) {
+                if !self.adopt_own_write(end, sent).await.is_ok_and(|is_own| is_own) {
                     return Err(error);
                 }
             }
@@ -103,7 +103,7 @@ impl<'w> OutboxLease<'w> {
 
     /// Returns whether the message holds the end that this holder wrote with a request whose answer
     /// was lost. If so, takes over the ETag of that write.
-    async fn find_own_write(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
+    async fn adopt_own_write(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
         let Some(row) = self.worker.store().read_row(at).await? else { return Ok(false) };
@@ -117,7 +117,7 @@ impl<'w> OutboxLease<'w> {
 }
 
 impl Lease for OutboxLease<'_> {
-    fn until(&self) -> Instant {
+    fn end_time(&self) -> Instant {
         self.until
     }
 
@@ -162,7 +162,7 @@ pub(super) struct QueueLease<'q> {
 }
 
 impl Lease for QueueLease<'_> {
-    fn until(&self) -> Instant {
+    fn end_time(&self) -> Instant {
         self.until
     }
 

@@ -28,7 +28,7 @@ use crate::{
     error::{Error, ErrorKind, Result, Retry},
     outbox::{
         guard::{Guard, Mutation},
-        moves::{MoveJob, MoveOutcome, SourceReading},
+        moves::{MoveJob, MoveOutcome, MoveSource},
     },
     plan::{
         moves::MoveMessage,
@@ -185,7 +185,7 @@ impl Worker {
             // Another worker took or deleted the message since it was read.
             return Ok(MessageOutcome::Raced);
         };
-        let context = Context::for_outbox(&self.client, table, message, lease.until());
+        let context = Context::for_outbox(&self.client, table, message, lease.end_time());
         let (name, body) = (&message.name, &message.body);
         let (time, stopping) = (self.time_of_handlers(), &self.stopping);
         let handled = self
@@ -222,7 +222,7 @@ impl Worker {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
-        let is_required = codes.is_required_of(self.handlers.authenticity(&message.name));
+        let is_required = codes.requires_code_of(self.handlers.authenticity(&message.name));
         let partition_key = Some(message.row.partition_key());
         let (work, code) = (message.as_work(table), message.codes.code.as_deref());
         let expires = self.handlers.message_lifetime(&message.name);
@@ -259,8 +259,8 @@ impl Worker {
         };
         let is_move = message.name == MoveMessage::NAME;
         let is_required = match is_move {
-            true => codes.is_required(),
-            false => codes.is_required_of(self.handlers.authenticity(&message.name)),
+            true => codes.requires_code(),
+            false => codes.requires_code_of(self.handlers.authenticity(&message.name)),
         };
         // Without a code, only the declaration of the type tells whether one is missing.
         let Some(code) = message.codes.code.as_deref() else {
@@ -308,10 +308,10 @@ impl Worker {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
         let job = self.move_job(table, message, &move_message, schema);
         Ok(match job.read_source(Guard::VerifiedFirst).await? {
-            SourceReading::Found(..) => Some(Ok(())),
-            SourceReading::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
-            SourceReading::Fault(fault) => Some(Err(fault)),
-            SourceReading::Gone => None,
+            MoveSource::Found(..) => Some(Ok(())),
+            MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
+            MoveSource::Fault(fault) => Some(Err(fault)),
+            MoveSource::Gone => None,
         })
     }
 
@@ -368,13 +368,13 @@ impl Worker {
         let etag = message.row.etag();
         let found = match job.read_source(Guard::VerifiedFirst).await {
             // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
-            Ok(SourceReading::Fault(WorkFault::NotAuthentic)) => {
+            Ok(MoveSource::Fault(WorkFault::NotAuthentic)) => {
                 return self.refuse_move(table, message, etag).await;
             }
-            Ok(SourceReading::Fault(WorkFault::Passes(error))) => return Err(error),
+            Ok(MoveSource::Fault(WorkFault::Passes(error))) => return Err(error),
             Ok(
-                SourceReading::TargetKeyMissing(_, error)
-                | SourceReading::Fault(WorkFault::Counts(error)),
+                MoveSource::TargetKeyMissing(_, error)
+                | MoveSource::Fault(WorkFault::Counts(error)),
             ) => {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }
@@ -394,7 +394,7 @@ impl Worker {
         let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
-        let (until, lease_etag) = (lease.until(), lease.etag);
+        let (until, lease_etag) = (lease.end_time(), lease.etag);
         let carried = tokio::time::timeout_at(until, job.run_steps(Some(found)));
         let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,

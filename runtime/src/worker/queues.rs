@@ -255,7 +255,7 @@ impl Worker {
         count: u32,
     ) -> Result<Option<MessageOutcome>> {
         let codes = &self.outbox().codes;
-        let is_required = codes.is_required_of(self.handlers.authenticity(&envelope.name));
+        let is_required = codes.requires_code_of(self.handlers.authenticity(&envelope.name));
         let (work, code) = (envelope.as_work(port.name(), id), envelope.authenticity_code());
         let (sent, expires) =
             (envelope.sent_time(), self.handlers.message_lifetime(&envelope.name));

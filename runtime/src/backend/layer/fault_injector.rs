@@ -69,11 +69,11 @@ pub enum InjectedFault {
 #[derive(Debug, Clone)]
 pub struct FaultInjector {
     inner: Arc<dyn Backend>,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 #[derive(Debug, Default)]
-struct Plan {
+struct FaultPlan {
     faults: Vec<PlannedFault>,
     requests: usize,
     page_rows: Option<u32>,
@@ -97,7 +97,7 @@ impl FaultInjector {
         Self { inner: Arc::new(backend), plan: Arc::default() }
     }
 
-    fn lock_plan(&self) -> MutexGuard<'_, Plan> {
+    fn lock_plan(&self) -> MutexGuard<'_, FaultPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +130,7 @@ impl FaultInjector {
     /// Removes all planned faults and limits.
     pub fn clear(&self) {
         let mut plan = self.lock_plan();
-        *plan = Plan { requests: plan.requests, ..Plan::default() };
+        *plan = FaultPlan { requests: plan.requests, ..FaultPlan::default() };
     }
 
     /// Counts a request and returns the faults that are planned for it.

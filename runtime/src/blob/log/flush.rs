@@ -17,12 +17,12 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flush {
     /// The limits of a buffer; `None` stores each record before `append` returns.
-    pub(super) limits: Option<Limits>,
+    pub(super) limits: Option<BufferLimits>,
 }
 
 /// The limits of a buffer. A buffer that reached one of them is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct BufferLimits {
     pub(super) bytes: usize,
     pub(super) records: usize,
     pub(super) after: Duration,
@@ -52,7 +52,7 @@ impl Flush {
     /// ```
     pub const fn buffered() -> Self {
         let after = Duration::from_secs(30);
-        Self { limits: Some(Limits { bytes: 4 << 20, records: 100_000, after }) }
+        Self { limits: Some(BufferLimits { bytes: 4 << 20, records: 100_000, after }) }
     }
 
     /// Sets the number of bytes at which a buffer is stored. Has no effect on [`each`](Self::each).

@@ -56,7 +56,7 @@ impl DamagedLine {
 }
 
 /// A blob of an hour that the window touches.
-struct Found {
+struct FoundBlob {
     name: LogName,
     size: u64,
 }
@@ -93,7 +93,7 @@ impl LogReader {
                 let source = lists.source.clone();
                 async move {
                     let found = source.list_blobs_of_hour(hour).await?;
-                    let found = found.into_iter().map(|(name, size)| Ok(Found { name, size }));
+                    let found = found.into_iter().map(|(name, size)| Ok(FoundBlob { name, size }));
                     Ok::<_, Error>(stream::iter(found))
                 }
             })
@@ -131,7 +131,7 @@ impl LogReader {
     }
 
     /// Returns whether the blob may have records of the window.
-    async fn may_overlap_window(&self, found: &Found) -> Result<bool> {
+    async fn may_overlap_window(&self, found: &FoundBlob) -> Result<bool> {
         if self.window.covers_hour(found.name.hour) {
             return Ok(true);
         }

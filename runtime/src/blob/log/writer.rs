@@ -9,7 +9,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use super::{
     buffer::{Buffer, HourLines},
-    flush::{Flush, Limits},
+    flush::{BufferLimits, Flush},
     record::LogRecord,
     source::LogSource,
     store_part::{NextNumbers, store_part},
@@ -53,11 +53,11 @@ pub struct LogWriter {
 struct Shared {
     source: Arc<LogSource>,
     numbers: NextNumbers,
-    limits: Option<Limits>,
+    limits: Option<BufferLimits>,
     state: Mutex<State>,
     /// The records that left the buffer and are not stored yet. Only the holder of the lock stores them,
     /// so that one flush runs at a time.
-    unstored: tokio::sync::Mutex<Unstored>,
+    unstored: tokio::sync::Mutex<UnstoredRecords>,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ struct State {
 
 /// Records that left the buffer and are not known to be stored.
 #[derive(Default)]
-struct Unstored {
+struct UnstoredRecords {
     buffer: Buffer,
     parts: Vec<HourLines>,
 }
@@ -181,7 +181,7 @@ impl Shared {
 
     /// Adds a record to the buffer that is filled, and starts a flush if that is full then. Returns
     /// `false` if both buffers are full.
-    fn try_push(self: &Arc<Self>, record: &LogRecord, limits: Limits) -> Result<bool> {
+    fn try_push(self: &Arc<Self>, record: &LogRecord, limits: BufferLimits) -> Result<bool> {
         let mut state = self.lock_state();
         state.check_open()?;
         if limits.is_reached(&state.filling) && !self.try_seal(&mut state) {
@@ -196,7 +196,7 @@ impl Shared {
         Ok(true)
     }
 
-    fn start_timer(self: &Arc<Self>, state: &mut State, limits: Limits) {
+    fn start_timer(self: &Arc<Self>, state: &mut State, limits: BufferLimits) {
         if !mem::replace(&mut state.has_timer, true) {
             // Spawned through a function: the task's type would contain itself otherwise.
             spawn_timer(self.clone(), limits);
@@ -254,7 +254,7 @@ impl Shared {
     }
 
     /// Stores what left the buffer. What it cannot store stays.
-    async fn store_unstored(self: &Arc<Self>, unstored: &mut Unstored) -> Result<()> {
+    async fn store_unstored(self: &Arc<Self>, unstored: &mut UnstoredRecords) -> Result<()> {
         if unstored.parts.is_empty() {
             let batch = self.source.random.random_id();
             unstored.parts = mem::take(&mut unstored.buffer).into_parts(&batch);
@@ -283,7 +283,7 @@ impl Shared {
 
     /// Stores records whose age is at the limit, and those of a flush that failed, until none are
     /// left.
-    async fn flush_by_age(self: Arc<Self>, limits: Limits) {
+    async fn flush_by_age(self: Arc<Self>, limits: BufferLimits) {
         loop {
             let due = {
                 let mut state = self.lock_state();
@@ -314,7 +314,7 @@ impl Shared {
 /// The least time between two flushes that a timer starts while the store fails.
 const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
 
-fn spawn_timer(shared: Arc<Shared>, limits: Limits) {
+fn spawn_timer(shared: Arc<Shared>, limits: BufferLimits) {
     tokio::spawn(shared.flush_by_age(limits));
 }
 
@@ -332,13 +332,13 @@ impl State {
     }
 }
 
-impl Unstored {
+impl UnstoredRecords {
     fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.buffer.record_count() == 0
     }
 }
 
-impl Limits {
+impl BufferLimits {
     fn is_reached(&self, buffer: &Buffer) -> bool {
         buffer.record_count() > 0
             && (buffer.record_count() >= self.records || buffer.byte_count() >= self.bytes)

@@ -184,7 +184,7 @@ impl Members {
 
     #[cold]
     fn find_first_version(&self, text: &str) -> Option<&'static TypeMarker> {
-        let marker = markers::find_marker(self.markers, first_version(text)?.as_bytes())?;
+        let marker = markers::find_marker(self.markers, marker_of_first_version(text)?.as_bytes())?;
         (marker.version == 1).then_some(marker)
     }
 
@@ -277,7 +277,7 @@ impl Members {
 
 /// Rewrites `Employee.v1` to `Employee`, because version 1 is written without a number. Returns
 /// `None` for any other text.
-fn first_version(marker: &str) -> Option<String> {
+fn marker_of_first_version(marker: &str) -> Option<String> {
     let (first, copy) = marker.split_at(marker.find('#').unwrap_or(marker.len()));
     Some([first.strip_suffix(".v1")?, copy].concat())
 }

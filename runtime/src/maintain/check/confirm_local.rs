@@ -161,8 +161,9 @@ async fn confirm_suspect<E: TableEntity>(
     for _ in 0..MAX_READINGS {
         // Two readings: a writer between the reads of copy and primary shows as another ETag.
         let before =
-            LocalReading::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
-        let after = LocalReading::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
+            RereadSuspect::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
+        let after =
+            RereadSuspect::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
         if before.etags_read() != after.etags_read() {
             continue;
         }
@@ -177,7 +178,7 @@ async fn confirm_suspect<E: TableEntity>(
 
 /// A local copy or list and its primary, which were read again to confirm a suspect. The primary was
 /// read last.
-pub(crate) struct LocalReading {
+pub(crate) struct RereadSuspect {
     /// How the copy or entry differs from what the primary derives; `None` if it does not.
     pub(crate) kind: Option<FindingKind>,
     /// The copy, or the list's head row, that was found.
@@ -188,7 +189,7 @@ pub(crate) struct LocalReading {
     pub(crate) wanted: Option<CopyRow>,
 }
 
-impl LocalReading {
+impl RereadSuspect {
     /// Reads the copy or list at `at`, then the primary with RowKey `primary`, and compares them.
     pub(crate) async fn read_copy_and_primary<E: TableEntity>(
         table: &Table<E>,
@@ -211,27 +212,27 @@ impl LocalReading {
         };
         let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
         let derived = table.with_blind_token_keys(&tokens, derive).await?;
-        let mut reading = Self { kind: None, found, list, primary: stored, wanted: None };
+        let mut reread = Self { kind: None, found, list, primary: stored, wanted: None };
         // This program cannot tell which copies a primary entity of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
-            return Ok(reading);
+            return Ok(reread);
         }
         let rows = derived.into_known_rows(E::SCHEMA)?;
         if is_entry {
             let is_wanted = rows.is_some_and(|rows| {
                 rows.local_list_entries.iter().any(|entry| entry.row_key == at.row_key)
             });
-            let ids = reading.list.iter().flat_map(|list| &list.ids);
+            let ids = reread.list.iter().flat_map(|list| &list.ids);
             let times = ids.filter(|id| Some(id.as_str()) == primary).count();
-            reading.kind = entry_mismatch(is_wanted, times);
+            reread.kind = entry_mismatch(is_wanted, times);
         } else {
             let copies = rows.into_iter().flat_map(|rows| rows.local_copies);
-            reading.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
-            let wanted = reading.wanted.as_ref().map(|copy| &copy.row);
+            reread.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
+            let wanted = reread.wanted.as_ref().map(|copy| &copy.row);
             let case = table.client.store().table_case();
-            reading.kind = copy_difference(wanted, reading.found.as_ref(), Ownership::Local, case)?;
+            reread.kind = copy_difference(wanted, reread.found.as_ref(), Ownership::Local, case)?;
         }
-        Ok(reading)
+        Ok(reread)
     }
 
     fn etags_read(&self) -> [Option<ETag>; 2] {

@@ -2,7 +2,7 @@
 //! its own ETag, or inserted in one transaction that fails if the primary has changed.
 
 use super::{
-    confirm_local::LocalReading,
+    confirm_local::RereadSuspect,
     finding::{Finding, FindingKind},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     guard::Mutation,
     maintain::rows::touch_primary,
     plan::{ListDelta, StoredAs},
-    store::sealing::plan::Placed,
+    store::sealing::plan::OperationToSeal,
     table::Table,
 };
 
@@ -30,11 +30,11 @@ pub(crate) async fn repair_local<E: TableEntity>(
     let primary = finding.primary.as_deref();
     let at = RowAt::new(&table.name, keys.0, keys.1);
     // Read anew: the finding may be minutes old.
-    let reading = LocalReading::read_copy_and_primary(table, at, finding.is_entry, primary).await?;
+    let reread = RereadSuspect::read_copy_and_primary(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {
-        entry_operations(table, keys, finding, reading)?
+        entry_operations(table, keys, finding, reread)?
     } else {
-        copy_operations(table, finding, reading)?
+        copy_operations(table, finding, reread)?
     };
     if operations.is_empty() {
         return Ok(false);
@@ -52,23 +52,23 @@ pub(crate) async fn repair_local<E: TableEntity>(
 fn copy_operations<E: TableEntity>(
     table: &Table<E>,
     finding: &Finding,
-    reading: LocalReading,
-) -> Result<Vec<Placed>> {
-    let LocalReading { kind, found, primary, wanted, .. } = reading;
+    reread: RereadSuspect,
+) -> Result<Vec<OperationToSeal>> {
+    let RereadSuspect { kind, found, primary, wanted, .. } = reread;
     Ok(match (kind, wanted, found, primary) {
         (Some(FindingKind::Missing), Some(copy), _, Some(primary)) => {
             // Inserted together with a touch of the primary, so that a rename in between wins.
             let insert = Operation::insert(copy.row);
             let home = StoredAs::Entity(E::SCHEMA, copy.family);
             let mut operations = touch_primary(table, &primary)?;
-            operations.push(Placed::new(insert, home));
+            operations.push(OperationToSeal::new(insert, home));
             operations
         }
         (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
             let is_blind = table.client.outbox().guards.has_mutation(Mutation::RepairUnconditional);
             let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
             let replace = Operation::replace(copy.row, seen);
-            vec![Placed::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
+            vec![OperationToSeal::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
         }
         // Only the version of the copy that a whole scan found no owner for.
         (Some(FindingKind::Orphan), _, Some(found), _)
@@ -79,7 +79,7 @@ fn copy_operations<E: TableEntity>(
             let (partition_key, row_key) = found.keys();
             let guard = Condition::for_etag(found.etag());
             let delete = Operation::delete(partition_key, row_key, guard)?;
-            vec![Placed::new(delete, StoredAs::Framework)]
+            vec![OperationToSeal::new(delete, StoredAs::Framework)]
         }
         _ => Vec::new(),
     })
@@ -91,12 +91,12 @@ fn entry_operations<E: TableEntity>(
     table: &Table<E>,
     keys: (&str, &str),
     finding: &Finding,
-    reading: LocalReading,
-) -> Result<Vec<Placed>> {
-    let (Some(id), Some(kind)) = (&finding.primary, reading.kind) else { return Ok(Vec::new()) };
+    reread: RereadSuspect,
+) -> Result<Vec<OperationToSeal>> {
+    let (Some(id), Some(kind)) = (&finding.primary, reread.kind) else { return Ok(Vec::new()) };
     let mut delta = ListDelta::default();
     let mut operations = Vec::new();
-    match (kind, &reading.primary) {
+    match (kind, &reread.primary) {
         (FindingKind::Missing, Some(primary)) => {
             // The touch holds the primary to the version that derives the entry.
             operations.extend(touch_primary(table, primary)?);
@@ -107,7 +107,8 @@ fn entry_operations<E: TableEntity>(
         (FindingKind::Stale, _) => {}
         _ => return Ok(Vec::new()),
     }
-    let changed = delta.list_operations(keys, reading.list.as_ref())?;
-    operations.extend(changed.into_iter().map(|list| Placed::new(list, StoredAs::Framework)));
+    let changed = delta.list_operations(keys, reread.list.as_ref())?;
+    operations
+        .extend(changed.into_iter().map(|list| OperationToSeal::new(list, StoredAs::Framework)));
     Ok(operations)
 }

@@ -19,7 +19,7 @@ use crate::{
     },
     plan::{ListDelta, StoredAs, StoredList, TokenMaker},
     row::Row,
-    store::{lists::read_list, sealing::plan::Placed},
+    store::{lists::read_list, sealing::plan::OperationToSeal},
     table::{
         Table,
         bulk::group_writer::{Attempt, GroupWriter, gather_groups},
@@ -207,7 +207,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         &self,
         group: &[IndexedPrimary],
         lists: &Lists,
-    ) -> Result<(Vec<Placed>, Vec<Role>)> {
+    ) -> Result<(Vec<OperationToSeal>, Vec<Role>)> {
         let (mut operations, mut roles) = (Vec::new(), Vec::new());
         for IndexedPrimary { primary, .. } in group {
             // The touch goes first: a primary that changed makes the whole transaction fail.
@@ -221,7 +221,10 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
             match index_row {
                 IndexRow::Copy(copy) => {
                     let insert = Operation::insert(copy.clone());
-                    operations.push(Placed::new(insert, StoredAs::Entity(E::SCHEMA, self.family)));
+                    operations.push(OperationToSeal::new(
+                        insert,
+                        StoredAs::Entity(E::SCHEMA, self.family),
+                    ));
                     roles.push(Role::Copy);
                 }
                 IndexRow::ListEntry(head) => {
@@ -233,7 +236,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         for (head, delta) in deltas {
             let current = lists.get(head).and_then(Option::as_ref);
             for operation in delta.list_operations((partition_key, head), current)? {
-                operations.push(Placed::new(operation, StoredAs::Framework));
+                operations.push(OperationToSeal::new(operation, StoredAs::Framework));
                 roles.push(Role::List);
             }
         }

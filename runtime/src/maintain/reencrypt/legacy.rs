@@ -14,7 +14,7 @@ use crate::{
     plan::StoredAs,
     row::{Row, RowBuilder},
     seal::legacy::{LegacyKeys, METADATA_PROPERTY, decrypt_row, is_legacy},
-    store::sealing::plan::Placed,
+    store::sealing::plan::OperationToSeal,
     table::Table,
 };
 
@@ -35,7 +35,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     table: &Table<E>,
     keys: &LegacyKeys,
     row: &Row,
-) -> Result<Option<Placed>> {
+) -> Result<Option<OperationToSeal>> {
     if !is_legacy(row)? {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     // Under the ETag that was read: a writer in between wins, and the row is read again.
     let guard = Condition::for_etag(row.etag());
     let replace = Operation::replace(converted, guard);
-    Ok(Some(Placed::new(replace, StoredAs::Entity(E::SCHEMA, family))))
+    Ok(Some(OperationToSeal::new(replace, StoredAs::Entity(E::SCHEMA, family))))
 }
 
 /// Splits a row into the row as the old library wrote it and the decrypted values that were merged

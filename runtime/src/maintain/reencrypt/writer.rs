@@ -18,7 +18,7 @@ use crate::{
     filter::Filter,
     limits::BATCH_OPERATIONS,
     row::Row,
-    store::sealing::plan::Placed,
+    store::sealing::plan::OperationToSeal,
     table::{
         Table,
         bulk::group_writer::{Attempt, GroupWriter, gather_groups},
@@ -51,7 +51,7 @@ impl ReencryptMode {
         &self,
         table: &Table<E>,
         row: &Row,
-    ) -> Result<Option<Placed>> {
+    ) -> Result<Option<OperationToSeal>> {
         match self {
             Self::CurrentKeys => {
                 let vault = &table.client.store().sealing;
@@ -87,7 +87,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
     type Group = Vec<Row>;
 
     async fn attempt(&mut self, group: Vec<Row>) -> Result<Attempt<Vec<Row>>> {
-        let mut operations: Vec<Placed> = Vec::new();
+        let mut operations: Vec<OperationToSeal> = Vec::new();
         let mut rows: Vec<Row> = Vec::new();
         for row in group {
             match self.mode.plan_write_of_row(self.table, &row).await {

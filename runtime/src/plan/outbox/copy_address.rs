@@ -8,7 +8,7 @@ use std::{
 use super::hash::hash128;
 use crate::{
     address::{RowAddress, RowAt, TableCase},
-    entity::{CopyRow, RemoteList, Schema, blob_name::is_blob_of},
+    entity::{CopyRow, RemoteList, Schema, blob_name::is_blob_name_of_row},
     key::Family,
     row::Row,
 };
@@ -138,7 +138,8 @@ impl CopyAddress {
     // A name of another row's blob is never removed: only that row can tell whether it points to it.
     pub(crate) fn blob_of(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
         let name = &*self.row.row_key;
-        (self.index.ends_with(BLOB_SUFFIX) && is_blob_of(name, owner, case)).then_some(name)
+        (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner, case))
+            .then_some(name)
     }
 
     /// Splits the index into entity type and index name; `None` if it has another form.

@@ -11,7 +11,7 @@ use crate::{
     address::{RowAt, TableCase},
     batch::{self, Operation},
     edm::ValueRef,
-    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema, blob_name::is_blob_of},
+    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema, blob_name::is_blob_name_of_row},
     error::{Error, ErrorKind, Result},
     limits,
     plan::Effect,
@@ -110,7 +110,7 @@ fn old_blobs(
     let removed = values(old).filter_map(|value| {
         let name = value.blob.name()?;
         let is_kept = values(new).any(|value| value.blob.name() == Some(name));
-        let is_removed = !is_kept && is_blob_of(name, owner, case);
+        let is_removed = !is_kept && is_blob_name_of_row(name, owner, case);
         is_removed.then(|| CopyAddress::for_blob(schema, owner, value.field, name))
     });
     removed.collect()

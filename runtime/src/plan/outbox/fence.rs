@@ -50,7 +50,7 @@ impl Fence {
     /// Returns whether the fence, found in `table`, names the directory marker of its own
     /// registration.
     pub(crate) fn names_own_marker(&self, table: &str) -> bool {
-        is_marker_of([table, &self.partition_key, &self.id], &self.shard, &self.marker)
+        are_marker_keys([table, &self.partition_key, &self.id], &self.shard, &self.marker)
     }
 
     /// Reads a fence.
@@ -138,7 +138,7 @@ impl DirectoryMarker {
 
     /// Returns whether the marker's keys are those that its partition and registration must have.
     pub(crate) fn has_expected_keys(&self) -> bool {
-        is_marker_of([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
+        are_marker_keys([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
 
 /// Returns whether these are the keys of the directory marker for a table, PartitionKey and
 /// registration id.
-fn is_marker_of([table, partition_key, id]: [&str; 3], shard: &str, row_key: &str) -> bool {
+fn are_marker_keys([table, partition_key, id]: [&str; 3], shard: &str, row_key: &str) -> bool {
     let hash = partition_hash(table, partition_key);
     // The number of shards is in the PartitionKey, since another version may have changed it.
     let digits = shard.strip_prefix(&FORMAT.to_string()).and_then(|rest| rest.get(..2));

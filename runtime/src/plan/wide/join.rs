@@ -13,7 +13,7 @@ use crate::{
 
 /// The rows of an entity, put together.
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum JoinedRow {
     /// None of the rows exists.
     Absent,
     /// The joined row: one write wrote all parts that were read.
@@ -35,7 +35,7 @@ pub(crate) fn join_parts(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
     parts: &[(usize, Option<Row>)],
-) -> Result<Joined> {
+) -> Result<JoinedRow> {
     let discriminator = discriminator_of(schema);
     let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
     let mut writer = None;
@@ -46,15 +46,15 @@ pub(crate) fn join_parts(
             continue;
         }
         let version = version_of(schema, *part, row.get(discriminator)?);
-        let Some(version) = version else { return Ok(Joined::Foreign(row.clone())) };
+        let Some(version) = version else { return Ok(JoinedRow::Foreign(row.clone())) };
         let written_by: &'static Schema = writer.get_or_insert(version);
         if !std::ptr::eq(version, written_by) {
-            return Ok(Joined::Torn(*part));
+            return Ok(JoinedRow::Torn(*part));
         }
         rows.push((*part, row));
     }
     let (Some(writer), Some((_, first))) = (writer, rows.first()) else {
-        return Ok(Joined::Absent);
+        return Ok(JoinedRow::Absent);
     };
     let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
     // The caller chose the parts by the layout of this version.
@@ -64,12 +64,12 @@ pub(crate) fn join_parts(
     };
     let mut asked = asked.into_iter().filter(|part| *part <= writer.parts.len());
     if let Some(part) = asked.find(|part| !is_found(*part)) {
-        return Ok(Joined::Torn(part));
+        return Ok(JoinedRow::Torn(part));
     }
     if let Some(part) = part_of_other_generation(writer, first, &rows)? {
-        return Ok(Joined::Torn(part));
+        return Ok(JoinedRow::Torn(part));
     }
-    build(writer, (partition_key, row_key), &rows).map(Joined::Whole)
+    build(writer, (partition_key, row_key), &rows).map(JoinedRow::Whole)
 }
 
 /// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    join::{Joined, join_parts},
+    join::{JoinedRow, join_parts},
     layout::{discriminator_of, maximum_parts_of_versions, row_key_of_first_part, version_of},
     torn::torn_error,
 };
@@ -28,8 +28,8 @@ pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> 
     }
     let joined = join_parts(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
     match joined {
-        Joined::Whole(row) | Joined::Foreign(row) => Ok(row),
-        Joined::Absent | Joined::Torn(_) => {
+        JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(row),
+        JoinedRow::Absent | JoinedRow::Torn(_) => {
             Err(torn_error(schema, (&partition_key, &row_key), part))
         }
     }
@@ -97,9 +97,9 @@ impl Group {
             return PageItem::Ready(Err(error));
         }
         match join_parts(schema, (&partition_key, &row_key), &parts) {
-            Ok(Joined::Whole(row) | Joined::Foreign(row)) => PageItem::Ready(Ok(row)),
+            Ok(JoinedRow::Whole(row) | JoinedRow::Foreign(row)) => PageItem::Ready(Ok(row)),
             Err(error) => PageItem::Ready(Err(error.at_keys(&partition_key, &row_key))),
-            Ok(Joined::Absent | Joined::Torn(_)) => {
+            Ok(JoinedRow::Absent | JoinedRow::Torn(_)) => {
                 let begins_here = parts.first().is_some_and(|(_, row)| row.is_some());
                 PageItem::Incomplete { partition_key, row_key, begins_here }
             }

@@ -53,7 +53,7 @@ fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
 
 /// Returns the names with `PARTS` added, so that an answer to a `$select` shows whether one write
 /// wrote all parts.
-pub(crate) fn with_generation(names: &[String]) -> Vec<String> {
+pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
     names.iter().cloned().chain([PARTS.to_owned()]).collect()
 }
 

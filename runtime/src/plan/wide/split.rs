@@ -53,18 +53,18 @@ pub(crate) fn split_operation(
     if operation.verb() == Verb::Merge && guards.len() != count {
         return Err(located(other_part_count_error(schema, guards.len())));
     }
-    let Split { rows, filled } = Split::split_row(schema, row).map_err(located)?;
+    let SplitRow { rows, filled } = SplitRow::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
         let part = filled.first().copied().unwrap_or(1);
         let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
-        let only = only.map(|only| with_encrypted(schema, row, only, part));
+        let only = only.map(|only| mark_encrypted(schema, row, only, part));
         return Ok(only.map(|only| Operation::merge(only, Condition::Any)).into_iter().collect());
     }
     let generation = format!("{count}_{generation}");
     let mut operations = Vec::with_capacity(count);
     for (at, mut builder) in rows.into_iter().enumerate() {
         builder.put(PARTS, ValueRef::String(&generation));
-        let part = with_encrypted(schema, row, builder.finish()?, at + 1);
+        let part = mark_encrypted(schema, row, builder.finish()?, at + 1);
         operations.push(match (operation.verb(), guards.get(at)) {
             (Verb::Insert, _) => Operation::insert(part),
             (Verb::InsertOrReplace, _) => Operation::insert_or_replace(part),
@@ -118,13 +118,13 @@ pub(crate) fn may_miss_parts(schema: Option<&'static Schema>, operation: &Operat
 }
 
 /// The properties of a joined row, part by part.
-struct Split {
+struct SplitRow {
     rows: Vec<RowBuilder>,
     /// The parts that have a property of the joined row.
     filled: BTreeSet<usize>,
 }
 
-impl Split {
+impl SplitRow {
     fn split_row(schema: &'static Schema, row: &Row) -> Result<Self> {
         let (partition_key, row_key) = row.keys();
         let keys = (1..=schema.parts.len()).map(|part| row_key_of_part(row_key, part));
@@ -168,7 +168,7 @@ fn part_of_unknown_property(text: &str, name: &str) -> usize {
 }
 
 /// Marks those properties of a part as stored encrypted that are marked so in the joined row.
-fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
+fn mark_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
     let mut finder = PartFinder::new(schema);
     let mut names: Vec<Box<str>> = Vec::new();
     for name in joined.encrypted_names() {

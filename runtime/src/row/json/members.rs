@@ -139,7 +139,7 @@ impl<'a> EntityMembers<'a> {
         }
         .map_err(name_row)?;
         Ok(match &self.etag {
-            Some(etag) if !etag.is_empty() && !time::is_etag_of(etag, timestamp) => {
+            Some(etag) if !etag.is_empty() && !time::is_etag_of_timestamp(etag, timestamp) => {
                 row.with_etag(time::parse_etag(etag))
             }
             _ => row,

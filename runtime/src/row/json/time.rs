@@ -68,7 +68,7 @@ fn days_before(year: i64, month: i64) -> i64 {
 }
 
 /// Returns whether the service derives this ETag from this Timestamp. A row then need not keep the ETag.
-pub(crate) fn is_etag_of(etag: &str, timestamp: &str) -> bool {
+pub(crate) fn is_etag_of_timestamp(etag: &str, timestamp: &str) -> bool {
     let mut buffer = [0; LONGEST];
     derived_time(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
 }
@@ -140,14 +140,14 @@ mod tests {
     fn a_derived_version_is_recognised_byte_for_byte() {
         let at = "2021-05-26T15:48:25.77957Z";
         let etag = ETag::from_timestamp(at.parse().unwrap()).to_string();
-        assert!(is_etag_of(&etag, at));
-        assert!(!is_etag_of(&etag, "2021-05-26T15:48:25.7795700Z"));
-        assert!(!is_etag_of(
+        assert!(is_etag_of_timestamp(&etag, at));
+        assert!(!is_etag_of_timestamp(&etag, "2021-05-26T15:48:25.7795700Z"));
+        assert!(!is_etag_of_timestamp(
             "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"",
             "2021-05-26T15:48:25.7795700Z"
         ));
-        assert!(!is_etag_of("W/\"x\"", at));
-        assert!(!is_etag_of(&etag, "2021-05-26T15:48:26.77957Z"));
+        assert!(!is_etag_of_timestamp("W/\"x\"", at));
+        assert!(!is_etag_of_timestamp(&etag, "2021-05-26T15:48:26.77957Z"));
         for text in [
             &etag,
             "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"",

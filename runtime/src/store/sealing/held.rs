@@ -3,7 +3,7 @@
 
 use super::{
     RowSealer,
-    plan::{Placed, looks_sealed, property_name},
+    plan::{OperationToSeal, looks_sealed, property_name},
 };
 use crate::{
     authentic::HeldValues,
@@ -22,7 +22,7 @@ impl RowSealer {
     pub(crate) fn held_when_written(
         &self,
         schema: &'static Schema,
-        placed: &Placed,
+        placed: &OperationToSeal,
     ) -> Result<HeldValues> {
         let plan = self.plan_seal(placed)?;
         let (mut held, mut each) = (HeldValues::new(), plan.each.iter());

@@ -16,12 +16,12 @@ use crate::{
 
 /// An operation, and the form in which its row is stored.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct OperationToSeal {
     pub(crate) operation: Operation,
     pub(crate) home: StoredAs,
 }
 
-impl Placed {
+impl OperationToSeal {
     pub(crate) fn new(operation: Operation, home: StoredAs) -> Self {
         Self { operation, home }
     }
@@ -68,8 +68,8 @@ impl SealPlan {
 
 impl RowSealer {
     /// Returns which properties of an operation's row are encrypted.
-    pub(crate) fn plan_seal(&self, placed: &Placed) -> Result<SealPlan> {
-        let Placed { operation, home } = placed;
+    pub(crate) fn plan_seal(&self, placed: &OperationToSeal) -> Result<SealPlan> {
+        let OperationToSeal { operation, home } = placed;
         let is_elsewhere = home.type_and_family().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(home, StoredAs::Framework) {

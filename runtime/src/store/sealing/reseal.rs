@@ -4,7 +4,7 @@
 use super::{
     RowSealer, no_keys_error,
     open::{ReadAs, RowType, TypeSealing},
-    plan::Placed,
+    plan::OperationToSeal,
     unseal::is_library_property,
 };
 use crate::{
@@ -40,7 +40,7 @@ impl RowSealer {
         table: &str,
         schema: &'static Schema,
         stored: &Row,
-    ) -> Result<Option<Placed>> {
+    ) -> Result<Option<OperationToSeal>> {
         let read_as = ReadAs::Typed(schema);
         let RowType::Declared(_, family) = read_as.classify_row(stored)? else { return Ok(None) };
         let family = family.map_or(schema.primary(), Ok)?;
@@ -123,7 +123,7 @@ fn update_to_seal(
     declared: &TypeSealing,
     family: &'static Family,
     now: &SealingInUse<'_>,
-) -> Result<Option<Placed>> {
+) -> Result<Option<OperationToSeal>> {
     let home = StoredAs::Entity(declared.schema, family);
     let guard = Condition::for_etag(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
@@ -149,7 +149,7 @@ fn update_to_seal(
     } else {
         Operation::merge(part.finish()?.with_encrypted_names_of(plain), guard)
     };
-    Ok(Some(Placed::new(operation, home)))
+    Ok(Some(OperationToSeal::new(operation, home)))
 }
 
 /// Returns whether one property is out of date: plain, under another key, or beside a blind token

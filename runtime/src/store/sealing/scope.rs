@@ -3,7 +3,7 @@
 
 use super::RowSealer;
 #[cfg(feature = "encrypt")]
-use super::plan::Placed;
+use super::plan::OperationToSeal;
 #[cfg(feature = "encrypt")]
 use crate::{
     batch::Operation,
@@ -49,7 +49,7 @@ impl RowSealer {
             return Ok(());
         }
         let home = StoredAs::Entity(schema, family);
-        let placed = Placed::new(Operation::insert(copy.clone()), home);
+        let placed = OperationToSeal::new(Operation::insert(copy.clone()), home);
         match self.plan_seal(&placed)?.is_empty() {
             true => Ok(()),
             false => Err(copy_in_other_scope_error(family, copy)),

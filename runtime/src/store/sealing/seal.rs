@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
 use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
-use super::{RowSealer, no_keys_error, plan::Placed};
+use super::{RowSealer, no_keys_error, plan::OperationToSeal};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
@@ -31,7 +31,7 @@ impl RowSealer {
     pub(crate) async fn seal_operations(
         &self,
         _: &str,
-        placed: Vec<Placed>,
+        placed: Vec<OperationToSeal>,
     ) -> Result<Vec<Operation>> {
         for placed in &placed {
             if !self.plan_seal(placed)?.is_empty() {
@@ -56,7 +56,7 @@ impl RowSealer {
     pub(crate) async fn seal_operations(
         &self,
         table: &str,
-        placed: Vec<Placed>,
+        placed: Vec<OperationToSeal>,
     ) -> Result<Vec<Operation>> {
         let mut plans = Vec::with_capacity(placed.len());
         for placed in &placed {
@@ -131,7 +131,7 @@ impl RowSealer {
     /// one scope, unless a blind token is in the PartitionKey of some of them.
     async fn index_keys_of(
         &self,
-        placed: &[Placed],
+        placed: &[OperationToSeal],
         plans: &[SealPlan],
     ) -> Result<HashMap<KeyScope, Arc<IndexKey>>> {
         let mut keys = HashMap::new();
@@ -149,14 +149,14 @@ impl RowSealer {
 
     /// Returns the scope whose index key makes the short blind tokens of a row; `None` for a row
     /// without a declared type.
-    fn scope_of_placed(&self, placed: &Placed) -> Option<KeyScope> {
+    fn scope_of_placed(&self, placed: &OperationToSeal) -> Option<KeyScope> {
         let (_, family) = placed.home.type_and_family()?;
         Some(self.token_scope(family, placed.operation.row().partition_key()))
     }
 
     /// Refuses plain bytes that begin as an encrypted value does, since they could not be read
     /// back.
-    fn refuse_envelope_like_values(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
+    fn refuse_envelope_like_values(&self, placed: &OperationToSeal, plan: &SealPlan) -> Result<()> {
         if self.keys.is_none() || matches!(placed.home, StoredAs::Framework) {
             return Ok(());
         }

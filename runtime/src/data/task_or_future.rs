@@ -14,12 +14,12 @@ use crate::backend::BoxFuture;
 
 /// Work that goes on beside its caller where the caller runs in a runtime of tokio, and while it is awaited
 /// elsewhere. Dropping it ends it.
-pub(crate) enum Beside<T> {
+pub(crate) enum TaskOrFuture<T> {
     Task(JoinHandle<T>),
     Own(BoxFuture<'static, T>),
 }
 
-impl<T: Send + 'static> Beside<T> {
+impl<T: Send + 'static> TaskOrFuture<T> {
     /// Starts a task for `work`, in the caller's tracing span.
     pub(crate) fn begin_task(work: impl Future<Output = T> + Send + 'static) -> Self {
         let work = work.in_current_span();
@@ -30,7 +30,7 @@ impl<T: Send + 'static> Beside<T> {
     }
 }
 
-impl<T> Future for Beside<T> {
+impl<T> Future for TaskOrFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -47,7 +47,7 @@ impl<T> Future for Beside<T> {
     }
 }
 
-impl<T> Drop for Beside<T> {
+impl<T> Drop for TaskOrFuture<T> {
     fn drop(&mut self) {
         if let Self::Task(task) = self {
             task.abort();
@@ -67,17 +67,17 @@ mod tests {
     #[test]
     fn work_ends_with_and_without_a_runtime() {
         let mut context = Context::from_waker(Waker::noop());
-        let alone = Pin::new(&mut Beside::begin_task(async { 1 })).poll(&mut context);
+        let alone = Pin::new(&mut TaskOrFuture::begin_task(async { 1 })).poll(&mut context);
         assert_eq!(alone, Poll::Ready(1));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        assert_eq!(runtime.block_on(async { Beside::begin_task(async { 2 }).await }), 2);
+        assert_eq!(runtime.block_on(async { TaskOrFuture::begin_task(async { 2 }).await }), 2);
     }
 
     #[tokio::test]
     async fn work_goes_on_by_itself_and_ends_with_the_one_who_waits() {
         let held = Arc::new(Mutex::new(false));
         let seen = held.clone();
-        let work = Beside::begin_task(async move {
+        let work = TaskOrFuture::begin_task(async move {
             *seen.lock().unwrap() = true;
             std::future::pending::<()>().await;
         });
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_reaches_the_one_who_waits() {
-        let work = Beside::begin_task(async { panic!("found") });
+        let work = TaskOrFuture::begin_task(async { panic!("found") });
         let waiting = tokio::spawn(work);
         assert!(waiting.await.unwrap_err().is_panic());
     }
