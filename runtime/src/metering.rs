@@ -171,7 +171,7 @@ pub(crate) fn count_retry(table: &str) {
     let _ = table;
 }
 
-/// Reports what was decided about a write whose answer was lost.
+/// Counts the decision about a write whose answer was lost, such as whether it was sent again.
 pub(crate) fn count_decision(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
@@ -184,7 +184,8 @@ pub(crate) fn count_decision(table: &str, decision: &'static str) {
     let _ = (table, decision);
 }
 
-/// Reports whether a cache had what was looked for. Caches belong to no client.
+/// Counts a lookup in a cache of the process as a hit or a miss. The metric names no client, since
+/// clients share caches.
 #[cfg(any(feature = "encrypt", feature = "azure"))]
 pub(crate) fn count_lookup(cache: &'static str, is_hit: bool) {
     #[cfg(feature = "metrics")]

@@ -22,7 +22,7 @@ pub(crate) struct Set {
     pub(crate) other: Option<Member>,
 }
 
-/// Tells whether the set is an enum or a struct.
+/// Tells whether the item with `#[derive(EntitySet)]` is an enum or a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// An enum: each row becomes a value of it.

@@ -14,7 +14,7 @@ pub enum Authenticity {
 /// Whether messages of a type need a code, as `#[table(..)]` on the message declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageAuthenticity {
-    /// As the client's [`Authenticity`] says: nothing is declared.
+    /// The type declares nothing: the client's [`Authenticity`] decides.
     #[default]
     ByClient,
     /// Always (`authenticated`): without keys, the message is neither emitted nor handled.

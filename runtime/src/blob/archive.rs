@@ -22,7 +22,7 @@ const MAX_SEGMENT: usize = 200;
 /// The number of times that a blob is read and replaced while others replace it too.
 const ATTEMPTS: u32 = 8;
 
-/// What a blob tells of the row that it holds.
+/// The keys and the Timestamp of the row that an archive's blob holds.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ArchivedRow {

@@ -40,7 +40,7 @@ pub(crate) struct BlobList {
 }
 
 impl BlobList {
-    /// Parses a blob as the list `place`.
+    /// Parses a blob as the list with the address `place`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How a stored value compares with a literal, for every pair of types.
+//! Tests how a stored value compares with a literal, for every pair of types.
 
 use uuid::Uuid;
 

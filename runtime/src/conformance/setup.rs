@@ -1,4 +1,4 @@
-//! What a promise is tried on, and the words that promises are written in.
+//! Holds the backend and table that a promise is tried on, and short functions for its requests.
 
 use std::{fmt, sync::Arc};
 
@@ -21,12 +21,12 @@ pub struct Setup {
     table: String,
 }
 
-/// A table name that nobody has used.
+/// Returns a table name that nobody has used.
 pub(super) fn fresh_name() -> String {
     format!("T{}", Uuid::new_v4().simple())
 }
 
-/// A row with these properties.
+/// Returns a row with these properties. Writes nothing.
 pub(super) fn row(partition_key: &str, row_key: &str, properties: &[(&str, Value)]) -> Row {
     let mut builder = Row::build(partition_key, row_key);
     for (name, value) in properties {
@@ -35,39 +35,40 @@ pub(super) fn row(partition_key: &str, row_key: &str, properties: &[(&str, Value
     builder.finish().expect("the row can be built")
 }
 
-/// A row without properties.
+/// Returns a row without properties. Writes nothing.
 pub(super) fn bare(partition_key: &str, row_key: &str) -> Row {
     row(partition_key, row_key, &[])
 }
 
-/// The condition that a row is in that version.
+/// Returns the condition that the stored row has this ETag.
 pub(super) fn version(etag: &ETag) -> Condition {
     Condition::Match(etag.clone())
 }
 
-/// The version that a write left.
+/// Returns the ETag that the answer to a write tells. Panics if it tells none.
 pub(super) fn etag(written: &Written) -> ETag {
     written.etag.clone().expect("a write that leaves a row has an ETag")
 }
 
-/// A delete of the row.
+/// Returns the operation that deletes a row. Sends nothing.
 pub(super) fn delete(partition_key: &str, row_key: &str, condition: Condition) -> Operation {
     Operation::delete(partition_key, row_key, condition).expect("the delete can be built")
 }
 
-/// The filter of that text.
+/// Parses the text of a filter.
 pub(super) fn filter(text: &str) -> Filter {
     Filter::parse(text).expect("the filter can be read")
 }
 
-/// The error, which has to have that status and code.
+/// Returns the error of a request. Panics if the request succeeded, or if the error has another
+/// status or code.
 pub(super) fn refused<T: fmt::Debug>(result: Result<T>, status: u16, code: &str) -> Error {
     let error = result.expect_err("the service refuses this");
     assert_eq!((error.status(), error.code()), (Some(status), Some(code)), "{error:?}");
     error
 }
 
-/// The RowKeys of rows.
+/// Returns the RowKeys of rows.
 pub(super) fn row_keys(rows: &[Row]) -> Vec<&str> {
     rows.iter().map(Row::row_key).collect()
 }
@@ -86,12 +87,12 @@ impl Setup {
         setup
     }
 
-    /// The same table through a layer.
+    /// Returns a setup of the same table whose requests go through `backend`, a layer.
     pub(super) fn through(&self, backend: impl Backend) -> Self {
         Self { backend: Arc::new(backend), table: self.table.clone() }
     }
 
-    /// The same backend with another table, which need not exist.
+    /// Returns a setup of the same backend with another table, which need not exist.
     pub(super) fn at(&self, table: &str) -> Self {
         Self { backend: self.backend.clone(), table: table.to_owned() }
     }
@@ -112,7 +113,7 @@ impl Setup {
         self.backend.tables(TableRequest::Delete(table)).await.map(drop)
     }
 
-    /// The names of all tables.
+    /// Returns the names of all tables.
     pub(super) async fn table_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         let mut from = None;
@@ -127,7 +128,7 @@ impl Setup {
         }
     }
 
-    /// One operation.
+    /// Sends one operation to the table.
     pub(super) async fn one(&self, operation: Operation) -> Result<Written> {
         let batch = Batch::single(&self.table, operation)?;
         let written = self.backend.apply(&batch).await?;
@@ -135,7 +136,8 @@ impl Setup {
         Ok(written.into_iter().next().expect("there is one"))
     }
 
-    /// An entity group transaction. What the batch refuses is refused by the service as well.
+    /// Sends an entity group transaction. Fails, too, for operations that a [`Batch`] refuses, since
+    /// the service refuses them as well.
     pub(super) async fn all_of(
         &self,
         operations: impl IntoIterator<Item = Operation>,
@@ -149,7 +151,7 @@ impl Setup {
         Ok(written)
     }
 
-    /// A row that is there from now on; its version.
+    /// Inserts a row and returns its ETag. Panics if that fails.
     pub(super) async fn given(
         &self,
         partition_key: &str,
@@ -160,7 +162,7 @@ impl Setup {
         etag(&self.one(insert).await.expect("the row can be inserted"))
     }
 
-    /// Rows without properties in one partition.
+    /// Inserts rows without properties into one partition.
     pub(super) async fn given_rows<K: AsRef<str>>(&self, partition_key: &str, row_keys: &[K]) {
         for hundred in row_keys.chunks(100) {
             let inserts =
@@ -174,12 +176,12 @@ impl Setup {
         self.backend.read(Read { table, partition_key, row_key, select: None }).await
     }
 
-    /// The row, if it is there.
+    /// Reads a row; `None` if it does not exist.
     pub(super) async fn get(&self, partition_key: &str, row_key: &str) -> Option<Row> {
         self.try_get(partition_key, row_key).await.expect("the row can be read")
     }
 
-    /// The properties of a row that is there, by name.
+    /// Reads the properties of a row, by name. Panics if the row does not exist.
     pub(super) async fn properties(
         &self,
         partition_key: &str,
@@ -199,7 +201,7 @@ impl Setup {
         self.backend.scan(Scan { table, filter, select: None, top, from }).await
     }
 
-    /// One page of the rows that match.
+    /// Reads one page of the rows that match.
     pub(super) async fn page(
         &self,
         filter: &Filter,
@@ -211,7 +213,7 @@ impl Setup {
         GoodPage { rows: page.into_rows().expect("each row decodes"), next }
     }
 
-    /// All rows that match, page by page, and the number of pages.
+    /// Reads all rows that match, page by page. Returns them and the number of pages.
     pub(super) async fn pages(&self, filter: &Filter, top: Option<u32>) -> (Vec<Row>, usize) {
         let (mut rows, mut pages, mut from) = (Vec::new(), 0, None);
         loop {
@@ -226,19 +228,19 @@ impl Setup {
         }
     }
 
-    /// All rows that match the filter.
+    /// Reads all rows that match the filter.
     pub(super) async fn matching(&self, text: &str) -> Vec<Row> {
         self.pages(&filter(text), None).await.0
     }
 
-    /// Whether the filter finds rows of these RowKeys and no other, in this order.
+    /// Asserts that the filter finds rows of these RowKeys and no other, in this order.
     pub(super) async fn finds(&self, text: &str, expected: &[&str]) {
         let rows = self.matching(text).await;
         assert_eq!(row_keys(&rows), expected, "{text}");
     }
 }
 
-/// The properties of a row by name, without an order: the order is no contract.
+/// Returns the properties of a row sorted by name: stores return them in any order.
 pub(super) fn properties(row: &Row) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     let mut properties = row.properties();
@@ -249,7 +251,7 @@ pub(super) fn properties(row: &Row) -> Vec<(String, Value)> {
     all
 }
 
-/// Properties as [`properties`] gives them.
+/// Returns expected properties in the form that [`properties`] returns: sorted by name.
 pub(super) fn expected(properties: &[(&str, Value)]) -> Vec<(String, Value)> {
     let mut all: Vec<(String, Value)> =
         properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -168,7 +168,8 @@ pub(crate) fn escape_formula(text: &str) -> std::borrow::Cow<'_, str> {
     if is_formula(text) { format!("'{text}").into() } else { text.into() }
 }
 
-/// Removes the apostrophe of [`escape_formula`].
+/// Removes the apostrophe that [`escape_formula`] puts before a text that a spreadsheet would take for
+/// a formula.
 pub(crate) fn unescape_formula(text: &str) -> &str {
     match text.strip_prefix('\'') {
         Some(rest) if is_formula(rest) => rest,

@@ -273,7 +273,7 @@ async fn send_group(
     store.apply_unsealed(&batch).await.map(drop)
 }
 
-/// Returns whether the request may succeed a moment later.
+/// Returns whether a request that failed may succeed if it is sent again a moment later.
 fn may_pass(error: &Error, is_repeatable: bool) -> bool {
     match error.kind() {
         ErrorKind::Throttled => true,

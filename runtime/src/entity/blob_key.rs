@@ -41,7 +41,7 @@ impl BlobKey {
         Vec::new()
     }
 
-    /// Returns a cipher that decrypts no chunk.
+    /// Returns a cipher. In a build without encryption it decrypts no chunk.
     pub(crate) fn cipher(&self) -> BlobCipher {
         BlobCipher
     }

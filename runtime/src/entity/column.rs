@@ -12,13 +12,13 @@ use crate::{
     row::Row,
 };
 
-/// How a field is read from what a row holds of its property.
+/// Reads a field from its property in a row.
 enum ReadProperty<F> {
-    /// From the value of the property.
+    /// Reads the field from the value of the property.
     Stored(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
-    /// From the value of the property, which no error may show.
+    /// Reads the field from the value of the property, which no error may show.
     Secret(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
-    /// From the row, by the property's name.
+    /// Reads the field from the row, by the property's name.
     Row(fn(&Row, &str) -> Result<F>),
 }
 

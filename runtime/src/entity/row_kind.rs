@@ -56,11 +56,11 @@ pub(crate) enum RowKind {
     Unmarked,
 }
 
-/// How a row of another library is a primary.
+/// Tells how a row that another library wrote is recognised as a primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
 pub(crate) enum PrimaryToMigrate {
-    /// It says its type as rows of this library do.
+    /// The row names its type in the discriminator, as rows of this library do.
     Marked,
     /// A row that only its keys show to be a primary. The migration adds this property, the discriminator.
     Unmarked(&'static str),
@@ -271,7 +271,7 @@ impl Schema {
         Ok(Some(list.map_or(RowKind::Framework, RowKind::List)))
     }
 
-    /// Returns the version that has this row family: this one, or an older one.
+    /// Returns the version of the type that declares this row family: the newest, or an older one.
     fn version_with(&'static self, family: &'static Family) -> &'static Schema {
         if self.older.is_none() {
             return self;

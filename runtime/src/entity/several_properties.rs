@@ -1,4 +1,4 @@
-//! What series and long texts share: fields that are stored as several properties.
+//! Reads and refuses to compare fields that are stored as several properties: series and long texts.
 
 use crate::{
     edm::{InvalidValue, ValueRef},

@@ -41,8 +41,8 @@ impl Access {
         }
     }
 
-    /// Returns the keys without the path. They keep what is wrong with the path, for the verb that gets
-    /// them.
+    /// Returns the keys without the path. The keys keep the path's error, so that the verb that gets them
+    /// reports it.
     pub(crate) fn into_keys(self) -> Keys {
         let fault = self.fault.or_else(|| {
             let message =
@@ -344,8 +344,8 @@ impl PathDraft {
         self
     }
 
-    /// Encodes one bound of a part. A value on the side `open` of all that fit bounds nothing; `None`
-    /// is one on the other side, beyond which nothing is.
+    /// Encodes one bound of a part. A value that the part cannot hold, on the side `open` of all values
+    /// that it can hold, gives no bound. On the other side nothing lies beyond the value: returns `None`.
     fn encode_bound<T>(
         &mut self,
         part: usize,

@@ -33,7 +33,7 @@ pub(crate) enum ListWrite {
     Blob,
     /// The list became empty and its rows were deleted.
     Deleted,
-    /// Nothing was written.
+    /// The list was right already, and nothing was written.
     Unchanged,
 }
 

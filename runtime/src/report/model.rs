@@ -110,7 +110,7 @@ impl RowsModel {
         [kind, unique, conditional].concat()
     }
 
-    /// Returns in words when the rows are written.
+    /// Returns in words when the rows are written, such as "before the transaction".
     pub(super) fn when_written(&self) -> &'static str {
         match (self.kind, self.place) {
             (Kind::Primary, _) => "the transaction",
@@ -169,12 +169,13 @@ pub(super) struct CostModel {
 }
 
 impl CostModel {
-    /// Returns the number of requests before the answer.
+    /// Returns in words how many requests a verb sends before it answers its caller.
     pub(super) fn before_words(&self) -> String {
         with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 
-    /// Returns the number of requests after the answer, and whether a worker sends more.
+    /// Returns in words how many requests a verb causes after it answered its caller, and whether a
+    /// worker sends more.
     pub(super) fn after_words(&self) -> String {
         let later = if self.is_confirmed { ", and a worker's" } else { "" };
         with_blobs(self.after, self.removals) + later

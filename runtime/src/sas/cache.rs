@@ -40,7 +40,7 @@ pub struct SasCache {
     tokens: Mutex<HashMap<TableSas, SasToken>>,
 }
 
-/// How much earlier than now a signature begins, in case clocks differ.
+/// Time by which a signature begins before the present, in case clocks differ.
 const SKEW: Duration = Duration::from_secs(300);
 
 impl SasCache {

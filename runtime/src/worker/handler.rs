@@ -299,8 +299,9 @@ impl Context {
         Ok(is_first)
     }
 
-    /// Returns `false` if the transaction failed because its receipt exists already. Otherwise
-    /// fails with the transaction's error.
+    /// Finds out whether a transaction failed because an earlier call of the handler had its effect.
+    /// Returns `false`, for "not the first", if the message's receipt exists. Otherwise fails with the
+    /// transaction's error.
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {

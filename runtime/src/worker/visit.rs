@@ -36,11 +36,12 @@ pub(super) struct PartitionVisit {
     look: Option<Instant>,
     /// Number of visits in a row that found the partition unchanged.
     unchanged: u32,
-    /// What was read at this visit.
+    /// The state of the partition that this visit read.
     seen: VisitState,
 }
 
-/// What was read at a visit; a change of it means that the partition may have other work.
+/// The state of a partition that a visit read. If a later visit reads another state, the partition
+/// may have other work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct VisitState {
     /// The ETags of the fences. Every transaction with open work changes one of them.

@@ -231,7 +231,7 @@ impl OwnPlace {
         own.unwrap_or_else(|| Self { empty_pages: 0, place: from.cloned() })
     }
 
-    /// Makes the continuation of a further empty page.
+    /// Returns the continuation that this layer returns with one more empty page.
     fn to_continuation(&self) -> Continuation {
         let number = self.empty_pages + 1;
         let partition_key = match &self.place {

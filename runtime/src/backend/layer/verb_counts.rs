@@ -58,7 +58,8 @@ pub(super) fn count_retry(table: &str) {
     let _ = COUNTS.try_with(|counts| counts.retries.fetch_add(1, Ordering::Relaxed));
 }
 
-/// Notes what was decided about a write whose answer was lost.
+/// Records the decision about a write whose answer was lost: in the trace, the metrics and the counts
+/// of the verb that runs.
 pub(super) fn note_lost_answer_decision(table: &str, decision: &'static str) {
     tracing::debug!(
         name: "entable.lost_answer",

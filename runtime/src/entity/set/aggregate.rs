@@ -67,7 +67,7 @@ pub trait OneField: Sized {
     /// The type that is read from the row.
     type Value: FromRow;
 
-    /// Converts the row that was found, or `None`, to the field.
+    /// Converts the row found for a `#[table(one)]` field, or `None`, to the field's value.
     ///
     /// # Errors
     ///

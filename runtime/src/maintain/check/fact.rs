@@ -330,8 +330,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 }
 
-/// Returns what was read of a list, and nothing of a list that is damaged: the entries that primaries
-/// derive are missing then, and the check goes on.
+/// Replaces the error of a damaged list by an empty value, so that the check goes on and reports the
+/// entries that primaries derive as missing.
 pub(crate) fn none_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
     match list {
         Err(error) if error.is_decode() => Ok(T::default()),
@@ -453,7 +453,8 @@ impl FactHasher {
     }
 }
 
-/// Takes the low 16 bits from the hash of the keys and the other bits from the hash of the rest.
+/// Returns a hash with the low 16 bits of `keys` below the bits of `rest`: facts with equal keys
+/// have equal low bits.
 const fn combine_hashes(keys: u64, rest: u64) -> u64 {
     keys & 0xffff | rest << 16
 }

@@ -11,7 +11,7 @@ use crate::{
     row::{OPERATION_ID, Row},
 };
 
-/// The rows of an entity, put together.
+/// The result of joining the rows of a wide entity into one row.
 #[derive(Debug)]
 pub(crate) enum JoinedRow {
     /// None of the rows exists.
@@ -20,7 +20,7 @@ pub(crate) enum JoinedRow {
     Whole(Row),
     /// The row under the key of a part is of another type.
     Foreign(Row),
-    /// That part is missing, or was not written together with the others.
+    /// The part with this number is missing, or was not written together with the others.
     Torn(usize),
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
 pub(crate) enum PartsRead {
     /// All parts of each entity, which come joined.
     All,
-    /// This part of each entity alone.
+    /// Only the part with this number, of each entity.
     One(usize),
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn split_operation(
     if operation.verb() == Verb::Merge && guards.len() != count {
         return Err(located(other_part_count_error(schema, guards.len())));
     }
-    let SplitRow { rows, filled } = SplitRow::split_row(schema, row).map_err(located)?;
+    let RowsOfParts { rows, filled } = RowsOfParts::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
         let part = filled.first().copied().unwrap_or(1);
         let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
@@ -118,13 +118,13 @@ pub(crate) fn may_miss_parts(schema: Option<&'static Schema>, operation: &Operat
 }
 
 /// The properties of a joined row, part by part.
-struct SplitRow {
+struct RowsOfParts {
     rows: Vec<RowBuilder>,
     /// The parts that have a property of the joined row.
     filled: BTreeSet<usize>,
 }
 
-impl SplitRow {
+impl RowsOfParts {
     fn split_row(schema: &'static Schema, row: &Row) -> Result<Self> {
         let (partition_key, row_key) = row.keys();
         let keys = (1..=schema.parts.len()).map(|part| row_key_of_part(row_key, part));

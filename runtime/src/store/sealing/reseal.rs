@@ -115,8 +115,9 @@ fn is_sealed_otherwise(
     Ok(declared.schema.sealed && stored.get(SEAL)?.is_none())
 }
 
-/// Returns the write that encrypts what is out of date: a merge of these properties, or a
-/// replacement of the row if an absence has to be hidden again.
+/// Returns the write that encrypts the properties that are not encrypted with the keys in use: a
+/// merge of these properties, or a replacement of the row if an absence has to be hidden or the row
+/// is sealed. Returns `None` if nothing has to be encrypted again.
 fn update_to_seal(
     stored: &Row,
     plain: &Row,

@@ -117,7 +117,8 @@ impl RowSealer {
         })
     }
 
-    /// Fetches an index key of a scope: that version, or the one in use.
+    /// Fetches an index key of a scope: the given version, or for `None` the one that makes new
+    /// blind tokens.
     pub(crate) async fn fetch_index_key(
         &self,
         scope: &KeyScope,
