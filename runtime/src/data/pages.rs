@@ -23,7 +23,7 @@ pub(crate) struct RowPages<'s> {
     /// The filters of the requests that follow, the present one first.
     filters: VecDeque<Filter>,
     from: Option<Continuation>,
-    /// The page that follows, on its way.
+    /// The request for the next page, which runs while the caller works on the present one.
     ahead: Option<TaskOrFuture<Result<Rows>>>,
     rows: VecDeque<Row>,
     requests: u64,

@@ -28,7 +28,7 @@ pub(crate) struct LineWrite {
     pub(crate) operation: Operation,
     /// The line, from 1; 0 for a row that comes from no file.
     pub(crate) line: u64,
-    /// The text of the line, if somebody wants it back should the row be refused.
+    /// The text of the line, if the lines of refused rows are set aside.
     pub(crate) text: Option<Vec<u8>>,
 }
 

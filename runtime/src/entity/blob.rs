@@ -327,7 +327,7 @@ impl BlobNames {
 pub struct BlobValue {
     /// The name of the field.
     pub(crate) field: &'static str,
-    /// The properties that hold it.
+    /// The names of the properties in which a row holds the value.
     pub(crate) names: &'static BlobNames,
     pub(crate) blob: Blob,
 }

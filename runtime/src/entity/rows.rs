@@ -14,9 +14,9 @@ pub struct EntityRows {
     pub remote_copies: Vec<CopyRow>,
     /// Its entries in local lists, in the primary's partition.
     pub local_list_entries: Vec<ListEntry>,
-    /// The remote lists that contain it.
+    /// The remote lists that contain the entity.
     pub remote_lists: Vec<RemoteList>,
-    /// The values of its fields with `#[table(blob)]`.
+    /// The values of the entity's fields with `#[table(blob)]`.
     pub blobs: Vec<BlobValue>,
 }
 

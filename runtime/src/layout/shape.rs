@@ -61,7 +61,7 @@ pub(super) struct PropertyShape {
     pub(super) edm: String,
     pub(super) is_optional: bool,
     pub(super) has_default: bool,
-    /// The part of a wide entity that stores it, from 1.
+    /// The part of a wide entity that stores the property, counted from 1.
     pub(super) part: usize,
     pub(super) encryption: Option<EncryptionShape>,
 }
@@ -92,7 +92,7 @@ pub(super) struct BlobShape {
     /// The property that holds the blob's name.
     pub(super) name: String,
     pub(super) is_optional: bool,
-    /// The properties beside it, such as the length.
+    /// The other properties in which the row describes the blob, such as its length.
     pub(super) others: Vec<String>,
 }
 

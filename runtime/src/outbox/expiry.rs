@@ -28,7 +28,7 @@ use crate::{
 /// The least time between the choice of a marker and the end of the marker's hour.
 const MIN_LEAD: Duration = Duration::from_secs(60);
 
-/// The time after which a client asks the store for its date again.
+/// The time after which a client asks the store again what time it is there.
 const ASK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Number of markers that are written at a time.

@@ -62,7 +62,7 @@ impl Effect {
 pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
     pub(crate) remove: Vec<&'static str>,
-    /// The values of those fields in `set` that are kept in blobs.
+    /// The values of the fields in `set` that are kept in blobs.
     pub(crate) blobs: Vec<BlobValue>,
 }
 

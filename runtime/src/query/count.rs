@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use super::{
     build::{Query, Source},
     list_query,
-    partial::PartialQuery,
+    partial_query::PartialQuery,
     request::Request,
 };
 use crate::{entity::TableEntity, error::Result};

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::{
     build::{Query, Source},
     decode::error_at_row,
-    partial::PartialQuery,
+    partial_query::PartialQuery,
 };
 use crate::{
     edm::Bag,

@@ -1,4 +1,4 @@
-//! AzureQueues of Azure Storage.
+//! Implements the trait [`Queue`](crate::Queue) for queues of Azure Storage.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ impl OutboxFigures {
 pub(super) struct EntityModel {
     pub(super) name: String,
     pub(super) is_sealed: bool,
-    /// Words on the versions that are read besides this one.
+    /// Says in words which older versions of the type are read, too.
     pub(super) versions: String,
     pub(super) recognised_by: String,
     pub(super) rows: Vec<RowsModel>,
@@ -88,7 +88,7 @@ pub(super) struct RowsModel {
     pub(super) is_conditional: bool,
     pub(super) partition: KeyModel,
     pub(super) row: KeyModel,
-    /// Words on what its rows hold.
+    /// Says in words what the rows of the row family hold.
     pub(super) holds: String,
 }
 

@@ -30,7 +30,7 @@ struct Suspect {
     row_key: String,
     /// The RowKey of the entry's primary; `None` for a copy.
     entry_id: Option<String>,
-    /// The RowKeys of the primaries that derive it.
+    /// The RowKeys of the primaries that derive the suspect.
     derived_by: Vec<String>,
     /// The ETag of the row that was found; `None` if no row was found.
     found: Option<ETag>,

@@ -32,7 +32,7 @@ const MAX_WINDOWS: u64 = 1 << 16;
 pub struct CheckProgress {
     /// Rows that were read.
     pub rows: u64,
-    /// Primary entities among them.
+    /// The primary entities among the rows that were read.
     pub primaries: u64,
     /// Partitions that are finished.
     pub partitions: u64,

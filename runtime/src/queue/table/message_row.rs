@@ -23,13 +23,13 @@ const POISON_PREFIX: &str = "x_";
 /// A message of a queue in a table, without the time when it becomes visible.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredMessage {
-    /// The PartitionKey of its row, which names queue and shard.
+    /// The PartitionKey of the message's row, which names queue and shard.
     pub(crate) partition_key: String,
     pub(crate) id: String,
     pub(crate) body: String,
     /// How often the message was received.
     pub(crate) dequeue_count: u32,
-    /// When it was sent.
+    /// The time at which the message was sent.
     pub(crate) sent: Ticks,
 }
 

@@ -33,7 +33,7 @@ pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, CacheEntry<V>>);
 
 /// The cached key of one name, and the last failure to fetch it.
 struct CacheEntry<V> {
-    /// The key, and when it was requested from the key store.
+    /// The key, and the time at which it was requested from the key store.
     key: Option<(Arc<V>, Ticks)>,
     /// The error of the last request that failed, and when it was sent.
     failed: Option<(Error, Ticks)>,

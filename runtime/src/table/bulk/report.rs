@@ -20,7 +20,7 @@ pub struct Progress {
 pub struct Failure {
     /// The position of the entity in the input, counted from 0.
     pub index: u64,
-    /// Why it was not written.
+    /// The error because of which the entity was not written.
     pub error: Error,
 }
 

@@ -37,7 +37,7 @@ pub(super) enum WriteVerdict {
 
 /// The verdict of one row about its operation.
 enum RowEvidence {
-    /// The row is as the operation without a guard leaves it.
+    /// The row is as the operation leaves it, and the operation has no condition on the ETag.
     Made,
     /// The row has the ETag that the operation expects, so the operation was not carried out so far.
     Unchanged,
