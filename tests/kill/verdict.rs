@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use entable::prelude::*;
+use entable::{WorkerStats, prelude::*};
 
 use crate::{
     ledger::Ledger,
@@ -55,23 +55,30 @@ pub(crate) async fn judge(place: &Place, ledger: &mut Ledger, is_whole: bool) ->
 /// Does the open work. Without second looks, claims of dead writers and removals are left.
 async fn drain(place: &Place, client: &Client, is_whole: bool) -> Verdict<()> {
     let worker = client.worker().with::<Person>();
-    let mut stats = worker.drain().await.map_err(at("drain"))?;
-    for _ in 0..16 {
+    let mut stats = WorkerStats::default();
+    for attempt in 0..17 {
+        if attempt > 0 {
+            wait(place, is_whole).await;
+        }
+        stats = worker.drain().await.map_err(at("drain"))?;
         if stats.poisoned > 0 || stats.unknown > 0 {
             return Err(format!("work was put aside or left: {stats:?}"));
         }
         if stats.open == 0 && (!is_whole || stats.waiting == 0) {
             return Ok(());
         }
-        match is_emulator() {
-            // What a killed process has begun stays open until its deadline is over, some 50 seconds.
-            true if !is_whole => tokio::time::sleep(Duration::from_secs(6)).await,
-            true => tokio::time::sleep(Duration::from_secs(37)).await,
-            false => place.clock.advance(400),
-        }
-        stats = worker.drain().await.map_err(at("drain"))?;
     }
     Err(format!("work is left: {stats:?}"))
+}
+
+/// Lets time pass between two drains.
+async fn wait(place: &Place, is_whole: bool) {
+    match is_emulator() {
+        // What a killed process has begun stays open until its deadline is over, some 50 seconds.
+        true if !is_whole => tokio::time::sleep(Duration::from_secs(6)).await,
+        true => tokio::time::sleep(Duration::from_secs(37)).await,
+        false => place.clock.advance(400),
+    }
 }
 
 async fn read_all(people: &Table<Person>) -> Verdict<Vec<Person>> {
