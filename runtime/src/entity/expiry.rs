@@ -51,6 +51,12 @@ impl Schema {
         }
     }
 
+    /// Returns whether a row is a primary of the type that is over at `date`. `false` for a primary that
+    /// stays or is of an unknown version, and for any other row.
+    pub(crate) fn is_primary_expired(&'static self, row: &Row, date: Ticks) -> bool {
+        self.expiry_of_primary(row).is_some_and(|expiry| expiry <= date)
+    }
+
     /// Returns the filter for rows whose time of expiry compares with `time`. It selects nothing if
     /// entities of the type stay.
     pub(crate) fn expiry_filter(&'static self, comparison: Comparison, time: Ticks) -> Filter {

@@ -174,5 +174,5 @@ pub(crate) async fn read_with_date(
 /// Returns whether a primary of the type has expired by the store's date.
 // Without the store's date nothing counts as expired.
 fn is_expired(schema: &'static Schema, row: &Row, date: Option<Ticks>) -> bool {
-    date.is_some_and(|date| schema.expiry_of_primary(row).is_some_and(|expiry| expiry <= date))
+    date.is_some_and(|date| schema.is_primary_expired(row, date))
 }

@@ -312,7 +312,7 @@ impl Worker {
             let first = first?;
             // A part may be missing, written by another program: what is left goes all the same.
             let entity = self.store().read_torn_entity(table, first.keys(), schema).await?;
-            let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|end| end <= date);
+            let is_over = |row: &Row| schema.is_primary_expired(row, date);
             Ok(entity.filter(is_over))
         });
         let entities = stream::iter(entities).buffered(OWNERS_AT_ONCE);
@@ -411,7 +411,7 @@ fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
     // Without the store's date nothing counts as expired.
     let Some(date) = page.date else { return Vec::new() };
     // A row of an unknown version is left to a program that knows it.
-    let is_over = |row: &Row| schema.expiry_of_primary(row).is_some_and(|expiry| expiry <= date);
+    let is_over = |row: &Row| schema.is_primary_expired(row, date);
     page.rows.retain(|row| row.as_ref().map_or(true, is_over));
     page.rows
 }
