@@ -212,6 +212,8 @@ mutations! {
     LateReceiptHandled,
     /// A message that a worker gives back to its queue counts as tried.
     GivenBackIsTried,
+    /// A claim of another client is ended as if this client had left it.
+    ForeignClaimEnded,
 }
 
 /// The guards that hold: all of them, except in a simulation that disables one.

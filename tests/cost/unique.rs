@@ -1,8 +1,11 @@
 //! Counts the requests of values that are unique across partitions, before and after the answer.
 
 use entable::{
-    Client, OutboxOptions,
-    backend::{Memory, layer::Recorder},
+    Client, Error, ErrorKind, OutboxOptions,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+    },
     prelude::*,
 };
 
@@ -84,7 +87,48 @@ async fn measured() -> Vec<Line> {
     let path = Person::by_email().department("Sales").email("jun@a.com");
     assert_eq!(staff.get(path).await.unwrap().unwrap().id, 3);
     store.record("`get` by the value").await;
+    store.lines.extend(claims_in_the_way().await);
     store.lines
+}
+
+/// Counts the requests of an insert whose value a claim of the same entity holds: first one of a writer
+/// that died, then one that the same client left behind.
+async fn claims_in_the_way() -> Vec<Line> {
+    let outbox = || OutboxOptions::default().copies_before_answer(false);
+    let fault = FaultInjector::around(Memory::new());
+    let recorder = Recorder::around(fault.clone());
+    let dying = Client::builder().backend(fault.clone()).outbox(outbox()).build().unwrap();
+    let client = Client::builder().backend(recorder.clone()).outbox(outbox()).build().unwrap();
+    let staff = client.table::<Person>();
+    staff.create().await.unwrap();
+    for (id, client) in [(1, &dying), (2, &client)] {
+        let first = person(id, &format!("first{id}@a.com"), "");
+        client.table::<Person>().insert(&first).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    let mut lines = Vec::new();
+    for (writer, verb) in [
+        (&dying, "`insert`, a writer died that held the value for it: fails after 16 tries"),
+        (&client, "`insert`, a write that this client gave up holds the value for it"),
+    ] {
+        let person = person(3, &format!("{}@a.com", lines.len()), "");
+        // The claim and the reservation are written, nothing after them.
+        for request in 2..40 {
+            let lost = Error::new(ErrorKind::Backend, "connection lost");
+            fault.inject(RequestKind::Any, request, InjectedFault::Before(lost));
+        }
+        writer.table::<Person>().insert(&person).await.unwrap_err();
+        fault.clear();
+        recorder.clear();
+        let written = staff.insert(&person).await;
+        let mut store = Store { recorder: recorder.clone(), client: client.clone(), lines };
+        store.record(verb).await;
+        lines = store.lines;
+        match lines.len() {
+            1 => assert!(written.unwrap_err().is_contended()),
+            _ => assert_eq!(written.unwrap().id, 3),
+        }
+    }
+    lines
 }
 
 /// Returns the section of `docs/costs.md` about unique values.
@@ -114,6 +158,9 @@ async fn a_unique_value_costs_the_least() {
         ("`Transaction`, two `insert`s", 4, 4),
         ("`delete`", 2, 1),
         ("`get` by the value", 1, 0),
+        // One attempt, then a look at the claim before each further one.
+        ("`insert`, a writer died that held the value for it: fails after 16 tries", 20, 0),
+        ("`insert`, a write that this client gave up holds the value for it", 8, 2),
     ];
     assert_eq!(measured().await, least);
 }

@@ -9,6 +9,8 @@ use super::{
     fast_path::FastPath,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
+    left_claims::{ClaimInUse, ClaimRow},
+    live_claim::{ClaimInTheWay, LiveClaim},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record_outbox_rows,
     reservation::resolve_reservation,
@@ -35,11 +37,7 @@ const ATTEMPTS: u32 = 4;
 /// The claim row of one transaction, and the keys that are reserved under it.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    table: String,
-    partition_key: String,
-    id: String,
-    /// The ETag of the claim row.
-    etag: Option<ETag>,
+    claim: ClaimInUse,
     /// The keys that are reserved, or may be after a lost answer.
     wanted_keys: Vec<WantedKey>,
     released_keys: Vec<ReleasedKey>,
@@ -48,10 +46,23 @@ pub(crate) struct Claims {
     may_reserve_later: bool,
 }
 
+/// How a commit treats rows that are in the way of its reservations.
+#[derive(Clone, Copy)]
+pub(crate) struct InTheWay<'w> {
+    /// The source of an entity that arrives by a move: its keys come with it.
+    pub(crate) moving_from: Option<&'w RowAddress>,
+    /// Deletes the entities that hold keys and have expired.
+    pub(crate) expired: &'w dyn DeleteExpired,
+    /// Keeps the claim for which the next attempt has to wait.
+    pub(crate) claim: &'w ClaimInTheWay,
+}
+
 /// Why a key was not reserved.
 enum ReserveError {
     /// The store refused: certainly nothing was reserved.
     NotReserved(Error),
+    /// This claim of the same entity has the key: nothing was reserved.
+    Busy(Error, LiveClaim),
     /// The answer was lost: the reservation may exist, or may still be carried out.
     Unknown(Error),
 }
@@ -64,13 +75,12 @@ impl From<Error> for ReserveError {
 
 impl Claims {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
-    /// it takes none. `moving_from` is the source of an entity that arrives here, whose keys come
-    /// with it. `expired` deletes the entities that hold keys and are over.
+    /// it takes none.
     pub(crate) async fn reserve_keys(
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
-        (moving_from, expired): (Option<RowAddress>, &dyn DeleteExpired),
+        InTheWay { moving_from, expired, claim: in_the_way }: InTheWay<'_>,
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
     ) -> Result<Option<Self>> {
@@ -100,22 +110,21 @@ impl Claims {
             }
         }
         let mut released_keys = fast_path.released_keys(table, &partition_key);
+        let moving_from = moving_from.cloned();
         released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
         // The deadline starts before the claim row exists. So a worker that finds the claim dead
         // for one write deadline knows that no reservation comes any more.
         let deadline = outbox.start_deadline();
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
+        let row = ClaimRow { table: table.to_owned(), partition_key, id, etag };
         let mut claims = Self {
-            table: table.to_owned(),
-            partition_key,
-            id,
-            etag,
+            claim: ClaimInUse::new(row, outbox.left_claims.clone()),
             wanted_keys,
             released_keys,
             deadline,
             may_reserve_later: false,
         };
-        match claims.reserve_all_keys(outbox, fast_path, expired).await {
+        match claims.reserve_all_keys(outbox, fast_path, (expired, in_the_way)).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 // The transaction was not sent, so that it certainly does not come.
@@ -131,7 +140,7 @@ impl Claims {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        expired: &dyn DeleteExpired,
+        (expired, in_the_way): (&dyn DeleteExpired, &ClaimInTheWay),
     ) -> Result<()> {
         let mut results = Vec::new();
         // All keys are tried, even after a failure: those that were reserved must be known, to be
@@ -152,6 +161,11 @@ impl Claims {
                     failure.get_or_insert(error);
                     continue;
                 }
+                Err(ReserveError::Busy(error, claim)) => {
+                    in_the_way.set_claim(claim, error.clone());
+                    failure.get_or_insert(error);
+                    continue;
+                }
                 // Kept among the reserved keys: giving back a key that was never reserved does nothing.
                 Err(ReserveError::Unknown(error)) => {
                     self.may_reserve_later = true;
@@ -161,13 +175,22 @@ impl Claims {
             reserved.push(wanted);
         }
         self.wanted_keys = reserved;
-        fast_path.set_claim(&self.id);
+        fast_path.set_claim(&self.row().id);
         failure.map_or(Ok(()), Err)
+    }
+
+    fn row(&self) -> &ClaimRow {
+        &self.claim.row
+    }
+
+    /// Notes that the transaction was committed, which deleted the claim row.
+    pub(crate) fn note_committed(&self) {
+        self.claim.note_over();
     }
 
     /// Returns the address of the entity that wants the key.
     fn primary_of<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
-        RowAt::new(&self.table, &self.partition_key, &wanted.primary)
+        RowAt::new(&self.row().table, &self.row().partition_key, &wanted.primary)
     }
 
     /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
@@ -181,7 +204,7 @@ impl Claims {
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
         let key = &OccupiedKey {
             outbox,
-            table: &self.table,
+            table: &self.row().table,
             primary,
             released: &self.released_keys,
             address: &wanted.address,
@@ -211,7 +234,7 @@ impl Claims {
         expired: &dyn DeleteExpired,
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
-        let row = reservation_row(copy, &self.id, None)?;
+        let row = reservation_row(copy, &self.row().id, None)?;
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
             Err(error) if error.is_conflict() && error.lost_race() => {}
@@ -222,10 +245,16 @@ impl Claims {
             return Ok(None);
         };
         // A lost answer to an earlier attempt: the row is this claim's reservation.
-        if reserving_claim(&found)? == Some(&self.id) {
+        if reserving_claim(&found)? == Some(&self.row().id) {
             return Ok(Some(found));
         }
-        match key.decide_action(&found).await? {
+        let mut action = key.decide_action(&found).await?;
+        if let OccupiedKeyAction::Busy(claim) = &action
+            && claim.end_if_left(outbox).await?
+        {
+            action = key.decide_action(&found).await?;
+        }
+        match action {
             OccupiedKeyAction::Violation(error, holder) => {
                 let is_free = match &holder {
                     Some(holder) => {
@@ -238,7 +267,7 @@ impl Claims {
             OccupiedKeyAction::Pending(error) | OccupiedKeyAction::Unknown(error) => {
                 Err(ReserveError::NotReserved(error))
             }
-            OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy_error(wanted))),
+            OccupiedKeyAction::Busy(claim) => Err(ReserveError::Busy(busy_error(wanted), claim)),
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
                     Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
@@ -285,14 +314,14 @@ impl Claims {
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = match outbox.guards.has_mutation(Mutation::TakenOverBlindly) {
-                true => reserve_existing(&found.clone().without_version(), &self.id)?,
-                false => reserve_existing(found, &self.id)?,
+                true => reserve_existing(&found.clone().without_version(), &self.row().id)?,
+                false => reserve_existing(found, &self.row().id)?,
             };
             let request = outbox.store.apply_one_unsealed(&wanted.address.row.table, operation);
             let etag = self.deadline.run_request(request).await?.etag;
-            return Ok(row_with_written_etag(&reservation_row(found, &self.id, from)?, etag));
+            return Ok(row_with_written_etag(&reservation_row(found, &self.row().id, from)?, etag));
         }
-        let row = reservation_row(copy, &self.id, from)?;
+        let row = reservation_row(copy, &self.row().id, from)?;
         let is_blind = outbox.guards.has_mutation(Mutation::TakenOverBlindly);
         let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
         let replace = Operation::replace(row.clone(), seen);
@@ -312,7 +341,7 @@ impl Claims {
             return Err(ReserveError::NotReserved(error));
         }
         match outbox.store.read_row(wanted.address.as_row_at()).await {
-            Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.id) => {
+            Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) => {
                 Ok(Some(found))
             }
             // A request that was not answered may be carried out after this read.
@@ -323,14 +352,22 @@ impl Claims {
     /// Returns the operation that deletes the claim row under its ETag, as part of the transaction.
     /// A transaction whose claim was marked dead meanwhile fails at this operation.
     pub(crate) fn delete_operation(&self, outbox: &Outbox) -> Result<Option<Operation>> {
-        let seen = Condition::for_etag(self.etag.clone());
-        let delete = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)?;
+        let seen = Condition::for_etag(self.row().etag.clone());
+        let delete =
+            Operation::delete(&self.row().partition_key, &claim_row_key(&self.row().id), seen)?;
         Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
     }
 
     async fn release_reserved_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
         let key = ClaimedKey { address: wanted.address.clone(), primary: wanted.primary.clone() };
-        resolve_reservation(outbox, &self.table, &self.partition_key, &self.id, &key).await
+        resolve_reservation(
+            outbox,
+            &self.row().table,
+            &self.row().partition_key,
+            &self.row().id,
+            &key,
+        )
+        .await
     }
 
     /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If
@@ -340,13 +377,18 @@ impl Claims {
     /// Ignores failures: a worker resolves what is left of the claim.
     pub(crate) async fn release_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
-        let mut etag = self.etag.clone();
+        let mut etag = self.row().etag.clone();
         if !nothing_may_come {
             // The mark changes the claim's ETag, so a transaction that is still on its way fails.
             let seen = Condition::for_etag(etag);
-            let Ok(kill) = mark_claim_dead(&self.partition_key, &self.id, seen) else { return };
-            match outbox.store.apply_one_unsealed(&self.table, kill).await {
-                Ok(written) => etag = written.etag,
+            let Ok(kill) = mark_claim_dead(&self.row().partition_key, &self.row().id, seen) else {
+                return;
+            };
+            match outbox.store.apply_one_unsealed(&self.row().table, kill).await {
+                Ok(written) => {
+                    self.claim.note_over();
+                    etag = written.etag;
+                }
                 // The mark failed, so the transaction may still commit: its keys are left as they
                 // are.
                 Err(_) => return,
@@ -362,9 +404,13 @@ impl Claims {
             return;
         }
         let seen = Condition::for_etag(etag);
-        if let Ok(delete) = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen) {
+        if let Ok(delete) =
+            Operation::delete(&self.row().partition_key, &claim_row_key(&self.row().id), seen)
+        {
             // A claim row that stays is resolved and deleted by a worker.
-            let _ = outbox.store.apply_one_unsealed(&self.table, delete).await;
+            if outbox.store.apply_one_unsealed(&self.row().table, delete).await.is_ok() {
+                self.claim.note_over();
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Decides what to do about a row that occupies a unique key which an entity wants.
 
-use super::{guard::Mutation, keys::ReleasedKey, state::Outbox};
+use super::{guard::Mutation, keys::ReleasedKey, live_claim::LiveClaim, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -18,9 +18,9 @@ pub(crate) enum OccupiedKeyAction {
     TakeOver(Option<RowAddress>),
     /// Send this deletion, since no entity derives the key any more, then try again.
     Remove(Operation),
-    /// Try again later: another write of the same entity, or of one that releases the key, is under
-    /// way.
-    Busy,
+    /// Try again once this claim is over: another write of the same entity, or of one that releases the
+    /// key, is under way.
+    Busy(LiveClaim),
     /// Report this violation: another entity's write is pending and may still fail, which frees the
     /// key.
     Pending(Error),
@@ -69,7 +69,7 @@ impl OccupiedKey<'_> {
             if state == ClaimState::Alive {
                 let pending = "the entity `{}`, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
-                    true => OccupiedKeyAction::Busy,
+                    true => OccupiedKeyAction::Busy(LiveClaim { id: id.to_owned(), owner }),
                     false => OccupiedKeyAction::Pending(
                         self.violation_naming_holder(owner.as_row_at(), pending),
                     ),

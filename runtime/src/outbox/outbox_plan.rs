@@ -4,10 +4,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::Claims,
+    claims::{Claims, InTheWay},
     expired::DeleteExpired,
     fast_path::FastPath,
     guard::{Guard, Mutation},
+    live_claim::ClaimInTheWay,
     registration::registered_fence,
     state::Outbox,
 };
@@ -92,14 +93,16 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
-    /// `expired` deletes the entities that hold keys and have expired.
+    /// `expired` deletes the entities that hold keys and have expired; `claim` keeps the claim for which
+    /// the next attempt has to wait.
     pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
         expired: &dyn DeleteExpired,
+        claim: &ClaimInTheWay,
     ) -> Result<Option<Claims>> {
-        let moving_from = self.extra_rows.from.clone();
-        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, (moving_from, expired)).await
+        let in_the_way = InTheWay { moving_from: self.extra_rows.from.as_ref(), expired, claim };
+        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, in_the_way).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys. If several do,

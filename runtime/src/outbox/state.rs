@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 
 use super::{
     background::Background, deadline::WriteDeadline, expiry_markers::ExpiryMarkers, guard::Guards,
-    known_types::KnownTypes, list_locks::ListLocks, options::OutboxOptions,
-    registrations::Registrations, row_locks::RowLocks,
+    known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
+    options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
@@ -34,6 +34,7 @@ pub(crate) struct Outbox {
     pub(crate) background: Background,
     pub(crate) list_locks: ListLocks,
     pub(crate) row_locks: RowLocks,
+    pub(crate) left_claims: Arc<LeftClaims>,
     pub(crate) registrations: Registrations,
     pub(crate) expiry: ExpiryMarkers,
     pub(crate) known_types: KnownTypes,
@@ -59,6 +60,7 @@ impl Outbox {
             background: Background::default(),
             list_locks: ListLocks::default(),
             row_locks: RowLocks::default(),
+            left_claims: Arc::default(),
             expiry: ExpiryMarkers::default(),
             known_types: KnownTypes::default(),
         }

@@ -438,7 +438,7 @@ impl Worker {
                 changed()
             }
             OccupiedKeyAction::TakeOver(_)
-            | OccupiedKeyAction::Busy
+            | OccupiedKeyAction::Busy(_)
             | OccupiedKeyAction::Pending(_) => changed(),
         })
     }

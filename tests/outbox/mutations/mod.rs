@@ -42,8 +42,9 @@ use self::{
         the_rest_of_a_bulk_group_is_written, two_entities_exchange_a_value,
     },
     values::{
-        a_late_list_follows_its_primary, a_missing_table_holds_its_values,
-        a_row_is_taken_over_in_the_version_that_was_read, settling_goes_on_after_a_change,
+        a_claim_of_another_client_is_left_alone, a_late_list_follows_its_primary,
+        a_missing_table_holds_its_values, a_row_is_taken_over_in_the_version_that_was_read,
+        settling_goes_on_after_a_change,
     },
 };
 use crate::{
@@ -465,6 +466,7 @@ noticed! {
     HolderNotCompared: a_lost_answer_takes_nothing_of_others;
     LateReceiptHandled: a_late_receipt_is_not_handled;
     GivenBackIsTried: a_message_that_is_given_back_was_not_tried;
+    ForeignClaimEnded: a_claim_of_another_client_is_left_alone;
 }
 
 #[test]

@@ -126,6 +126,22 @@ pub(super) async fn a_row_is_taken_over_in_the_version_that_was_read(
     ensure(is_refused, format!("two entities have the value: {:?}", second.map(drop)))
 }
 
+/// A writer that is at work keeps its claim, however often another client wants the value for the
+/// entity.
+pub(super) async fn a_claim_of_another_client_is_left_alone(mutation: Option<Mutation>) -> Outcome {
+    let world = World::new().await;
+    let options = OutboxOptions::default();
+    let other = build(world.fault.clone(), world.clock.clone(), options.clone(), mutation);
+    let is_committed = |one: &entable::Operation| one.row().row_key() == "000001";
+    let store = Hooked::before(world.fault.clone(), is_committed, async move {
+        let one = other.table::<Person>().insert(&person(1, "b@a.com")).await;
+        drop(one);
+    });
+    let client = build(store, world.clock.clone(), options, None);
+    let written = client.table::<Person>().insert(&person(1, "b@a.com")).await;
+    ensure(written.is_ok(), format!("the claim was ended: {:?}", written.map(drop)))
+}
+
 /// Nobody gets a value whose owner cannot be asked.
 pub(super) async fn a_missing_table_holds_its_values(mutation: Option<Mutation>) -> Outcome {
     let world = World::new().await;

@@ -84,6 +84,13 @@ impl World {
         Self { clock, recorder, fault, client, staff }
     }
 
+    /// A client that remembers nothing of what the other one did.
+    pub(crate) fn another_client(&self) -> Client {
+        let builder = Client::builder().backend(self.fault.clone()).clock(self.clock.clone());
+        let outbox = OutboxOptions::default().copies_before_answer(false);
+        builder.outbox(outbox).build().unwrap()
+    }
+
     pub(crate) fn later(&self, time: Duration) {
         self.clock.advance(time + Duration::from_secs(1));
     }

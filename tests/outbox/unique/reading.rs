@@ -1,5 +1,7 @@
 //! Tests reads through a unique index while values are claimed.
 
+use std::time::Duration;
+
 use entable::{
     Error, ErrorKind, OutboxOptions,
     backend::layer::{InjectedFault, RequestKind},
@@ -112,10 +114,42 @@ async fn a_condition_is_met_by_what_the_primary_says() {
 async fn who_writes_again_after_a_crash_is_told_what_is_in_the_way() {
     // The claim and the reservation came, the transaction did not.
     let world = died_after(2).await;
-    let error = world.staff.insert(&person(1, "don@a.com")).await.unwrap_err();
+    // The program that starts again after the crash.
+    let client = world.another_client();
+    let staff = client.table::<Person>();
+    let error = staff.insert(&person(1, "don@a.com")).await.unwrap_err();
     assert!(error.is_contended());
     assert!(error.to_string().contains("a worker clears it away after the claim time"), "{error}");
     world.later(OutboxOptions::CLAIM);
     world.recover().await;
-    world.staff.insert(&person(1, "don@a.com")).await.unwrap();
+    staff.insert(&person(1, "don@a.com")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_gave_a_write_up_makes_it_again_at_once() {
+    let world = died_after(2).await;
+    assert_eq!(world.open().await.len(), 1, "the claim");
+    world.staff.insert(&person(1, "don@a.com")).await.unwrap().wait_for_copies().await.unwrap();
+    assert_eq!(world.staff.get(by_email("don@a.com")).await.unwrap().unwrap().id, 1);
+    // The claim that was left is dead, and a worker deletes it.
+    world.recover().await;
+    assert!(world.open().await.is_empty());
+    assert!(world.reservation("don@a.com").await.unwrap().get("SrcC").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_dropped_is_in_nobodys_way() {
+    let world = World::new().await;
+    let mut one = world.staff.insert(&person(1, "a@a.com")).await.unwrap();
+    one.wait_for_copies().await.unwrap();
+    world.requests();
+    one.email = "b@a.com".into();
+    // The write is dropped while its transaction is on its way: the value is reserved by then.
+    world.fault.inject(RequestKind::Any, 3, InjectedFault::Delay(Duration::from_secs(10)));
+    tokio::time::timeout(Duration::from_secs(1), world.staff.replace(&one)).await.unwrap_err();
+    assert!(world.reservation("b@a.com").await.unwrap().get("SrcC").is_some());
+    let one = world.staff.replace(&one).await.unwrap();
+    assert_eq!(one.email, "b@a.com");
+    world.recover().await;
+    assert!(world.open().await.is_empty());
 }

@@ -1,0 +1,107 @@
+//! Remembers the claims that writers of this client have left alive.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::row::ETag;
+
+/// Number of claims that a client remembers. A writer whose older claim is in its way waits for it, as
+/// for the claim of another client.
+const MOST: usize = 1_000;
+
+/// A claim row and where it is.
+#[derive(Debug, Clone)]
+pub(crate) struct ClaimRow {
+    pub(crate) table: String,
+    pub(crate) partition_key: String,
+    pub(crate) id: String,
+    pub(crate) etag: Option<ETag>,
+}
+
+/// The claims that writers of this client have left alive, the newest last: the write was dropped, or
+/// could not mark its claim dead after a failure. No writer needs them any more.
+#[derive(Debug, Default)]
+pub(crate) struct LeftClaims(Mutex<VecDeque<ClaimRow>>);
+
+impl LeftClaims {
+    fn lock_claims(&self) -> MutexGuard<'_, VecDeque<ClaimRow>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_claim(&self, claim: ClaimRow) {
+        let claims = &mut *self.lock_claims();
+        if claims.len() >= MOST {
+            claims.pop_front();
+        }
+        claims.push_back(claim);
+    }
+
+    /// Returns the claim with that id; `None` if no writer of this client has left it.
+    pub(crate) fn find_claim(&self, id: &str) -> Option<ClaimRow> {
+        self.lock_claims().iter().find(|claim| claim.id == id).cloned()
+    }
+
+    /// Forgets a claim that is no longer alive.
+    pub(crate) fn forget_claim(&self, id: &str) {
+        self.lock_claims().retain(|claim| claim.id != id);
+    }
+}
+
+/// The claim row of a write that is under way. Dropping it while the claim is alive adds the claim to
+/// those that were left.
+#[derive(Debug)]
+pub(crate) struct ClaimInUse {
+    pub(crate) row: ClaimRow,
+    left: Arc<LeftClaims>,
+    is_over: AtomicBool,
+}
+
+impl ClaimInUse {
+    /// Takes a claim row into use.
+    pub(crate) fn new(row: ClaimRow, left: Arc<LeftClaims>) -> Self {
+        Self { row, left, is_over: AtomicBool::new(false) }
+    }
+
+    /// Notes that the row is deleted or marked dead, so that it is in nobody's way.
+    pub(crate) fn note_over(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for ClaimInUse {
+    fn drop(&mut self) {
+        if !self.is_over.load(Ordering::Acquire) {
+            self.left.add_claim(self.row.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(id: usize) -> ClaimRow {
+        let (table, partition_key) = ("Staff".into(), "Sales".into());
+        ClaimRow { table, partition_key, id: id.to_string(), etag: None }
+    }
+
+    #[test]
+    fn the_oldest_claim_is_forgotten_first() {
+        let left = Arc::new(LeftClaims::default());
+        let over = ClaimInUse::new(claim(5_000), left.clone());
+        over.note_over();
+        drop(over);
+        assert!(left.find_claim("5000").is_none());
+        (0..=MOST).for_each(|id| drop(ClaimInUse::new(claim(id), left.clone())));
+        assert!(left.find_claim("0").is_none());
+        assert!(left.find_claim("1").is_some());
+        left.forget_claim("1");
+        assert!(left.find_claim("1").is_none());
+        assert_eq!(left.lock_claims().len(), MOST - 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! Handles a claim that is alive and in the way of another write of its entity.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{guard::Mutation, left_claims::ClaimRow, state::Outbox};
+use crate::{
+    address::RowAddress,
+    batch::Condition,
+    error::{Error, Result},
+    plan::outbox::mark_claim_dead,
+    store::derive::{ClaimState, read_claim_state},
+};
+
+/// A claim that was alive when it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveClaim {
+    /// The address of the entity that the claim is of, which is in the claim's partition.
+    pub(crate) owner: RowAddress,
+    pub(crate) id: String,
+}
+
+impl LiveClaim {
+    /// Marks the claim dead if a writer of this client has left it alive. Returns `false` if none has,
+    /// so that its writer may still be at work.
+    pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
+        let Some(ClaimRow { table, partition_key, id, etag }) = self.left_row(outbox) else {
+            return Ok(false);
+        };
+        // A transaction of that writer that is still on its way fails at the claim's new ETag. If it was
+        // committed before, the claim is gone, and this fails.
+        let kill = mark_claim_dead(&partition_key, &id, Condition::for_etag(etag))?;
+        match outbox.store.apply_one_unsealed(&table, kill).await {
+            Ok(_) => {}
+            Err(error) if error.lost_race() => {}
+            Err(error) => return Err(error),
+        }
+        outbox.left_claims.forget_claim(&id);
+        Ok(true)
+    }
+
+    fn left_row(&self, outbox: &Outbox) -> Option<ClaimRow> {
+        if outbox.guards.has_mutation(Mutation::ForeignClaimEnded) {
+            let RowAddress { table, partition_key, .. } = self.owner.clone();
+            return Some(ClaimRow { table, partition_key, id: self.id.clone(), etag: None });
+        }
+        outbox.left_claims.find_claim(&self.id)
+    }
+}
+
+/// The claim for which a commit waits, with the error of the attempt that met it. The attempts of one
+/// commit share it.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimInTheWay(Mutex<Option<Box<(LiveClaim, Error)>>>);
+
+impl ClaimInTheWay {
+    fn lock_claim(&self) -> MutexGuard<'_, Option<Box<(LiveClaim, Error)>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the next attempts wait for a claim.
+    pub(crate) fn set_claim(&self, claim: LiveClaim, error: Error) {
+        *self.lock_claim() = Some(Box::new((claim, error)));
+    }
+
+    /// Returns whether the last attempt met a claim.
+    pub(crate) fn has_claim(&self) -> bool {
+        self.lock_claim().is_some()
+    }
+
+    /// Returns the last attempt's error if the claim that was in its way is still alive: another attempt
+    /// would end in the same way. Sends one request, or none if no claim was in the way.
+    pub(crate) async fn error_while_alive(&self, outbox: &Outbox) -> Result<Option<Error>> {
+        let in_the_way = self.lock_claim().as_deref().cloned();
+        let Some((claim, error)) = in_the_way else { return Ok(None) };
+        // A claim that was left meanwhile is ended by the next attempt.
+        if outbox.left_claims.find_claim(&claim.id).is_none() {
+            let owner = claim.owner.as_row_at();
+            if read_claim_state(&outbox.store, owner, &claim.id).await? == ClaimState::Alive {
+                return Ok(Some(error));
+            }
+        }
+        *self.lock_claim() = None;
+        Ok(None)
+    }
+}
