@@ -214,6 +214,8 @@ mutations! {
     GivenBackIsTried,
     /// A claim of another client is ended as if this client had left it.
     ForeignClaimEnded,
+    /// The lists of up to 256 dirty rows are held together, however large they are.
+    ListsUnbounded,
 }
 
 /// The guards that hold: all of them, except in a simulation that disables one.

@@ -54,6 +54,36 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
     found.buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
+/// Reads the lists that each row wants, row by row, until they take more than `limit` bytes. Returns the
+/// lists, and the number of rows whose lists were all read: at least one.
+pub(crate) async fn find_lists_within(
+    store: &Store,
+    wanted: &[Vec<ListAddress>],
+    limit: usize,
+) -> (Lists, usize) {
+    let (mut lists, mut bytes, mut rows) = (Lists::new(), 0_usize, 0);
+    let mut most = 1;
+    while rows < wanted.len() && bytes <= limit {
+        // As many lists at a time as fit by the mean size of those before, and those of one row at least.
+        let mut next: Vec<ListAddress> = Vec::new();
+        for addresses in wanted.iter().skip(rows) {
+            let is_new = |one: &&ListAddress| !lists.contains_key(*one) && !next.contains(*one);
+            let new: Vec<_> = addresses.iter().filter(is_new).cloned().collect();
+            if !next.is_empty() && next.len() + new.len() > most {
+                break;
+            }
+            next.extend(new);
+            rows += 1;
+        }
+        let found = find_lists(store, next).await;
+        bytes += found.values().flatten().map(FoundList::held_bytes).sum::<usize>();
+        lists.extend(found);
+        let mean = (bytes / lists.len().max(1)).max(1);
+        most = (limit.saturating_sub(bytes) / mean).clamp(1, LISTS_AT_ONCE);
+    }
+    (lists, rows)
+}
+
 /// Reads a remote list.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let RowAt { table, partition_key, row_key } = address.as_row_at();
@@ -136,6 +166,17 @@ async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
 }
 
 impl FoundList {
+    /// Returns about how many bytes of memory the list takes.
+    fn held_bytes(&self) -> usize {
+        let ids: usize = self.ids().iter().map(|id| id.len() + size_of::<String>()).sum();
+        match self {
+            // The ids by row, all ids, and the rows themselves.
+            Self::Rows(_) => 3 * ids,
+            #[cfg(feature = "blob")]
+            Self::Blob(_) => ids,
+        }
+    }
+
     /// Returns the ids in the list in their stored order.
     pub(crate) fn ids(&self) -> &[String] {
         match self {

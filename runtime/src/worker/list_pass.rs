@@ -2,9 +2,10 @@
 //! written once.
 //!
 //! The order of requests: the lists are read, then each dirty row's copies and its primary, then
-//! each list is written under the version that was read.
+//! each list is written under the version that was read. Dirty rows whose lists are too large to be
+//! held at a time wait for the next such pass.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 
 use super::{
     partition::OutboxRow,
@@ -15,16 +16,19 @@ use crate::{
     error::Result,
     outbox::{
         deadline::WriteDeadline,
-        guard::Guard,
+        guard::{Guard, Mutation},
         remote_list::{ListWrite, WrittenLists, is_membership_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
-    store::lists::{Lists, find_lists},
+    store::lists::{Lists, find_lists, find_lists_within},
 };
 
 /// Number of dirty rows whose lists are written together. It keeps the entries that one write adds
 /// to a list far below a transaction's limits.
 const ROWS_TOGETHER: usize = 256;
+
+/// Number of bytes of lists that are held together. The lists of one dirty row may have more.
+const BYTES_TOGETHER: usize = 8 * 1024 * 1024;
 
 impl Worker {
     /// Makes a pass over each dirty row of a partition; those that name remote lists together.
@@ -39,8 +43,14 @@ impl Worker {
             .map(|row| async move { self.pass_over_row(table, &row).await })
             .buffer_unordered(ROWS_AT_ONCE);
         let mut outcomes: Vec<PassOutcome> = passes.collect().await;
-        for rows in with_lists.chunks(ROWS_TOGETHER) {
-            outcomes.extend(self.pass_together(table, rows).await);
+        let mut left = with_lists;
+        while !left.is_empty() {
+            let after = left.split_off(left.len().min(ROWS_TOGETHER));
+            let lists = left.iter().map(|row| self.writable_lists_of(table, row)).collect();
+            let (done, held_back) = self.pass_together(table, left, lists).await;
+            outcomes.extend(done);
+            left = held_back;
+            left.extend(after);
         }
         outcomes
     }
@@ -54,21 +64,31 @@ impl Worker {
         lists.map(|address| address.list_address()).collect()
     }
 
-    async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
+    /// Makes the passes over dirty rows, each with the lists that it names. Returns their outcomes, and
+    /// the last of the rows if the lists of all are too large to be held together.
+    async fn pass_together(
+        &self,
+        table: &str,
+        mut rows: Vec<OutboxRow>,
+        wanted: Vec<Vec<ListAddress>>,
+    ) -> (Vec<PassOutcome>, Vec<OutboxRow>) {
         // Started before the lists are read, since the write of each list follows from that read.
         let deadline = self.outbox().start_deadline();
-        let addresses = rows.iter().flat_map(|row| self.writable_lists_of(table, row)).collect();
-        let lists = async { Ok(find_lists(self.store(), addresses).await) };
-        let passes: Vec<_> =
-            rows.iter().map(|row| self.pass_copies(table, row, &deadline)).collect();
-        let passes = async { Ok(stream::iter(passes).buffered(ROWS_AT_ONCE).collect().await) };
         let guards = self.outbox().guards;
-        let read = guards.in_order(Guard::DestinationFirst, lists, passes).await;
-        let (lists, passes): (Lists, Vec<Result<PassBeforeLists>>) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                let failed = |row: &OutboxRow| PassOutcome::Failed(row.clone(), error.clone());
-                return rows.iter().map(failed).collect();
+        let mut held_back = Vec::new();
+        let (lists, passes) = match guards.guard_holds(Guard::DestinationFirst) {
+            true => {
+                let limit = match guards.has_mutation(Mutation::ListsUnbounded) {
+                    true => usize::MAX,
+                    false => BYTES_TOGETHER,
+                };
+                let (lists, number) = find_lists_within(self.store(), &wanted, limit).await;
+                held_back = rows.split_off(number.min(rows.len()));
+                (lists, self.passes_before_lists(table, &rows, &deadline).await)
+            }
+            false => {
+                let passes = self.passes_before_lists(table, &rows, &deadline).await;
+                (find_lists(self.store(), wanted.concat()).await, passes)
             }
         };
         let written = self.write_lists_of_passes(&deadline, &lists, &passes).await;
@@ -78,7 +98,19 @@ impl Worker {
                 Err(error) => PassOutcome::Failed(row.clone(), error),
             }
         });
-        outcomes.collect()
+        (outcomes.collect(), held_back)
+    }
+
+    /// Makes the passes up to the writes of the lists.
+    fn passes_before_lists<'p>(
+        &'p self,
+        table: &'p str,
+        rows: &'p [OutboxRow],
+        deadline: &'p WriteDeadline,
+    ) -> BoxFuture<'p, Vec<Result<PassBeforeLists>>> {
+        let passes: Vec<_> =
+            rows.iter().map(|row| self.pass_copies(table, row, deadline)).collect();
+        Box::pin(stream::iter(passes).buffered(ROWS_AT_ONCE).collect())
     }
 
     /// Writes each list once, with the entries of all passes.

@@ -44,7 +44,7 @@ use self::{
     values::{
         a_claim_of_another_client_is_left_alone, a_late_list_follows_its_primary,
         a_missing_table_holds_its_values, a_row_is_taken_over_in_the_version_that_was_read,
-        settling_goes_on_after_a_change,
+        large_lists_are_held_a_few_at_a_time, settling_goes_on_after_a_change,
     },
 };
 use crate::{
@@ -467,6 +467,7 @@ noticed! {
     LateReceiptHandled: a_late_receipt_is_not_handled;
     GivenBackIsTried: a_message_that_is_given_back_was_not_tried;
     ForeignClaimEnded: a_claim_of_another_client_is_left_alone;
+    ListsUnbounded: large_lists_are_held_a_few_at_a_time;
 }
 
 #[test]

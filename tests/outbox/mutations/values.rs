@@ -1,6 +1,10 @@
 //! Scenarios of unique values and of remote lists.
 
-use entable::{Mutation, OutboxOptions, Verb, prelude::*};
+use entable::{
+    Mutation, OutboxOptions, Verb,
+    backend::layer::{Recorder, Request},
+    prelude::*,
+};
 
 use super::{Outcome, build, client_of, ensure, hooked::Hooked};
 use crate::{
@@ -140,6 +144,52 @@ pub(super) async fn a_claim_of_another_client_is_left_alone(mutation: Option<Mut
     let client = build(store, world.clock.clone(), options, None);
     let written = client.table::<Person>().insert(&person(1, "b@a.com")).await;
     ensure(written.is_ok(), format!("the claim was ended: {:?}", written.map(drop)))
+}
+
+/// Of lists that are large, a worker writes some before it reads the others, each once.
+pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutation>) -> Outcome {
+    const LISTS: u32 = 24;
+    let in_town = |id: u32, town: u32| Pupil { town: format!("T{town}"), ..pupil(id) };
+    let world = fixture::World::new().await;
+    let recorder = Recorder::around(world.fault.clone());
+    let options = || OutboxOptions::default();
+    let first = client_of(&world, world.fault.clone(), options(), None);
+    let pupils = first.table::<Pupil>();
+    pupils.create().await.unwrap();
+    let rows = first.dynamic("Pupils");
+    // Each takes some 1 MiB of memory.
+    let id = |number: u32| format!(r#"["{number:04}{}","{}"]"#, "p".repeat(500), "r".repeat(500));
+    for town in 0..LISTS {
+        let one = pupils.insert(&in_town(town, town)).await.unwrap();
+        one.wait_for_copies().await.unwrap();
+        let mut list = rows.get(&format!("town_T{town}"), "ids").await.unwrap().unwrap();
+        list.allow_framework_names();
+        for number in 1..12 {
+            let ids: Vec<_> = (0..30).map(|one| id(number * 30 + one)).collect();
+            list.set(format!("Ids{number:02}"), format!("[{}]", ids.join(",")));
+        }
+        rows.replace(&list).await.unwrap();
+    }
+    let leaving = client_of(&world, world.fault.clone(), options().background(0), None);
+    for town in 0..LISTS {
+        leaving.table::<Pupil>().insert(&in_town(LISTS + town, town)).await.unwrap();
+    }
+    let worker = client_of(&world, recorder.clone(), options(), mutation).worker().with::<Pupil>();
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.applied, stats.open), (LISTS.into(), 0));
+    let (mut read, mut written, mut most) = (0, 0, 0);
+    for request in recorder.take() {
+        match request {
+            Request::Read { partition_key, .. } if partition_key.starts_with("town_") => read += 1,
+            Request::Apply { partition_key, .. } if partition_key.starts_with("town_") => {
+                written += 1;
+            }
+            _ => {}
+        }
+        most = most.max(read - written);
+    }
+    assert_eq!((read, written), (LISTS, LISTS));
+    ensure(most <= 12, format!("{most} lists were held together"))
 }
 
 /// Nobody gets a value whose owner cannot be asked.
