@@ -35,6 +35,68 @@ impl<T> Page<T> {
     }
 }
 
+/// The position of a loop over pages: the start, the cursor of the next page, or the end.
+///
+/// Every job, query and worker that reads page after page has this one loop:
+///
+/// ```text
+/// let mut pages = PageLoop::from_start();
+/// while let Some(from) = pages.begin_page() {
+///     // Read the page at `from`, and work on it.
+///     pages.continue_at(page.next);
+///     // Report: `pages.cursor()` is where a later run can go on.
+/// }
+/// ```
+///
+/// A page after which nobody calls [`continue_at`](Self::continue_at) is the last.
+#[derive(Debug)]
+pub(crate) enum PageLoop<C> {
+    /// The next page begins at the cursor; at the start without one.
+    At(Option<C>),
+    End,
+}
+
+impl<C> PageLoop<C> {
+    /// Begins a loop at the first page.
+    pub(crate) const fn from_start() -> Self {
+        Self::At(None)
+    }
+
+    /// Begins a loop at a cursor; at the first page without one.
+    pub(crate) const fn from_cursor(cursor: Option<C>) -> Self {
+        Self::At(cursor)
+    }
+
+    /// Returns where the next page begins; `None` at the end.
+    #[allow(clippy::option_option, reason = "a page to read, which may be the first one")]
+    pub(crate) fn begin_page(&mut self) -> Option<Option<C>> {
+        match std::mem::replace(self, Self::End) {
+            Self::At(from) => Some(from),
+            Self::End => None,
+        }
+    }
+
+    /// Goes on at the cursor that a page names; ends without one.
+    pub(crate) fn continue_at(&mut self, next: Option<C>) {
+        if next.is_some() {
+            *self = Self::At(next);
+        }
+    }
+
+    /// Returns the cursor of the next page; `None` at the start and at the end.
+    pub(crate) const fn cursor(&self) -> Option<&C> {
+        match self {
+            Self::At(from) => from.as_ref(),
+            Self::End => None,
+        }
+    }
+
+    /// Returns whether no page is left.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self, Self::End)
+    }
+}
+
 /// A position in a query, from which this process or another can go on reading.
 ///
 /// Its text is opaque and holds a format version and a fingerprint of the query, so that any other

@@ -2,7 +2,8 @@
 
 use crate::{
     backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
-    outbox::expiry::write_expiry_markers, query::columns::columns_with_system, table::Table,
+    outbox::expiry::write_expiry_markers, page::PageLoop, query::columns::columns_with_system,
+    table::Table,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -54,8 +55,8 @@ impl<E: TableEntity> Table<E> {
         // The comparison leaves out rows without a time of expiry.
         let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = columns_with_system(Vec::new(), Some(schema));
-        let mut from = None;
-        loop {
+        let mut pages = PageLoop::from_start();
+        while let Some(from) = pages.begin_page() {
             let scan = Scan {
                 table: &self.name,
                 filter: &filter,
@@ -73,10 +74,8 @@ impl<E: TableEntity> Table<E> {
             *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
             // Page by page: if it stops, the markers that are written stay valid.
             write_expiry_markers(self.client.outbox(), &self.name, expiring).await?;
-            match page.next {
-                Some(next) => from = Some(next),
-                None => return Ok(()),
-            }
+            pages.continue_at(page.next);
         }
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     outbox::state::Outbox,
+    page::PageLoop,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reservation_row, reserving_claim},
     row::Row,
     store::{
@@ -59,8 +60,8 @@ impl Client {
         }
         let mut freed = 0;
         for (table, schemas) in outbox.known_types.index_tables() {
-            let mut from = None;
-            loop {
+            let mut pages = PageLoop::from_start();
+            while let Some(from) = pages.begin_page() {
                 let filter = &Filter::all([]);
                 let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
                 let page = match store.scan(scan).await {
@@ -70,10 +71,7 @@ impl Client {
                 for row in page.rows {
                     freed += u64::from(free_key(outbox, &schemas, row?, name).await?);
                 }
-                from = page.next;
-                if from.is_none() {
-                    break;
-                }
+                pages.continue_at(page.next);
             }
         }
         Ok(freed)

@@ -11,6 +11,7 @@ use crate::{
     backend::Scan,
     error::Result,
     filter::Filter,
+    page::PageLoop,
     row::Row,
     table::{
         Client,
@@ -179,8 +180,8 @@ impl IntoFuture for PartitionScan {
             let is_ordered = store.capabilities().ordered;
             let mut sizes = PartitionSizes { top: self.top, ..PartitionSizes::default() };
             let mut progress = PartitionProgress::default();
-            let mut from = None;
-            loop {
+            let mut pages = PageLoop::from_start();
+            while let Some(from) = pages.begin_page() {
                 let scan = Scan {
                     table: &self.table,
                     filter: &Filter::Constant(true),
@@ -190,19 +191,18 @@ impl IntoFuture for PartitionScan {
                 };
                 let page = store.scan(scan).await?;
                 progress.requests += 1;
-                let next = page.next.clone();
-                for row in &page.into_rows()? {
-                    let bytes = sizes.add_row(row, is_ordered)?;
+                pages.continue_at(page.next);
+                for row in page.rows {
+                    let bytes = sizes.add_row(&row?, is_ordered)?;
                     progress.rows += 1;
                     progress.bytes += bytes;
                 }
                 self.on_progress.notify_callback(|| progress);
-                from = next;
-                if from.is_none() || progress.requests >= self.most_requests {
-                    let is_whole = from.is_none();
-                    return Ok(PartitionReport { is_whole, ..sizes.into_report(progress) });
+                if progress.requests >= self.most_requests {
+                    break;
                 }
             }
+            Ok(PartitionReport { is_whole: pages.is_over(), ..sizes.into_report(progress) })
         })
     }
 }

@@ -10,7 +10,7 @@ use super::{
     partial_query::PartialQuery,
     request::Request,
 };
-use crate::{entity::TableEntity, error::Result};
+use crate::{entity::TableEntity, error::Result, page::PageLoop};
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Counts the items that [`collect`](Self::collect) would return, by reading keys and types
@@ -47,18 +47,16 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     pub async fn count(&self) -> Result<u64> {
         let counted = self.counting_query();
         let Some(run) = counted.prepare_run().await? else { return Ok(0) };
-        let (mut count, mut cursor) = (0, None);
-        loop {
+        let (mut count, mut pages) = (0, PageLoop::from_start());
+        while let Some(cursor) = pages.begin_page() {
             let page = run.fetch_counted_page(cursor).await?;
             for item in page.items {
                 item?;
                 count += 1;
             }
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(count),
-            }
+            pages.continue_at(page.next);
         }
+        Ok(count)
     }
 
     /// Returns whether the query has an item: one request for one row, and further ones only while

@@ -16,7 +16,7 @@ use crate::{
     filter::Filter,
     filter::compare_utf16,
     limits::PAGE_ROWS,
-    page::{Continuation, Cursor, Page, text_fingerprint},
+    page::{Continuation, Cursor, Page, PageLoop, text_fingerprint},
 };
 
 /// Queries of several partitions, whose rows come in the order of their RowKeys;
@@ -175,7 +175,7 @@ impl<E: TableEntity> KeyOrder<E> {
                 sources.push(MergedQuery {
                     run,
                     items: VecDeque::new(),
-                    rest: UnreadRows::From(None),
+                    pages: PageLoop::from_start(),
                 });
             }
         }
@@ -195,27 +195,19 @@ struct Merge<E> {
 struct MergedQuery<E> {
     run: RunningQuery<Stored<E>>,
     items: VecDeque<Stored<E>>,
-    rest: UnreadRows,
-}
-
-/// The rows of a query that were not read yet.
-enum UnreadRows {
-    From(Option<Cursor>),
-    Nothing,
+    /// The pages that were not read yet.
+    pages: PageLoop<Cursor>,
 }
 
 impl<E: TableEntity> MergedQuery<E> {
     /// Reads pages until an item is available or nothing is left.
     async fn read_until_item(&mut self) -> Result<()> {
         while self.items.is_empty()
-            && let UnreadRows::From(cursor) = &mut self.rest
+            && let Some(cursor) = self.pages.begin_page()
         {
-            let page = self.run.fetch_counted_page(cursor.take()).await?;
+            let page = self.run.fetch_counted_page(cursor).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;
-            self.rest = match page.next {
-                Some(next) => UnreadRows::From(Some(next)),
-                None => UnreadRows::Nothing,
-            };
+            self.pages.continue_at(page.next);
         }
         Ok(())
     }
@@ -224,9 +216,7 @@ impl<E: TableEntity> MergedQuery<E> {
 impl<E: TableEntity> Merge<E> {
     /// Returns whether there may be further items.
     fn has_more(&self) -> bool {
-        self.sources
-            .iter()
-            .any(|source| !source.items.is_empty() || matches!(source.rest, UnreadRows::From(_)))
+        self.sources.iter().any(|source| !source.items.is_empty() || !source.pages.is_over())
     }
 
     /// Removes and returns the item with the smallest keys; `None` at the end.

@@ -21,6 +21,7 @@ use crate::{
     backend::Scan,
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    page::PageLoop,
     plan::{IdForm, StoredList, outbox::ListAddress, spill_bounds},
     row::Row,
 };
@@ -238,17 +239,14 @@ pub(crate) async fn read_list_with_ids(
 /// Reads all rows that match a filter.
 async fn scan_matching_rows(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut from = None;
-    loop {
+    let mut pages = PageLoop::from_start();
+    while let Some(from) = pages.begin_page() {
         let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
         let page = store.scan(scan).await?;
-        let next = page.next.clone();
+        pages.continue_at(page.next.clone());
         rows.extend(page.into_rows()?);
-        match next {
-            Some(next) => from = Some(next),
-            None => return Ok(rows),
-        }
     }
+    Ok(rows)
 }
 
 /// Adds the list's table and keys to an error.

@@ -19,6 +19,7 @@ use crate::{
     filter::Filter,
     key::Family,
     limits,
+    page::PageLoop,
     plan::{
         TokenMaker, TokenScope,
         wide::{self, JoinedRow, PageItem},
@@ -389,8 +390,8 @@ impl Store {
             & Filter::ge("RowKey", row_key)
             & Filter::le("RowKey", last);
         let mut rows: Vec<(usize, Option<Row>)> = (1..=count).map(|part| (part, None)).collect();
-        let (mut from, mut date) = (None, None);
-        loop {
+        let (mut pages, mut date) = (PageLoop::from_start(), None);
+        while let Some(from) = pages.begin_page() {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
             let page = self.scan(scan).await?;
@@ -403,10 +404,7 @@ impl Store {
                     *slot = Some(row);
                 }
             }
-            from = page.next;
-            if from.is_none() {
-                break;
-            }
+            pages.continue_at(page.next);
         }
         Ok((rows, date))
     }

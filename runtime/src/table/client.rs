@@ -12,6 +12,7 @@ use crate::{
     clock::{Clock, SystemClock},
     error::Result,
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
+    page::PageLoop,
     queue::ServerClock,
     store::{rows::Store, usage::Usage},
 };
@@ -341,16 +342,14 @@ impl Client {
     /// ```
     pub async fn tables(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        let mut from: Option<String> = None;
-        loop {
+        let mut pages = PageLoop::<String>::from_start();
+        while let Some(from) = pages.begin_page() {
             let page =
                 self.store().backend.tables(TableRequest::List { from: from.as_deref() }).await?;
             names.extend(page.names);
-            match page.next {
-                Some(next) => from = Some(next),
-                None => return Ok(names),
-            }
+            pages.continue_at(page.next);
         }
+        Ok(names)
     }
 }
 

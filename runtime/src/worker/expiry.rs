@@ -20,7 +20,7 @@ use crate::{
     key::Family,
     limits::BATCH_OPERATIONS,
     outbox::commit::commit_changes,
-    page::Continuation,
+    page::{Continuation, PageLoop},
     plan::{
         Change, delete_entity,
         outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
@@ -81,8 +81,9 @@ impl Worker {
         if self.lock_memory().swept_before.is_some_and(|swept| swept >= before) {
             return round;
         }
-        let (mut is_done, mut damaged, mut from) = (true, 0, None);
-        loop {
+        let (mut is_done, mut damaged) = (true, 0);
+        let mut pages = PageLoop::from_start();
+        while let Some(from) = pages.begin_page() {
             if self.stopping.has_begun() {
                 return round;
             }
@@ -95,10 +96,7 @@ impl Worker {
             };
             damaged += page.damaged;
             is_done &= self.sweep_page(page.due, &mut round).await;
-            match page.next {
-                Some(next) => from = Some(next),
-                None => break,
-            }
+            pages.continue_at(page.next);
         }
         let memory = &mut *self.lock_memory();
         memory.damaged_expiry = damaged;
@@ -217,8 +215,8 @@ impl Worker {
             Some((range, index)) => (Keys::partition(partition_key).filter() & range, Some(index)),
             None => (expired_filter(schema, partition_key, now), None),
         };
-        let (mut swept, mut from) = (SweepResult::default(), None);
-        loop {
+        let (mut swept, mut pages) = (SweepResult::default(), PageLoop::from_start());
+        while let Some(from) = pages.begin_page() {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
             let page = match self.store().scan(scan).await {
@@ -227,7 +225,7 @@ impl Worker {
                 Err(error) if error.is_table_missing() => return Ok(swept),
                 Err(error) => return Err(error),
             };
-            from = page.next.clone();
+            pages.continue_at(page.next.clone());
             let date = page.date;
             let rows = match index {
                 Some(index) => self.expired_owners(schema, table, index, page).await,
@@ -267,10 +265,8 @@ impl Worker {
                 group.1 += operations;
             }
             self.delete_group(table, group.0, &mut swept).await?;
-            if from.is_none() {
-                return Ok(swept);
-            }
         }
+        Ok(swept)
     }
 
     /// Returns the primaries of the expired copies of a page, each expired by the date of the page

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{directory::read_page, partition::PartitionReader};
-use crate::{error::Result, table::Client};
+use crate::{error::Result, page::PageLoop, table::Client};
 
 /// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
 /// directory, and each partition of these tables that it names until one has open work.
@@ -13,8 +13,8 @@ pub(crate) async fn tables_with_open_work(
 ) -> Result<BTreeSet<String>> {
     let case = client.store().table_case();
     let mut open = BTreeSet::new();
-    let mut from = None;
-    loop {
+    let mut pages = PageLoop::from_start();
+    while let Some(from) = pages.begin_page() {
         let page = read_page(client, from.as_ref()).await?;
         for (table, partition_key) in page.markers.keys() {
             let table = tables.iter().find(|name| case.is_same_table(name, table));
@@ -29,11 +29,9 @@ pub(crate) async fn tables_with_open_work(
                 Err(error) => return Err(error),
             }
         }
-        from = page.next;
-        if from.is_none() {
-            return Ok(open);
-        }
+        pages.continue_at(page.next);
     }
+    Ok(open)
 }
 
 /// Reads the outbox rows of a partition until one of them is open work. Returns whether there is

@@ -13,6 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
     outbox::guard::Mutation,
+    page::PageLoop,
     plan::outbox::{
         MessageCodes, StoredDirtyRow, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
@@ -188,8 +189,8 @@ impl Worker {
     /// Returns the work in the poison table, without a check of its codes.
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", POISON_PARTITION);
-        let (mut all, mut from) = (Vec::new(), None);
-        loop {
+        let (mut all, mut pages) = (Vec::new(), PageLoop::from_start());
+        while let Some(from) = pages.begin_page() {
             let scan = Scan {
                 table: POISON_TABLE,
                 filter: &filter,
@@ -205,11 +206,9 @@ impl Worker {
             for row in page.rows {
                 all.push(Poisoned::from_row(row.map_err(|error| error.in_table(POISON_TABLE))?)?);
             }
-            match page.next {
-                Some(next) => from = Some(next),
-                None => return Ok(all),
-            }
+            pages.continue_at(page.next);
         }
+        Ok(all)
     }
 
     /// Puts work of the poison table back: workers make remote copies equal to what their primary

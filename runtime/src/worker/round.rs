@@ -13,15 +13,18 @@ use super::{
     stats::WorkerStats,
     visit::{PartitionVisit, TableAndPartitionKey, VisitState},
 };
-use crate::{error::Result, outbox::guard::Mutation, plan::outbox::DirectoryMarker};
+use crate::{
+    error::Result, outbox::guard::Mutation, page::PageLoop, plan::outbox::DirectoryMarker,
+};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
     pub(super) async fn run_round(&self, due: DueWork) -> Result<RoundResult> {
         let mut round = RoundResult::default();
-        let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
+        let (mut listed, mut damaged) = (BTreeSet::new(), 0);
         let looks = self.choose_idle_partitions(due);
-        loop {
+        let mut pages = PageLoop::from_start();
+        while let Some(from) = pages.begin_page() {
             if self.stopping.has_begun() {
                 return Ok(round);
             }
@@ -30,10 +33,7 @@ impl Worker {
             damaged += page.damaged;
             round.add_round(self.work_on_page(page.markers, &looks, due).await);
             let is_first_alone = self.outbox().guards.has_mutation(Mutation::FirstPageAlone);
-            match page.next.filter(|_| !is_first_alone) {
-                Some(next) => from = Some(next),
-                None => break,
-            }
+            pages.continue_at(page.next.filter(|_| !is_first_alone));
         }
         // Forgets the partitions that left the directory.
         let is_listed =

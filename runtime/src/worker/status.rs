@@ -11,6 +11,7 @@ use crate::{
     edm::ValueRef,
     error::Result,
     outbox::{blob_writes::own_blob_name, state::Outbox},
+    page::PageLoop,
     plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
     row::Row,
     table::Client,
@@ -107,8 +108,8 @@ impl Client {
     /// returns whether these were all partitions. Does not read the poison table.
     pub(crate) async fn open_work(&self, most_partitions: u64) -> Result<(OutboxStatus, bool)> {
         let mut status = OutboxStatus::default();
-        let mut from = None;
-        loop {
+        let mut pages = PageLoop::from_start();
+        while let Some(from) = pages.begin_page() {
             let page = read_page(self, from.as_ref()).await?;
             status.unknown += page.damaged;
             for (table, partition_key) in page.markers.keys() {
@@ -127,11 +128,9 @@ impl Client {
                     }
                 }
             }
-            from = page.next;
-            if from.is_none() {
-                return Ok((status, true));
-            }
+            pages.continue_at(page.next);
         }
+        Ok((status, true))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     entity::{PathBuilder, RowKind, RowVersion, Stored, TableEntity},
     error::Result,
     key::{Family, stable_hash},
-    page::Cursor,
+    page::{Cursor, PageLoop},
     query::build::Query,
     row::Row,
     table::{
@@ -69,9 +69,9 @@ impl<E: TableEntity> Rebuild<E> {
             return Ok(report);
         }
         let query = self.query_primaries().await?;
-        let mut cursor = self.from.clone().map(|cursor| self.convert_cursor(cursor));
-        let mut made_for = None;
-        loop {
+        let from = self.from.clone().map(|cursor| self.convert_cursor(cursor));
+        let (mut pages, mut made_for) = (PageLoop::from_cursor(from), None);
+        while let Some(cursor) = pages.begin_page() {
             let table = self.table.sibling_table(&query.request.table_of_page(cursor.as_ref())?);
             if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
                 // A new index has no table beside one that was made before it was declared.
@@ -89,16 +89,14 @@ impl<E: TableEntity> Rebuild<E> {
                 written => written?,
             }
             // The cursor moves on only after its page is committed.
-            cursor = page.next;
+            pages.continue_at(page.next);
             self.on_progress.notify_callback(|| RebuildProgress {
                 primaries: report.primaries,
                 written: report.written,
-                cursor: cursor.clone().map(|cursor| self.convert_cursor(cursor)),
+                cursor: pages.cursor().cloned().map(|cursor| self.convert_cursor(cursor)),
             });
-            if cursor.is_none() {
-                return Ok(report);
-            }
         }
+        Ok(report)
     }
 
     /// Writes the copies or entries that the primaries of a page derive for the index, or records

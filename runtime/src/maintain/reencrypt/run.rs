@@ -18,7 +18,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits::PAGE_ROWS,
-    page::{Continuation, Cursor, text_fingerprint},
+    page::{Continuation, Cursor, PageLoop, text_fingerprint},
     seal::KeyId,
     table::{
         Table,
@@ -199,22 +199,19 @@ impl<E: TableEntity> Reencrypt<E> {
         }
         let mut report = ReencryptReport::default();
         for (position, table) in tables.iter().enumerate() {
-            loop {
-                let next = self.write_page(table, &filter, cursor.take(), &mut report).await?;
-                let is_over = next.is_none();
-                cursor = next.map(|at| table.cursor_at(fingerprint_of(&table.name), at));
+            let mut pages = PageLoop::from_cursor(cursor.take());
+            while let Some(from) = pages.begin_page() {
+                let next = self.write_page(table, &filter, from, &mut report).await?;
+                pages.continue_at(next.map(|at| table.cursor_at(fingerprint_of(&table.name), at)));
                 self.on_progress.notify_callback(|| ReencryptProgress {
                     rows: report.rows,
                     rewritten: report.rewritten,
                     // At the end of a table, the next one begins.
-                    cursor: cursor.clone().or_else(|| {
+                    cursor: pages.cursor().cloned().or_else(|| {
                         let next = tables.get(position + 1)?;
                         Some(next.cursor_at(fingerprint_of(&next.name), start_of_table()))
                     }),
                 });
-                if is_over {
-                    break;
-                }
             }
         }
         // Failed rows still have the old form.

@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     filter::Filter,
     guard::Guards,
-    page::Continuation,
+    page::{Continuation, PageLoop},
     queue::{
         Poison, ServerClock,
         port::{check_duration, check_name},
@@ -221,8 +221,10 @@ impl TableQueue {
         check_name(&self.name)?;
         let mut all = Vec::new();
         for shard in (0..self.shards).map(|shard| StoredMessage::shard_key(&self.name, shard)) {
-            let (filter, mut from) = (poison_filter(&shard), None);
-            while all.len() < most {
+            let (filter, mut pages) = (poison_filter(&shard), PageLoop::from_start());
+            while all.len() < most
+                && let Some(from) = pages.begin_page()
+            {
                 let page = self.scan_page(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {
                     let row = row.as_ref().map_err(|error| error.clone().in_table(TABLE))?;
@@ -231,10 +233,7 @@ impl TableQueue {
                     let StoredMessage { id, body, dequeue_count, .. } = found.message;
                     all.push(Poison::new(id, body, dequeue_count, found.reason, place));
                 }
-                match page.next {
-                    Some(next) => from = Some(next),
-                    None => break,
-                }
+                pages.continue_at(page.next);
             }
         }
         Ok(all)

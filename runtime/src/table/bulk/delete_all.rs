@@ -9,7 +9,7 @@ use super::{
 use crate::{
     entity::Stored,
     error::{Error, ErrorKind, Result},
-    page::Cursor,
+    page::PageLoop,
     query::build::Query,
     table::{
         Client,
@@ -98,8 +98,8 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
             };
             let client = Client::sharing_outbox(origin.outbox.clone());
             let mut pipeline = Pipeline::new(client, concurrency, on_progress);
-            let mut cursor: Option<Cursor> = None;
-            loop {
+            let mut pages = PageLoop::from_start();
+            while let Some(cursor) = pages.begin_page() {
                 let is_first = cursor.is_none();
                 let page = match pipeline.drive_transactions_while(query.fetch_page(cursor)).await {
                     Ok(page) => page,
@@ -107,7 +107,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                     // Rows of earlier pages are deleted or on their way: the report tells which.
                     Err(error) => {
                         pipeline.add_item(origin.table.clone(), Err(error), true).await;
-                        return Ok(pipeline.finish_all().await);
+                        break;
                     }
                 };
                 for item in page.items {
@@ -129,11 +129,9 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                     // The row is to be gone: it does not matter who deleted it.
                     pipeline.add_item(table, removal.map(|change| change.0), true).await;
                 }
-                cursor = page.next;
-                if cursor.is_none() {
-                    return Ok(pipeline.finish_all().await);
-                }
+                pages.continue_at(page.next);
             }
+            Ok(pipeline.finish_all().await)
         })
     }
 }

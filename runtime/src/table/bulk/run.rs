@@ -12,7 +12,7 @@ use super::{
 use crate::{
     entity::{Stored, dated::check_sibling},
     error::{BoxError, Result},
-    page::Cursor,
+    page::{Cursor, PageLoop},
     query::build::Query,
     table::{
         client::Client,
@@ -367,8 +367,8 @@ impl Bulk {
         let (client, table) = (self.client.clone(), String::new());
         let mut rewrite =
             Rewrite { client, table, read_as: query.types_to_decrypt(), change, is_done };
-        let mut cursor = self.start.clone();
-        loop {
+        let mut pages = PageLoop::from_cursor(self.start.clone());
+        while let Some(cursor) = pages.begin_page() {
             let table = query.request.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
                 // Rows that lost a race are read again in the table of their page.
@@ -385,10 +385,7 @@ impl Bulk {
                 pipeline.retry_lost_races(&mut rewrite).await;
                 self.on_checkpoint.notify_callback(|| next.clone());
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
+            pages.continue_at(page.next);
         }
         pipeline.retry_lost_races(&mut rewrite).await;
         Ok(pipeline.finish_all().await)
