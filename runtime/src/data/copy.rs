@@ -1,6 +1,6 @@
 //! Copies between stores: reads both sides in the order of their keys and writes what differs.
 
-use std::{cmp::Ordering, fmt, future::IntoFuture};
+use std::{cmp::Ordering, fmt};
 
 use super::{
     digest::RowsDigest,
@@ -15,7 +15,7 @@ use crate::{
     row::Row,
     table::{
         Client,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -346,14 +346,7 @@ impl Copy {
     }
 }
 
-impl IntoFuture for Copy {
-    type Output = Result<CopyReport>;
-    type IntoFuture = JobFuture<CopyReport>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
+run_when_awaited!([] Copy => CopyReport);
 
 /// Returns the next row of the source, of the target, or of both if they have one key. Returns `None` at the
 /// end of both.

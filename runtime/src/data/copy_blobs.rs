@@ -1,6 +1,6 @@
 //! Copies of blobs into the blob store of another client.
 
-use std::{future::IntoFuture, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -15,7 +15,7 @@ use crate::{
     outbox::blob_writes::without_blobs,
     table::{
         Client,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -170,14 +170,7 @@ impl CopyBlobs {
     }
 }
 
-impl IntoFuture for CopyBlobs {
-    type Output = Result<CopyBlobsReport>;
-    type IntoFuture = JobFuture<CopyBlobsReport>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
+run_when_awaited!([] CopyBlobs => CopyBlobsReport);
 
 /// The result for one blob.
 enum Outcome {

@@ -4,7 +4,6 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
     fmt,
-    future::IntoFuture,
 };
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
     row::Row,
     table::{
         Client,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -170,40 +169,37 @@ impl PartitionScan {
     }
 }
 
-impl IntoFuture for PartitionScan {
-    type Output = Result<PartitionReport>;
-    type IntoFuture = JobFuture<PartitionReport>;
+run_when_awaited!([] PartitionScan => PartitionReport);
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let store = self.client.store();
-            let is_ordered = store.capabilities().ordered;
-            let mut sizes = PartitionSizes { top: self.top, ..PartitionSizes::default() };
-            let mut progress = PartitionProgress::default();
-            let mut pages = PageLoop::from_start();
-            while let Some(from) = pages.begin_page() {
-                let scan = Scan {
-                    table: &self.table,
-                    filter: &Filter::Constant(true),
-                    select: None,
-                    top: None,
-                    from: from.as_ref(),
-                };
-                let page = store.scan(scan).await?;
-                progress.requests += 1;
-                pages.continue_at(page.next);
-                for row in page.rows {
-                    let bytes = sizes.add_row(&row?, is_ordered)?;
-                    progress.rows += 1;
-                    progress.bytes += bytes;
-                }
-                self.on_progress.notify_callback(|| progress);
-                if progress.requests >= self.most_requests {
-                    break;
-                }
+impl PartitionScan {
+    async fn run(self) -> Result<PartitionReport> {
+        let store = self.client.store();
+        let is_ordered = store.capabilities().ordered;
+        let mut sizes = PartitionSizes { top: self.top, ..PartitionSizes::default() };
+        let mut progress = PartitionProgress::default();
+        let mut pages = PageLoop::from_start();
+        while let Some(from) = pages.begin_page() {
+            let scan = Scan {
+                table: &self.table,
+                filter: &Filter::Constant(true),
+                select: None,
+                top: None,
+                from: from.as_ref(),
+            };
+            let page = store.scan(scan).await?;
+            progress.requests += 1;
+            pages.continue_at(page.next);
+            for row in page.rows {
+                let bytes = sizes.add_row(&row?, is_ordered)?;
+                progress.rows += 1;
+                progress.bytes += bytes;
             }
-            Ok(PartitionReport { is_whole: pages.is_over(), ..sizes.into_report(progress) })
-        })
+            self.on_progress.notify_callback(|| progress);
+            if progress.requests >= self.most_requests {
+                break;
+            }
+        }
+        Ok(PartitionReport { is_whole: pages.is_over(), ..sizes.into_report(progress) })
     }
 }
 

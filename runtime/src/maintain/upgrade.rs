@@ -1,6 +1,6 @@
 //! Upgrades entities: rewrites the rows of older versions as the current version.
 
-use std::{fmt, future::IntoFuture};
+use std::fmt;
 
 use crate::{
     entity::{Partition, Path, RowKind, RowVersion, Stored, TableEntity},
@@ -8,7 +8,7 @@ use crate::{
     filter::Filter,
     page::Cursor,
     query::build::Query,
-    table::{Bulk, BulkReport, Progress, Table, job::JobFuture},
+    table::{Bulk, BulkReport, Progress, Table, job::run_when_awaited},
 };
 
 /// A rewrite of every entity of an older version as the current one, which [`Table::upgrade_all`]
@@ -163,24 +163,19 @@ impl<E: TableEntity> Upgrade<E> {
     }
 }
 
-impl<E: TableEntity> IntoFuture for Upgrade<E> {
-    type Output = Result<BulkReport>;
-    type IntoFuture = JobFuture<BulkReport>;
+run_when_awaited!([E: TableEntity] Upgrade<E> => BulkReport);
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            if E::SCHEMA.older.is_none() {
-                return Ok(BulkReport::default());
-            }
-            let query = match self.table.queried_tables().await? {
-                Some(tables) => {
-                    self.query.edit_request(|request| request.read_several_tables(tables))
-                }
-                None => self.query,
-            };
-            let change = |_: &mut E| Ok(());
-            self.bulk.rewrite_entities(query, change, |now| now.is_none_or(is_current)).await
-        })
+impl<E: TableEntity> Upgrade<E> {
+    async fn run(self) -> Result<BulkReport> {
+        if E::SCHEMA.older.is_none() {
+            return Ok(BulkReport::default());
+        }
+        let query = match self.table.queried_tables().await? {
+            Some(tables) => self.query.edit_request(|request| request.read_several_tables(tables)),
+            None => self.query,
+        };
+        let change = |_: &mut E| Ok(());
+        self.bulk.rewrite_entities(query, change, |now| now.is_none_or(is_current)).await
     }
 }
 

@@ -1,5 +1,9 @@
-//! The parts that long-running jobs (bulk writes, checks, rebuilds, re-encryptions) share: the
-//! callbacks that report progress, and the type of the future that runs them.
+//! The parts that long-running jobs (bulk writes, checks, rebuilds, re-encryptions, copies) share: the
+//! callbacks that report progress, and the future that runs them.
+//!
+//! A job is a struct of its options. It runs when it is awaited, through its method `run`, which goes
+//! over pages in a [`PageLoop`](crate::page::PageLoop), works on each page, reports its progress to a
+//! [`Listener`] with the cursor of the next page, and returns a report.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -7,6 +11,21 @@ use crate::error::Result;
 
 /// A boxed future that runs a job to its report.
 pub(crate) type JobFuture<R> = Pin<Box<dyn Future<Output = Result<R>> + Send>>;
+
+/// Implements `IntoFuture` for a job by its method `run`: generics in brackets, the job, its report.
+macro_rules! run_when_awaited {
+    ([$($generics:tt)*] $job:ty => $report:ty) => {
+        impl<$($generics)*> ::std::future::IntoFuture for $job {
+            type Output = $crate::error::Result<$report>;
+            type IntoFuture = $crate::table::job::JobFuture<$report>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                ::std::boxed::Box::pin(self.run())
+            }
+        }
+    };
+}
+pub(crate) use run_when_awaited;
 
 /// A callback that receives a job's progress.
 type Callback<P> = dyn Fn(&P) + Send + Sync;

@@ -1,6 +1,6 @@
 //! Checks as the user starts them: options, the report, and repair.
 
-use std::{fmt, future::IntoFuture};
+use std::fmt;
 
 use super::{
     confirm_local::confirm_partition,
@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     table::{
         Table,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -245,17 +245,14 @@ impl<E: TableEntity> CheckSteps<'_, E> {
     }
 }
 
-impl<E: TableEntity> IntoFuture for Check<E> {
-    type Output = Result<CheckReport<E>>;
-    type IntoFuture = JobFuture<CheckReport<E>>;
+run_when_awaited!([E: TableEntity] Check<E> => CheckReport<E>);
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let table = self.table.clone();
-            let mut findings = Vec::new();
-            let progress = self.for_each(|finding| findings.push(finding)).await?;
-            Ok(CheckReport { findings, progress, table })
-        })
+impl<E: TableEntity> Check<E> {
+    async fn run(self) -> Result<CheckReport<E>> {
+        let table = self.table.clone();
+        let mut findings = Vec::new();
+        let progress = self.for_each(|finding| findings.push(finding)).await?;
+        Ok(CheckReport { findings, progress, table })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rebuilds as the user starts them: options, and the scan of the primaries.
 
-use std::{fmt, future::IntoFuture};
+use std::fmt;
 
 use super::{
     local::{IndexedPrimary, RebuildWriter, group_primaries},
@@ -17,7 +17,7 @@ use crate::{
     table::{
         Table,
         bulk::group_writer::write_groups,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -161,14 +161,7 @@ impl<E: TableEntity> Rebuild<E> {
     }
 }
 
-impl<E: TableEntity> IntoFuture for Rebuild<E> {
-    type Output = Result<RebuildReport>;
-    type IntoFuture = JobFuture<RebuildReport>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
+run_when_awaited!([E: TableEntity] Rebuild<E> => RebuildReport);
 
 impl<E: TableEntity> Table<E> {
     /// Writes the copies of an index, or the entries of its lists, for entities that exist already.

@@ -1,8 +1,8 @@
 //! Re-encryptions as the user starts them: options, and the scan of the rows, table by table.
 
+use std::fmt;
 #[cfg(feature = "legacy-encryption")]
 use std::sync::Arc;
-use std::{fmt, future::IntoFuture};
 
 use super::{
     blobs::{encrypt_blobs, names_plain_blob},
@@ -23,7 +23,7 @@ use crate::{
     table::{
         Table,
         bulk::group_writer::write_groups,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
     },
 };
 
@@ -326,11 +326,4 @@ fn start_of_table() -> Continuation {
     Continuation { partition_key: String::new(), row_key: None }
 }
 
-impl<E: TableEntity> IntoFuture for Reencrypt<E> {
-    type Output = Result<ReencryptReport>;
-    type IntoFuture = JobFuture<ReencryptReport>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
+run_when_awaited!([E: TableEntity] Reencrypt<E> => ReencryptReport);

@@ -1,6 +1,6 @@
 //! Deleting everything that a query finds.
 
-use std::{borrow::Cow, fmt, future::IntoFuture};
+use std::{borrow::Cow, fmt};
 
 use super::{
     pipeline::Pipeline,
@@ -13,7 +13,7 @@ use crate::{
     query::build::Query,
     table::{
         Client,
-        job::{JobFuture, Listener},
+        job::{Listener, run_when_awaited},
         writable::Rewritable,
     },
 };
@@ -85,53 +85,50 @@ impl<Q, T> DeleteAll<Q, T> {
     }
 }
 
-impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> {
-    type Output = Result<BulkReport>;
-    type IntoFuture = JobFuture<BulkReport>;
+run_when_awaited!([Q: 'static, T: Rewritable + Send + 'static] DeleteAll<Q, T> => BulkReport);
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let Self { query, concurrency, on_progress } = self;
-            let Some(origin) = query.request.origin.clone() else {
-                let message = "the query was not made by a client, so nothing can be deleted by it";
-                return Err(Error::new(ErrorKind::Unsupported, message));
+impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
+    async fn run(self) -> Result<BulkReport> {
+        let Self { query, concurrency, on_progress } = self;
+        let Some(origin) = query.request.origin.clone() else {
+            let message = "the query was not made by a client, so nothing can be deleted by it";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        };
+        let client = Client::sharing_outbox(origin.outbox.clone());
+        let mut pipeline = Pipeline::new(client, concurrency, on_progress);
+        let mut pages = PageLoop::from_start();
+        while let Some(cursor) = pages.begin_page() {
+            let is_first = cursor.is_none();
+            let page = match pipeline.drive_transactions_while(query.fetch_page(cursor)).await {
+                Ok(page) => page,
+                Err(error) if is_first => return Err(error),
+                // Rows of earlier pages are deleted or on their way: the report tells which.
+                Err(error) => {
+                    pipeline.add_item(origin.table.clone(), Err(error), true).await;
+                    break;
+                }
             };
-            let client = Client::sharing_outbox(origin.outbox.clone());
-            let mut pipeline = Pipeline::new(client, concurrency, on_progress);
-            let mut pages = PageLoop::from_start();
-            while let Some(cursor) = pages.begin_page() {
-                let is_first = cursor.is_none();
-                let page = match pipeline.drive_transactions_while(query.fetch_page(cursor)).await {
-                    Ok(page) => page,
-                    Err(error) if is_first => return Err(error),
-                    // Rows of earlier pages are deleted or on their way: the report tells which.
-                    Err(error) => {
-                        pipeline.add_item(origin.table.clone(), Err(error), true).await;
-                        break;
+            for item in page.items {
+                let (table, removal) = match item {
+                    // The rows of a window are in several tables.
+                    Ok(stored) if query.request.tables.is_some() => {
+                        let table = T::home(&stored).map(Cow::into_owned);
+                        let removal = T::removal(&stored);
+                        (
+                            table.as_ref().map_or_else(|_| origin.table.clone(), Clone::clone),
+                            table.and(removal),
+                        )
+                    }
+                    item => {
+                        let removal = item.and_then(|stored| T::removal(&stored));
+                        (origin.table.clone(), removal)
                     }
                 };
-                for item in page.items {
-                    let (table, removal) = match item {
-                        // The rows of a window are in several tables.
-                        Ok(stored) if query.request.tables.is_some() => {
-                            let table = T::home(&stored).map(Cow::into_owned);
-                            let removal = T::removal(&stored);
-                            (
-                                table.as_ref().map_or_else(|_| origin.table.clone(), Clone::clone),
-                                table.and(removal),
-                            )
-                        }
-                        item => {
-                            let removal = item.and_then(|stored| T::removal(&stored));
-                            (origin.table.clone(), removal)
-                        }
-                    };
-                    // The row is to be gone: it does not matter who deleted it.
-                    pipeline.add_item(table, removal.map(|change| change.0), true).await;
-                }
-                pages.continue_at(page.next);
+                // The row is to be gone: it does not matter who deleted it.
+                pipeline.add_item(table, removal.map(|change| change.0), true).await;
             }
-            Ok(pipeline.finish_all().await)
-        })
+            pages.continue_at(page.next);
+        }
+        Ok(pipeline.finish_all().await)
     }
 }
