@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use super::{
     blob_writes::BlobWrites,
     claims::Claims,
-    expired::{DeleteExpired, ExpiredRows, deletion_of, read_with_date},
+    expired::{DeleteExpired, ExpiredRows, InTheWay, deletion_of, find_in_the_way},
     expiry::{can_expire, write_markers_of_effects},
     guard::Guard,
     live_claim::ClaimInTheWay,
@@ -470,17 +470,14 @@ impl DeleteExpired for ExpiredHolders<'_> {
             let Self { outbox, expired } = *self;
             let _locked = expired.lock_holders().await;
             let keys = (holder.partition_key, holder.row_key);
-            match read_with_date(outbox, holder.table, schema, keys).await {
+            match find_in_the_way(outbox, holder.table, schema, keys).await? {
                 // It was deleted for another of its values, or by a worker.
-                Ok(None) => Ok(true),
-                Ok(Some(found)) if found.is_expired => {
-                    let deletion = deletion_of(outbox, schema, &found.row).await?;
+                InTheWay::Gone => Ok(true),
+                InTheWay::Expired(row) => {
+                    let deletion = deletion_of(outbox, schema, &row).await?;
                     delete_holder(outbox, holder.table, deletion).await
                 }
-                Ok(Some(_)) => Ok(false),
-                // What cannot be read, or lacks a part, keeps its value.
-                Err(error) if error.is_decode() || error.is_corrupt() => Ok(false),
-                Err(error) => Err(error),
+                InTheWay::Stays => Ok(false),
             }
         })
     }

@@ -104,15 +104,11 @@ impl ExpiredRows {
         if insert.verb() != Verb::Insert || !schema.can_expire() {
             return Ok(false);
         }
-        let read = read_with_date(outbox, table, schema, insert.row().keys()).await;
-        let found = match read {
-            // The row is gone meanwhile: the insert itself may succeed now.
-            Ok(None) => return Ok(true),
-            Ok(Some(found)) if found.is_expired => found.row,
-            Ok(Some(_)) => return Ok(false),
-            // What cannot be read is in the way, and so is an entity that lacks a part.
-            Err(error) if error.is_decode() || error.is_corrupt() => return Ok(false),
-            Err(error) => return Err(error),
+        let found = match find_in_the_way(outbox, table, schema, insert.row().keys()).await? {
+            // The insert itself may succeed now.
+            InTheWay::Gone => return Ok(true),
+            InTheWay::Expired(row) => row,
+            InTheWay::Stays => return Ok(false),
         };
         let tokens = outbox.store.token_maker_of(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
@@ -129,6 +125,32 @@ pub(crate) async fn deletion_of(
 ) -> Result<Effect> {
     let tokens = outbox.store.token_maker_of(schema).await?;
     delete_entity(schema, tokens, row)
+}
+
+/// An entity in the way of a write: of its key, or of a unique value.
+pub(crate) enum InTheWay {
+    /// The entity is gone meanwhile.
+    Gone,
+    /// The entity has expired by the store's date.
+    Expired(Row),
+    /// The entity is alive, cannot be read, or lacks a part.
+    Stays,
+}
+
+/// Reads an entity that is in the way of a write.
+pub(crate) async fn find_in_the_way(
+    outbox: &Outbox,
+    table: &str,
+    schema: &'static Schema,
+    keys: (&str, &str),
+) -> Result<InTheWay> {
+    match read_with_date(outbox, table, schema, keys).await {
+        Ok(None) => Ok(InTheWay::Gone),
+        Ok(Some(found)) if found.is_expired => Ok(InTheWay::Expired(found.row)),
+        Ok(Some(_)) => Ok(InTheWay::Stays),
+        Err(error) if error.is_decode() || error.is_corrupt() => Ok(InTheWay::Stays),
+        Err(error) => Err(error),
+    }
 }
 
 /// A row that was read with the store's date.

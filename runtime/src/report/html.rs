@@ -2,7 +2,7 @@
 
 use super::{
     draw::escape_markup,
-    model::{EntityModel, OutboxFigures, Place, TableFigures, TableModel},
+    model::{CostModel, EntityModel, OutboxFigures, Place, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
     picture::{draw_legend, draw_pictures},
 };
@@ -216,23 +216,8 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     });
     let heads = ["path", "given", "class", "$filter", "requests"];
     push_cells("Access paths", "paths", &heads, paths, out);
-    let costs = entity.costs.iter().map(|cost| {
-        vec![
-            code_markup(cost.verb),
-            cost.before_words(),
-            cost.reads.to_string(),
-            cost.operations.to_string(),
-            cost.after_words(),
-        ]
-    });
-    let heads = [
-        "verb",
-        "requests before the answer",
-        "of them reads",
-        "operations in the transaction",
-        "requests after the answer",
-    ];
-    push_cells("Cost of each verb", "costs", &heads, costs, out);
+    let costs = entity.costs.iter().map(|cost| cost.cells_behind(code_markup(cost.verb)));
+    push_cells("Cost of each verb", "costs", &CostModel::HEADS, costs, out);
     out.push_str("</article>\n");
 }
 

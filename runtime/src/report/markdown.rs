@@ -1,7 +1,7 @@
 //! Writes a report as Markdown.
 
 use super::{
-    model::{EntityModel, OutboxFigures, TableFigures, TableModel},
+    model::{CostModel, EntityModel, OutboxFigures, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
 };
 
@@ -136,22 +136,8 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
         out,
     );
     push_table(
-        &[
-            "verb",
-            "requests before the answer",
-            "of them reads",
-            "operations in the transaction",
-            "requests after the answer",
-        ],
-        entity.costs.iter().map(|cost| {
-            vec![
-                code_markup(cost.verb),
-                cost.before_words(),
-                cost.reads.to_string(),
-                cost.operations.to_string(),
-                cost.after_words(),
-            ]
-        }),
+        &CostModel::HEADS,
+        entity.costs.iter().map(|cost| cost.cells_behind(code_markup(cost.verb))),
         out,
     );
     if !entity.warnings.is_empty() {

@@ -148,7 +148,7 @@ pub(super) struct PathModel {
     pub(super) requests: String,
 }
 
-/// What a verb costs.
+/// The requests and operations of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CostModel {
     pub(super) verb: &'static str,
@@ -169,6 +169,21 @@ pub(super) struct CostModel {
 }
 
 impl CostModel {
+    /// The heads of a table of costs.
+    pub(super) const HEADS: [&str; 5] = [
+        "verb",
+        "requests before the answer",
+        "of them reads",
+        "operations in the transaction",
+        "requests after the answer",
+    ];
+
+    /// Returns the cells of the verb in a table of costs, the first of which is `verb`.
+    pub(super) fn cells_behind(&self, verb: String) -> Vec<String> {
+        let (reads, operations) = (self.reads.to_string(), self.operations.to_string());
+        vec![verb, self.before_words(), reads, operations, self.after_words()]
+    }
+
     /// Returns in words how many requests a verb sends before it answers its caller.
     pub(super) fn before_words(&self) -> String {
         with_blobs(self.reads + self.reservations + 1, self.uploads)

@@ -7,7 +7,7 @@ use super::{failure::ignore_missing, state::Worker};
 use crate::{
     backend::Scan,
     batch::{Batch, Condition, Operation},
-    error::Result,
+    error::{Error, Result},
     limits::BATCH_OPERATIONS,
     outbox::guard::Guard,
     page::Continuation,
@@ -76,20 +76,31 @@ impl Worker {
     }
 
     async fn delete_markers_together(&self, shard: &str, row_keys: &[String]) -> Result<()> {
-        let mut batch = Batch::new(DIRECTORY);
-        for row_key in row_keys {
-            // No condition is needed: a marker is never written again, and its fence is gone.
-            batch.push(Operation::delete(shard, row_key, Condition::Any)?)?;
+        // No condition is needed: a marker is never written again, and its fence is gone.
+        let delete = |row_key: &String| Operation::delete(shard, row_key, Condition::Any);
+        let deletions = row_keys.iter().map(delete).collect::<Result<_>>()?;
+        self.delete_together(DIRECTORY, deletions, Error::is_not_found).await
+    }
+
+    /// Deletes rows of one partition in one transaction; one by one if it fails because another worker
+    /// deleted one of them, which `is_raced` tells by the error.
+    pub(super) async fn delete_together(
+        &self,
+        table: &str,
+        deletions: Vec<Operation>,
+        is_raced: fn(&Error) -> bool,
+    ) -> Result<()> {
+        let mut batch = Batch::new(table);
+        for deletion in &deletions {
+            batch.push(deletion.clone())?;
         }
         match self.store().apply_unsealed(&batch).await {
             Ok(_) => return Ok(()),
-            Err(error) if !error.is_not_found() => return Err(error),
+            Err(error) if !is_raced(&error) => return Err(error),
             Err(_) => {}
         }
-        // Another worker deleted one of them, which failed the transaction: delete one by one.
-        for row_key in row_keys {
-            let delete = Operation::delete(shard, row_key, Condition::Any)?;
-            ignore_missing(self.store().apply_one_unsealed(DIRECTORY, delete).await)?;
+        for deletion in deletions {
+            ignore_missing(self.store().apply_one_unsealed(table, deletion).await)?;
         }
         Ok(())
     }

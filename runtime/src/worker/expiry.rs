@@ -5,24 +5,20 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use tokio::time::Instant;
 
-use super::{
-    failure::ignore_missing,
-    state::{RoundResult, Worker},
-};
+use super::state::{RoundResult, Worker};
 use crate::{
     access::Keys,
     backend::{Rows, Scan},
-    batch::Batch,
     edm::Ticks,
     entity::Schema,
     error::{Error, Result},
     filter::{Comparison, Filter},
     key::Family,
     limits::BATCH_OPERATIONS,
-    outbox::commit::commit_changes,
+    outbox::{commit::commit_changes, expired::deletion_of},
     page::{Continuation, PageLoop},
     plan::{
-        Change, delete_entity,
+        Change,
         outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     },
     queue::time_before,
@@ -327,9 +323,8 @@ impl Worker {
             true => row,
             false => self.store().decrypt_typed(table, row, schema).await?,
         };
-        let tokens = self.store().token_maker_of(schema).await?;
-        let effect = delete_entity(schema, tokens, &opened);
-        effect.map(Change::from_effect).map_err(|error| error.in_table(table))
+        let deletion = deletion_of(self.outbox(), schema, &opened).await;
+        deletion.map(Change::from_effect).map_err(|error| error.in_table(table))
     }
 
     /// Deletes entities of one partition in one transaction. Halves the transaction if it is too
@@ -366,22 +361,10 @@ impl Worker {
             partitions.entry(marker.keys().0.to_owned()).or_default().push(marker);
         }
         for markers in partitions.values().flat_map(|markers| markers.chunks(BATCH_OPERATIONS)) {
-            let mut batch = Batch::new(EXPIRY);
-            for marker in markers {
-                // Under the ETag that was read, so that a marker written anew meanwhile stays.
-                batch.push(marker.delete_operation()?)?;
-            }
-            match self.store().apply_unsealed(&batch).await {
-                Ok(_) => continue,
-                Err(error) if !error.lost_race() => return Err(error),
-                Err(_) => {}
-            }
-            // Another worker deleted one of them, which failed the transaction: delete one by one.
-            for marker in markers {
-                ignore_missing(
-                    self.store().apply_one_unsealed(EXPIRY, marker.delete_operation()?).await,
-                )?;
-            }
+            // Under the ETags that were read, so that a marker written anew meanwhile stays.
+            let deletions = markers.iter().map(StoredExpiryMarker::delete_operation);
+            let deletions = deletions.collect::<Result<_>>()?;
+            self.delete_together(EXPIRY, deletions, Error::lost_race).await?;
         }
         Ok(())
     }

@@ -3,15 +3,14 @@
 
 use std::{
     collections::HashSet,
-    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest,
+        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        layer::forward::forward_to_inner,
     },
     batch::{Batch, Written},
     error::{Error, Result},
@@ -245,17 +244,8 @@ impl OwnPlace {
 
 #[deny(clippy::missing_trait_methods)]
 impl Backend for FaultInjector {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn server_address(&self) -> Option<&str> {
-        self.inner.server_address()
-    }
-
-    fn server_port(&self) -> Option<u16> {
-        self.inner.server_port()
-    }
+    forward_to_inner!(origin);
+    forward_to_inner!(store);
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(
@@ -292,25 +282,13 @@ impl Backend for FaultInjector {
             self.inner.tables(request)
         }))
     }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
-    }
-
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        self.inner.backup(path)
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        self.inner.snapshot()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        backend::{Memory, layer::Recorder},
+        backend::{Capabilities, Memory, layer::Recorder},
         batch::Operation,
         error::ErrorKind,
         filter::Filter,

@@ -1,5 +1,6 @@
 //! Layers: backends that wrap a backend to retry, record or observe requests, or to inject faults.
 
+mod forward;
 mod fault_injector;
 mod observe;
 mod recorder;

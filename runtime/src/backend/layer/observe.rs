@@ -1,13 +1,13 @@
 //! A layer that makes a span of each request.
 
-use std::{future::Future, path::Path, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest,
+        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        layer::forward::forward_to_inner,
     },
     batch::{Batch, Written},
     error::{Error, Result},
@@ -139,9 +139,7 @@ pub(crate) fn error_type(error: &Error) -> String {
 
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Observe {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    forward_to_inner!(store);
 
     fn server_address(&self) -> Option<&str> {
         self.server.as_deref().or_else(|| self.inner.server_address())
@@ -198,17 +196,5 @@ impl Backend for Observe {
             true => self.inner.tables(request),
             false => Box::pin(observe_request(span, self.inner.tables(request), |_| 0)),
         }
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
-    }
-
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        self.inner.backup(path)
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        self.inner.snapshot()
     }
 }

@@ -2,14 +2,13 @@
 
 use std::{
     fmt,
-    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest,
+        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        layer::forward::forward_to_inner,
     },
     batch::{Batch, Verb, Written},
     error::Result,
@@ -187,17 +186,8 @@ impl fmt::Display for Recorder {
 
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Recorder {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn server_address(&self) -> Option<&str> {
-        self.inner.server_address()
-    }
-
-    fn server_port(&self) -> Option<u16> {
-        self.inner.server_port()
-    }
+    forward_to_inner!(origin);
+    forward_to_inner!(store);
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         self.record_request(Request::Read {
@@ -237,18 +227,6 @@ impl Backend for Recorder {
             TableRequest::List { .. } => Request::ListTables,
         });
         self.inner.tables(request)
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
-    }
-
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        self.inner.backup(path)
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        self.inner.snapshot()
     }
 }
 

@@ -7,7 +7,7 @@
 //! transaction fails.
 
 use super::{
-    copy_address::CopyAddress,
+    copy_address::{CopyAddress, read_prefixed_texts},
     hash::hash128,
     remote_copy::{CLAIM_PROPERTY, DERIVED_FROM, OWNER_TABLE, PREVIOUS_OWNER, owner_keys},
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
@@ -17,7 +17,7 @@ use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::CopyFamily,
-    error::{Error, ErrorKind, Result},
+    error::Result,
     limits::PROPERTIES,
     row::{ETag, Row},
 };
@@ -102,23 +102,8 @@ impl StoredClaim {
     /// `is_decode` if a property that should name a key does not.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(CLAIM).unwrap_or_default().to_owned();
-        let mut keys = Vec::new();
-        let mut properties = row.properties();
-        while let Some((property, value)) = properties.next()? {
-            if !property.starts_with(KEY_PROPERTY.as_bytes()) {
-                continue;
-            }
-            let key = match value {
-                ValueRef::String(value) => ClaimedKey::from_json(value),
-                _ => None,
-            };
-            keys.push(key.ok_or_else(|| {
-                let property = String::from_utf8_lossy(property);
-                Error::new(ErrorKind::Decode, "expected the address of a claimed key")
-                    .in_property(&property)
-                    .at_keys(row.partition_key(), row.row_key())
-            })?);
-        }
+        let expected = "the address of a claimed key";
+        let keys = read_prefixed_texts(row, KEY_PROPERTY, ClaimedKey::from_json, expected)?;
         Ok(Self { id, keys, is_alive: is_claim_alive(row)? })
     }
 }

@@ -8,7 +8,9 @@ use std::{
 use super::hash::hash128;
 use crate::{
     address::{RowAddress, RowAt, TableCase},
+    edm::ValueRef,
     entity::{CopyRow, RemoteList, Schema, blob_name::is_blob_name_of_row},
+    error::{Error, ErrorKind, Result},
     key::Family,
     row::Row,
 };
@@ -32,6 +34,36 @@ pub(crate) struct CopyAddress {
     /// a list. For a blob of a field: entity type, field and `#content`.
     pub(crate) index: String,
     pub(crate) row: RowAddress,
+}
+
+/// Reads what a row's properties with a prefix hold: each is a text that `parse` reads.
+///
+/// # Errors
+///
+/// `is_decode` for a property that holds none; `expected` names it.
+pub(super) fn read_prefixed_texts<T>(
+    row: &Row,
+    prefix: &str,
+    parse: fn(&str) -> Option<T>,
+    expected: &str,
+) -> Result<Vec<T>> {
+    let mut found = Vec::new();
+    let mut properties = row.properties();
+    while let Some((property, value)) = properties.next()? {
+        if !property.starts_with(prefix.as_bytes()) {
+            continue;
+        }
+        let one = match value {
+            ValueRef::String(value) => parse(value),
+            _ => None,
+        };
+        found.push(one.ok_or_else(|| {
+            Error::new(ErrorKind::Decode, format!("expected {expected}"))
+                .in_property(&String::from_utf8_lossy(property))
+                .at_keys(row.partition_key(), row.row_key())
+        })?);
+    }
+    Ok(found)
 }
 
 /// The address of a remote list.

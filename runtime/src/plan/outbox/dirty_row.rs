@@ -1,7 +1,7 @@
 //! Dirty rows: one row beside each primary whose remote copies and list entries may be wrong.
 
 use super::{
-    copy_address::{ADDRESS_PROPERTY, CopyAddress},
+    copy_address::{ADDRESS_PROPERTY, CopyAddress, read_prefixed_texts},
     fence::required_text,
     hash::hash128,
     list_membership::{ListMembership, changed_memberships},
@@ -12,7 +12,7 @@ use crate::{
     batch::{self, Operation},
     edm::ValueRef,
     entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema, blob_name::is_blob_name_of_row},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     limits,
     plan::Effect,
     row::Row,
@@ -278,23 +278,9 @@ impl StoredDirtyRow {
             Some(_) => required_text(&row, PRIMARY_ROW_KEY)?.to_owned(),
             None => key.to_owned(),
         };
-        let mut addresses = Vec::new();
-        let mut properties = row.properties();
-        while let Some((property, value)) = properties.next()? {
-            if !property.starts_with(ADDRESS_PROPERTY.as_bytes()) {
-                continue;
-            }
-            let address = match value {
-                ValueRef::String(value) => CopyAddress::from_json(value),
-                _ => None,
-            };
-            addresses.push(address.ok_or_else(|| {
-                let property = String::from_utf8_lossy(property);
-                Error::new(ErrorKind::Decode, "expected the address of a remote copy or list")
-                    .in_property(&property)
-                    .at_keys(row.partition_key(), row.row_key())
-            })?);
-        }
+        let expected = "the address of a remote copy or list";
+        let mut addresses =
+            read_prefixed_texts(&row, ADDRESS_PROPERTY, CopyAddress::from_json, expected)?;
         // Sorted, so that each pass requests them in one order.
         addresses.sort();
         Ok(Self { primary, addresses, row })

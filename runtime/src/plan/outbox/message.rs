@@ -15,7 +15,7 @@ use crate::{
     entity::Message,
     error::{Error, ErrorKind, Result},
     limits::STRING_UNITS,
-    row::{ETag, Row},
+    row::{ETag, Row, RowBuilder},
 };
 
 /// A message as it was read from the store.
@@ -200,7 +200,7 @@ const GIVEN_UP: &str = "GivenUp";
 fn receipt_row(
     partition_key: &str,
     message: &MessageIdentity,
-    put: impl FnOnce(&mut crate::row::RowBuilder),
+    put: impl FnOnce(&mut RowBuilder),
 ) -> Result<Operation> {
     let mut row = Row::build(partition_key, &receipt_row_key(&message.id));
     row.put(TYPE_NAME, ValueRef::String("entable.receipt"));
@@ -310,7 +310,7 @@ impl StoredMessage {
     fn merge_operation(
         &self,
         etag: Option<ETag>,
-        put: impl FnOnce(&mut crate::row::RowBuilder),
+        put: impl FnOnce(&mut RowBuilder),
     ) -> Result<Operation> {
         let mut row = Row::build(self.row.partition_key(), self.row.row_key());
         put(&mut row);
@@ -344,13 +344,7 @@ impl StoredMessage {
     ) -> Result<Operation> {
         self.merge_operation(etag, |row| {
             row.put("Failures", ValueRef::Int32(self.failures.saturating_add(1)));
-            // A time in the past: any worker may take the message again.
-            row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
-            row.put("Delayed", ValueRef::DateTime(until));
-            row.put("Error", ValueRef::String(truncate_error(error)));
-            if !self.receipts.is_empty() {
-                row.put("Receipts", ValueRef::String(&receipts_json(&self.receipts)));
-            }
+            self.put_postponement(row, error, until);
         })
     }
 
@@ -362,14 +356,18 @@ impl StoredMessage {
         error: &str,
         until: Ticks,
     ) -> Result<Operation> {
-        self.merge_operation(etag, |row| {
-            row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
-            row.put("Delayed", ValueRef::DateTime(until));
-            row.put("Error", ValueRef::String(truncate_error(error)));
-            if !self.receipts.is_empty() {
-                row.put("Receipts", ValueRef::String(&receipts_json(&self.receipts)));
-            }
-        })
+        self.merge_operation(etag, |row| self.put_postponement(row, error, until))
+    }
+
+    /// Puts the end of the lease, the time until which the message is hidden, and the last error.
+    fn put_postponement(&self, row: &mut RowBuilder, error: &str, until: Ticks) {
+        // A time in the past: any worker may take the message again.
+        row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
+        row.put("Delayed", ValueRef::DateTime(until));
+        row.put("Error", ValueRef::String(truncate_error(error)));
+        if !self.receipts.is_empty() {
+            row.put("Receipts", ValueRef::String(&receipts_json(&self.receipts)));
+        }
     }
 
     /// Returns the operation that marks the message for the poison table, with the reason.

@@ -1,6 +1,6 @@
 //! The retry layer: repeats reads and writes that failed, and never doubles a write.
 
-use std::{borrow::Cow, path::Path, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest,
+        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        layer::forward::forward_to_inner,
         layer::verb_counts::{count_retry, note_lost_answer_decision},
     },
     batch::{Batch, Written},
@@ -280,17 +280,8 @@ fn name_rows(batch: &Batch, error: Error) -> Error {
 
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Retry {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn server_address(&self) -> Option<&str> {
-        self.inner.server_address()
-    }
-
-    fn server_port(&self) -> Option<u16> {
-        self.inner.server_port()
-    }
+    forward_to_inner!(origin);
+    forward_to_inner!(store);
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.retry_read(request.table, move || self.inner.read(request)))
@@ -318,17 +309,5 @@ impl Backend for Retry {
                 }
             }
         })
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
-    }
-
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        self.inner.backup(path)
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        self.inner.snapshot()
     }
 }

@@ -1,0 +1,38 @@
+//! The methods of `Backend` that most layers leave to the backend below them.
+
+/// Writes methods of `Backend` for a layer whose field `inner` is the backend below it: `origin` for the
+/// questions of who answers, `store` for a store as a whole.
+macro_rules! forward_to_inner {
+    (origin) => {
+        fn server_address(&self) -> Option<&str> {
+            self.inner.server_address()
+        }
+
+        fn server_port(&self) -> Option<u16> {
+            self.inner.server_port()
+        }
+    };
+    (store) => {
+        fn capabilities(&self) -> $crate::backend::Capabilities {
+            self.inner.capabilities()
+        }
+
+        fn close(&self) -> $crate::backend::BoxFuture<'_, $crate::error::Result<()>> {
+            self.inner.close()
+        }
+
+        fn backup<'a>(
+            &'a self,
+            path: &'a ::std::path::Path,
+        ) -> $crate::backend::BoxFuture<'a, $crate::error::Result<$crate::backend::BackupReport>> {
+            self.inner.backup(path)
+        }
+
+        fn snapshot(
+            &self,
+        ) -> $crate::backend::BoxFuture<'_, $crate::error::Result<$crate::backend::Snapshot>> {
+            self.inner.snapshot()
+        }
+    };
+}
+pub(crate) use forward_to_inner;
