@@ -89,7 +89,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let smiths = all.clone().filter(Employee::LAST_NAME.eq("Smith"));
     println!("Smiths:  {}, {} request", smiths.exists().await?, recorder.take().len());
 
-    // What a query finds can go too, each row under the ETag it was found with.
+    // A query can delete all that it finds, each row under the ETag it was found with.
     let temporary = staff.query(Employee::primary().department("Sales").id_range(100..));
     let report = temporary.delete_all().await?;
     println!("deleted: {} employees in {} transactions", report.done, report.requests);

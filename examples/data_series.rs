@@ -23,7 +23,7 @@ struct Day {
     /// Messages in each hour: the properties `Sent00` to `Sent23`.
     #[table(series)]
     sent: [i32; 24],
-    /// What the employee says of the day: up to 128 KiB in `Report` and `Report_2`.
+    /// The employee's report of the day: up to 128 KiB in `Report` and `Report_2`.
     #[table(split(2))]
     report: String,
 }

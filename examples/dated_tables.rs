@@ -77,7 +77,7 @@ async fn main() -> Result<(), Error> {
     assert_eq!((found.len(), same.len()), (14, 14));
     assert!(found.iter().zip(&same).all(|(a, b)| (a.at, a.number) == (b.at, b.number)));
 
-    // What is older than sixty days goes.
+    // Tables that are older than sixty days go.
     let oldest_kept = TODAY - Duration::DAY * (KEPT - 1);
     let dropped = logins.drop_before(oldest_kept).await?;
     let dated_requests = requests();

@@ -114,7 +114,7 @@ async fn main() -> Result<(), BoxError> {
         let (at, level) = message(number);
         writer.append(LogRecord::new(at, [level.to_owned(), format!("message {number}")])).await?;
     }
-    // What is appended after the last flush is lost with the process: so the writer is closed.
+    // Records after the last flush are lost with the process: so the writer is closed.
     writer.close().await?;
     let written = blobs.list(None).count().await;
     println!("{RECORDS} records are {written} blobs, the first is {}", log.name(THREE, 1));

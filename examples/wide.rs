@@ -20,7 +20,7 @@ struct Year {
     /// Messages of each day: `Day000` to `Day182` in part 1, `Day183` to `Day364` in part 2.
     #[table(series("Day{:03}"))]
     days: [i32; 365],
-    /// What the employee says of the year, in the second row.
+    /// The employee's remark about the year, in the second row.
     #[table(part = 2)]
     remark: Option<String>,
 }

@@ -205,7 +205,7 @@ fn rates(runtime: &Runtime, place: &Place, kind: &str) {
     }
 }
 
-/// What an upload computes for each MiB, by one thread.
+/// Measures what an upload computes for each MiB, by one thread.
 fn costs() {
     let bytes = piece(1);
     let shortest = |work: &mut dyn FnMut()| (0..200).map(|_| timed(&mut *work)).min().unwrap();

@@ -73,7 +73,7 @@ struct PlainFlight {
     left: OffsetDateTime,
 }
 
-/// What stands at the head of every entity with minimal metadata.
+/// The head of every entity with minimal metadata.
 #[derive(Serialize)]
 struct Sent<'a, T> {
     #[serde(rename = "odata.etag")]

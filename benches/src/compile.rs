@@ -1,4 +1,4 @@
-//! What deriving costs the compiler: crates of N entities, ours and serde's, built in every way.
+//! Measures what deriving costs the compiler: crates of N entities, ours and serde's, built in every way.
 //!
 //! Writes a workspace of generated crates to the directory for temporary files and builds it there,
 //! with the dependencies first. Each type has ten fields; ours have two indexes. Both sides are

@@ -133,7 +133,7 @@ fn property() {
     let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
     let cipher = Xaes256Gcm::new(&[1; 32].into());
     let text = "x".repeat(BYTES);
-    // What an envelope of that place is bound to is this long.
+    // The text that an envelope of that place is bound to has this length.
     let bound = [7; 11 + 1 + 8 + 4 * 4 + 6 + 5 + 12 + 3];
     let plain = [7; BYTES + 1];
     let (ours, bare) = in_turns(
@@ -178,7 +178,7 @@ fn page() {
         for row in std::iter::repeat_n(&rows, PAGES).flatten() {
             for property in NAMES {
                 let place = place(row.partition_key(), row.row_key(), property);
-                // What is no envelope does not open, and stops this.
+                // A value that is no envelope does not open, and stops the bench.
                 let sealed = match row.get(property).unwrap() {
                     Some(ValueRef::Binary(sealed)) => sealed,
                     _ => &[],
@@ -208,7 +208,7 @@ fn row(key: &DataKey, number: u32, text: &str) -> Row {
     row.finish().unwrap()
 }
 
-/// What explains the ratio, and what other verbs pay.
+/// Measures the parts that explain the ratio, and the price of other verbs.
 fn parts() {
     let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
     let index = IndexKey::from_root(&RootKey::from_bytes([2; 32]), 1);

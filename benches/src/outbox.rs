@@ -1,4 +1,4 @@
-//! What copies in other partitions cost: requests per write, the directory, and how fast a worker
+//! Measures what copies in other partitions cost: requests per write, the directory, and how fast a worker
 //! does what is left.
 
 use std::{sync::Arc, time::Duration};
@@ -140,7 +140,7 @@ async fn directory_of_bulk() {
     staff.bulk().insert_all(all).await.unwrap().into_result().unwrap();
     client.wait_for_copies().await;
     let writer = recorder.take().iter().filter(|request| is_of_registration(request)).count();
-    // What the writer left to workers is work, not the directory's cost.
+    // Work that the writer left to workers is no cost of the directory.
     client.worker().drain().await.unwrap();
     recorder.clear();
     clock.advance(OutboxOptions::LEASE + Duration::from_secs(60));

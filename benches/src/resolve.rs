@@ -97,7 +97,7 @@ macro_rules! types {
             Other(DynamicEntity),
         }
 
-        /// What nobody can do: the types are known beforehand.
+        /// Decodes with types that are known beforehand, which no program can do.
         fn in_order(row: &Row, number: usize) -> StaffRow {
             let kinds: [fn(&Row) -> StaffRow; 5] =
                 [$(|row| StaffRow::$name($name::from_row(row).unwrap())),*];

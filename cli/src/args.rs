@@ -74,7 +74,7 @@ pub(crate) enum Command {
         table: String,
         /// The file with the lines; standard input without one
         file: Option<PathBuf>,
-        /// What happens to rows whose keys are taken
+        /// Treatment of rows whose keys are taken
         #[arg(long, value_enum, default_value_t = Mode::Replace)]
         mode: Mode,
     },
@@ -231,7 +231,7 @@ pub(crate) struct Import {
     /// The format of the rows
     #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
     pub(crate) format: RowFormat,
-    /// What happens to rows whose keys are taken
+    /// Treatment of rows whose keys are taken
     #[arg(long, value_enum, default_value_t = Mode::Replace)]
     pub(crate) mode: Mode,
     /// Pass over the lines before this one, which an earlier attempt has named
@@ -327,7 +327,7 @@ pub(crate) enum Poison {
     },
 }
 
-/// What happens to rows whose keys are taken.
+/// Treatment of rows whose keys are taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Mode {
     /// They are replaced

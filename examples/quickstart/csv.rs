@@ -31,7 +31,7 @@ pub enum CsvError {
         column: usize,
         /// The column's name.
         name: String,
-        /// What was expected, and what was found.
+        /// The expected text, and the one that was found.
         reason: String,
     },
 }

@@ -18,7 +18,7 @@ pub trait Record: Sized {
 pub struct BadField {
     /// The field of the line, from 0.
     pub column: usize,
-    /// What was expected, and what was found.
+    /// The expected text, and the one that was found.
     pub reason: String,
 }
 

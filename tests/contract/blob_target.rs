@@ -68,7 +68,7 @@ async fn an_entity_becomes_a_blob_of_the_services_json() {
         let current = table_with_don().await;
         let timestamp = current.get(point()).await.unwrap().unwrap().row().timestamp().unwrap();
         let target = BlobTarget::new(blobs.clone(), "archive");
-        // What leaves is the primary row, and the value of a copy is no such row.
+        // Only a primary row can leave, and the value of a copy is no such row.
         let by_name = Employee::by_name().department("Sales").name("Don \"D\"").id(456);
         let through_copy = current.get(by_name).await.unwrap().unwrap();
         assert!(target.put(&through_copy).await.is_err());

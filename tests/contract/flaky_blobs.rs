@@ -21,7 +21,7 @@ use entable::object_store::{
 use futures_util::{StreamExt, stream::BoxStream};
 use tokio::sync::Notify;
 
-/// What becomes of one request.
+/// Outcome of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The store does nothing and no answer comes.

@@ -522,7 +522,7 @@ mod steps {
         Ok(())
     }
 
-    /// What `Needs::Version` says of a shortened series: rows keep values that nobody reads.
+    /// Proves the reason of `Needs::Version` for a shortened series: rows keep values that nobody reads.
     #[tokio::test]
     async fn a_shortened_series_would_lose_values() -> Result<(), Error> {
         #[derive(TableEntity)]

@@ -152,7 +152,7 @@ impl World {
         rows.map(|row| row.into_inner().with_framework_names()).collect()
     }
 
-    /// What the attacker works with: every table, no keys.
+    /// Returns a table without keys, as the attacker sees it.
     fn plain(&self, table: &str) -> DynamicTable {
         self.builder().build().unwrap().dynamic(table)
     }
@@ -645,7 +645,7 @@ async fn the_poison_table_says_which_work_is_authentic() {
     ];
     let worker = world.worker(world.keyed(None));
     assert_eq!(told(worker.poisoned().await.unwrap()), wanted);
-    // Who does not know the type does not know whether it needs a code.
+    // A worker that does not know the type does not know whether it needs a code.
     let of_nobody = told(world.client.worker().poisoned().await.unwrap());
     assert_eq!(of_nobody[0], of("Foreign", true, Unverified));
     assert_eq!(of_nobody[3], of("Pay", true, Authentic));

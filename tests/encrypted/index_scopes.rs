@@ -191,7 +191,7 @@ async fn changes_follow_every_scope_that_a_row_was_or_will_be_in() {
     assert!(taken.is_unique_violation(), "{taken}");
     settle(&people).await;
     assert!(people.check().await.unwrap().is_clean());
-    // What was lost is written again for the scope that it belongs to.
+    // Lost rows are written again in the scope that they belong to.
     let kept = stored(&people).await;
     for (partition, row) in kept.keys().filter(|(p, r)| p == "c-y" || r.starts_with("ssn_")) {
         let condition = Condition::Any;
@@ -320,7 +320,7 @@ async fn queries_by_tokens_find_nothing_in_a_shredded_scope() {
     let not = all(&["t-a"]).filter(!Person::PHONE.eq("777")).collect().await.unwrap();
     assert_eq!(not.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
     assert_eq!(after.client().usage().scans, scans + 4);
-    // What finds nothing is refused for what any other query is refused for.
+    // A query that would find nothing is refused for the mistakes of any other query.
     let refused = after.query(by_ssn("t-a")).page_size(0).collect().await.unwrap_err();
     assert!(refused.is_invalid(), "{refused}");
     let refused = all(&["t-a"]).filter(Person::PHONE.eq("555")).page_size(0);

@@ -6,7 +6,7 @@ use entable::{backend::Memory, prelude::*};
 
 use crate::fixture::keyring;
 
-/// What a newer program writes.
+/// The entity as a newer program writes it.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",
@@ -25,7 +25,7 @@ struct Newer {
     bonus: Option<i64>,
 }
 
-/// What this program knows of it.
+/// The entity as this program knows it.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",

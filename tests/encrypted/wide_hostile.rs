@@ -279,7 +279,7 @@ async fn programs_that_write_different_parts_lose_nothing() -> Result<(), Error>
     Ok(())
 }
 
-/// What a program knows of an entity with further encrypted fields in both parts.
+/// The entity of an older program: a newer one has further encrypted fields in both parts.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",
@@ -297,7 +297,7 @@ struct Note {
     body: Option<String>,
 }
 
-/// What a newer program stores.
+/// The entity as a newer program stores it.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",

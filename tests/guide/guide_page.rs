@@ -65,7 +65,7 @@ fn tests_run_where_the_documentation_says() {
         let mut before = "";
         // Only functions of the file, not those inside of others: these begin their line.
         for function in source.split("\nasync fn ") {
-            // What stands behind the last function's end belongs to the next one: its attributes.
+            // The text behind the last function's end belongs to the next function: its attributes.
             let end = function.rsplit_once("\n}\n").map_or(function, |(_, end)| end);
             let attributes = std::mem::replace(&mut before, end);
             let Some((name, rest)) = function.split_once('(') else { continue };

@@ -1,4 +1,4 @@
-//! What the parent knows of each entity by what the killed processes said.
+//! Knowledge of the parent about each entity, from the lines of the killed processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

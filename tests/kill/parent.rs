@@ -80,7 +80,7 @@ fn kill(folder: &Path, children: u32, ahead: i64, random: &mut Random) -> Vec<St
     let lines = listeners.into_iter().flat_map(|listener| listener.join().unwrap());
     let lines = lines.collect();
     if is_emulator() {
-        // What a dead process has sent may still be carried out.
+        // A request that a dead process has sent may still be carried out.
         thread::sleep(Duration::from_millis(300));
     }
     lines

@@ -222,7 +222,7 @@ async fn a_sweep_deletes_all_parts_and_a_renewal_of_part_1_wins() {
     assert_eq!(sweep(&world).await, 39);
     world.clock.advance(Duration::from_secs(400));
     world.client.worker().drain().await.unwrap();
-    // What is left of an entity does not say which copies it had.
+    // The parts that are left of an entity do not say which copies it had.
     tokio::time::pause();
     assert!(carts.check().repair().await.unwrap() >= 1);
     world.client.worker().drain().await.unwrap();

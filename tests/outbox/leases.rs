@@ -200,7 +200,7 @@ async fn a_worker_that_stops_takes_nothing_new_and_lets_handlers_end() {
     let begun = world.counted();
     assert!(!begun.is_empty() && begun.len() < 20, "{begun:?}");
     assert_eq!(world.left().await, 20 - begun.len());
-    // What was not taken is free for another worker at once, and nothing comes twice.
+    // A message that was not taken is free for another worker at once, and nothing comes twice.
     world.worker(1, seconds(0)).drain().await.unwrap();
     assert_eq!((world.left().await, world.counted()), (0, vec![1; 20]));
 }

@@ -23,7 +23,7 @@ pub(crate) struct WeakStore {
     inner: FaultInjector,
     is_ordered: bool,
     has_strong_reads: bool,
-    /// What happens before the second page of the first scan of outbox rows.
+    /// The event before the second page of the first scan of outbox rows.
     between: Mutex<Option<Event>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a published package needs: licence texts, metadata, and reasons for ignored advisories that are
+//! Checks what a published package needs: licence texts, metadata, and reasons for ignored advisories that are
 //! still true.
 
 use std::fs;

@@ -62,7 +62,7 @@ proptest! {
         prop_assert_eq!(&text, &filter.clone().to_string());
         match Filter::parse(&text) {
             Ok(read) => prop_assert_eq!(&read, &filter),
-            // What no filter may hold is not read either.
+            // A literal that no filter may hold is not read either.
             Err(error) => prop_assert!(lacks_literal(&error) && filter.check().is_err(), "{}", error),
         }
         // All that is refused here are the literals that the service does not document, and the

@@ -13,7 +13,7 @@ fn derives_and_runtime_take_every_character_alike() {
         let (alone, behind) = (c.to_string(), format!("a{c}"));
         let expected = (of_derives::is_identifier(&alone), of_derives::is_identifier(&behind));
         assert_eq!((is_identifier(&alone), is_identifier(&behind)), expected, "{c:?}");
-        // What begins a name may stand in it as well.
+        // A character that may begin a name may stand in it as well.
         assert!(expected.1 || !expected.0, "{c:?}");
         first += u32::from(expected.0);
         later += u32::from(expected.1);

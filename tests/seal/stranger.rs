@@ -72,7 +72,7 @@ fn stored(table: &str, row: &Row) -> Json {
     json!({ "table": table, "pk": row.partition_key(), "rk": row.row_key(), "properties": found })
 }
 
-/// What the decoder says of the rows.
+/// Returns the decoder's output for the rows.
 fn decode(rows: &Json) -> Result<String, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("seal/stranger.py");
     let mut python = Command::new("python3")

@@ -195,7 +195,7 @@ async fn a_keyring_that_was_read_answers_for_its_scope_for_a_while() {
         assert!(keys.get(&scope, made_up).await.unwrap_err().is_decrypt());
     }
     assert_eq!(vault.requests.lock().unwrap().len(), 1);
-    // What was taken out of the vault is gone soon.
+    // A key that was taken out of the vault is gone soon.
     vault.secrets.lock().unwrap().clear();
     clock.advance(std::time::Duration::from_secs(6));
     assert!(keys.primary(&scope).await.unwrap_err().is_key_unavailable());

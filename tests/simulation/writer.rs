@@ -378,7 +378,7 @@ impl Intent {
         }
     }
 
-    /// Whose key of an index it would be.
+    /// Returns the key of an index that the write wants, and the entity that wants it.
     fn wants(&self, index: &str) -> Option<(String, String)> {
         match self {
             Self::Insert(person) | Self::InsertOrReplace(person) => {

@@ -163,7 +163,7 @@ async fn slots_are_asked_for_over_dated_tables_with_entities_that_are_over() -> 
     assert_eq!(high().delete_all().await?.requests, 0);
     assert_eq!(gauges.query(window()).count().await?, 4, "1, 2, 3 and 5");
     assert!(gauges.check().await?.is_clean());
-    // What is over was hidden from the deletion, and is still there.
+    // The expired entity was hidden from the deletion, and is still there.
     let mut left = 0;
     for days in 0..3 {
         let at = now - DAY * days;

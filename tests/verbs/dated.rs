@@ -435,7 +435,7 @@ fn lost() -> Error {
     Error::new(ErrorKind::Backend, "connection lost")
 }
 
-/// What follows a table that was not read would hide it.
+/// Rows that follow a table that was not read would hide the gap.
 #[tokio::test]
 async fn a_window_ends_at_the_error_of_a_request() {
     for request in 0..6 {

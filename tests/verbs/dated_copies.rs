@@ -238,7 +238,7 @@ async fn the_tables_of_copies_are_dropped_with_those_of_entities() {
     recorder.clear();
     assert!(orders.insert(&order(1, 7)).await.unwrap_err().is_not_found());
     assert!(!client.tables().await.unwrap().contains(&"Towns20140730".to_owned()));
-    // What a call left behind that ended between the two, the next one drops.
+    // A call that ended between the two left a table behind; the next call drops it.
     client.create_table("Towns20140729").await.unwrap();
     let dropped = orders.drop_before(date!(2014 - 07 - 31)).await.unwrap();
     assert_eq!(dropped.dropped, ["Towns20140729"]);

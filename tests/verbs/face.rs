@@ -82,7 +82,7 @@ async fn a_path_gives_its_whole_partition() {
     assert_eq!(point.whole_partition(), Keys::partition("Kiel~2F1_002"));
     let of_entity = staff.get(point).await.unwrap().unwrap().point().whole_partition();
     assert_eq!(of_entity, Keys::partition("Kiel~2F1_002"));
-    // What is wrong with a path is wrong with its keys.
+    // A mistake in a path is a mistake in its keys.
     let too_wide = Employee::primary().town("Kiel").floor(2).id(1_000_000);
     for keys in [too_wide.keys(), too_wide.whole_partition()] {
         let error = client.dynamic("Staff").query(keys).collect().await.unwrap_err();

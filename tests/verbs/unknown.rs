@@ -9,7 +9,7 @@ use entable::{
 mod newer {
     use entable::prelude::*;
 
-    /// What a newer program writes.
+    /// The entity as a newer program writes it.
     #[derive(Debug, Clone, PartialEq, TableEntity)]
     #[table(
         name = "Staff",
@@ -29,7 +29,7 @@ mod newer {
     }
 }
 
-/// What this program knows of it.
+/// The entity as this program knows it.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",
@@ -151,7 +151,7 @@ async fn guarded_writes_keep_it_in_the_row_and_in_full_copies() {
     let row = client.dynamic("Staff").get("Sales", "empid_000001").await.unwrap().unwrap();
     assert_eq!(row.get("Nickname"), None, "what the struct knows and does not have goes");
 
-    // What a write returned can be written again.
+    // The value that a write returned can be written again.
     don.age = 36;
     staff.replace(&don).await.unwrap();
     assert_eq!(badges(&client, 36).await, gold());

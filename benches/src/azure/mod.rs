@@ -1,4 +1,4 @@
-//! What a request costs its client: user and system time of the process, for each operation.
+//! Measures what a request costs its client: user and system time of the process, for each operation.
 //!
 //! All clients speak with one emulator, each in a process of its own, one after the other and that
 //! several times over; a ratio is that of the medians. The emulator's own time does not count.

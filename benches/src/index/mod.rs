@@ -1,4 +1,4 @@
-//! What copies in the partition cost: writing, reading through them, checking them.
+//! Measures what copies in the partition cost: writing, reading through them, checking them.
 
 mod fixture;
 

@@ -317,7 +317,7 @@ fn open_both(copy: &Copy) -> Result<(Client, Client), Failure> {
     let Some([from, to]) = copy.blobs.as_deref() else {
         return Ok((store::open(&copy.from, false)?, store::open(&copy.to, creates)?));
     };
-    // What is missing is refused before anything is created.
+    // The source is opened first: a missing one is refused before anything is created.
     let from = store::open_with_blobs(&copy.from, false, blobs::open(from, false)?)?;
     Ok((from, store::open_with_blobs(&copy.to, creates, blobs::open(to, creates)?)?))
 }

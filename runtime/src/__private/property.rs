@@ -122,7 +122,7 @@ pub fn keep_unknown<B>(
 ) -> Result<()> {
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
-    // What the library writes belongs to no field, and stays in the row without one.
+    // A property of the library belongs to no field, and stays in the row without one.
     if !is_framework_property(name) {
         put(bag, name, value.to_value());
     }

@@ -1,4 +1,4 @@
-//! What the service leaves open and the stores of this crate answer alike: `docs/choices.md`, row by
+//! Questions that the service leaves open and the stores of this crate answer alike: `docs/choices.md`, row by
 //! row. Other backends need not keep these.
 
 use super::setup::{

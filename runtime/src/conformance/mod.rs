@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! What queues promise is in [`queue`], with numbers of its own, and tried by [`queue_suite!`].
+//! Promises of queues are in [`queue`], with numbers of their own; [`queue_suite!`] tries them.
 //!
 //! [`queue_suite!`]: crate::queue_suite
 //! [`for_each_promise!`]: crate::for_each_promise

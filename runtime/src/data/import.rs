@@ -22,7 +22,7 @@ use crate::{
     table::{Client, job::Listener},
 };
 
-/// What an import does with a row whose keys are taken.
+/// Treatment of a row whose keys are taken, by an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ImportMode {
@@ -217,7 +217,7 @@ impl<'w> Import<'w> {
                     }
                 }
                 Err(error) => {
-                    // What stands before the line is written, so that the import may go on there.
+                    // The lines before this one are written, so that the import may go on there.
                     if bad_lines.out.is_none() {
                         self.finish_writes(&mut writer, &mut bad_lines).await?;
                     }

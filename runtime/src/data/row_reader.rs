@@ -123,7 +123,7 @@ fn refuse_framework_row(row: Row) -> Result<Row> {
     Err(Error::new(ErrorKind::Invalid, message).at_keys(partition_key, row_key))
 }
 
-/// What a column of a CSV file holds.
+/// Content of a column of a CSV file.
 #[derive(Debug, PartialEq)]
 enum Column {
     PartitionKey,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the rows that are stored already need after a change of the layout.
+/// Work that a change of the layout requires on the rows that are stored already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Needs {
@@ -35,7 +35,7 @@ pub struct LayoutChange {
     pub entity: String,
     /// The difference.
     pub what: String,
-    /// What stored rows need.
+    /// The work on stored rows.
     pub needs: Needs,
     /// The steps, with the calls to make.
     pub how: String,

@@ -173,7 +173,7 @@ impl Planner {
         let guard = Condition::for_etag(current.etag());
         // Derived by the version that wrote the row: its copies may have other keys than today's.
         let old = self.copies_of_entity(current)?;
-        // What was encrypted stays encrypted, whether or not the type declares it.
+        // A property that was encrypted stays encrypted, whether or not the type declares it.
         let new = new.with_encrypted_names_of(current);
         let row = new.primary.clone();
         let (old_partition, old_row) = current.keys();

@@ -48,7 +48,7 @@ pub(crate) enum Verb {
     },
 }
 
-/// What to do if the entity changes between its read and the commit.
+/// Reaction to a change of the entity between its read and the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRace {
     /// Read the entity again and plan the write again.

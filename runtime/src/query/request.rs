@@ -47,7 +47,7 @@ pub(crate) struct BulkWriteTarget {
 /// Tells whether a row of no member of a set is an item of the set.
 pub(crate) type UnmatchedRowTest = fn(&Row) -> Result<bool>;
 
-/// What a query was asked for, before it runs. Creating a request sends nothing.
+/// Paths, conditions and options of a query, before it runs. Creating a request sends nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) store: Store,

@@ -29,8 +29,8 @@ const SUITE: u8 = 1;
 /// The first bytes of the input, which keep it apart from other uses of a key.
 const DOMAIN: &[u8] = b"azt-work-v1\0";
 
-/// What a work code covers, without the id of the key: the kind of the work, and its fields. The
-/// bytes are wiped when dropped, since a move's fields are secret values.
+/// Bytes that a work code covers, without the id of the key: the kind of the work, and its fields. They
+/// are wiped when dropped, since a move's fields are secret values.
 #[derive(Clone)]
 pub(crate) struct WorkInput {
     kind: u8,

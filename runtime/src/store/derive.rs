@@ -114,7 +114,7 @@ impl DerivedCopy {
     }
 }
 
-/// What a read of the primary that an index row names tells: whether the primary still derives the
+/// Answer of the primary that an index row names: whether the primary still derives the
 /// key of the index row.
 #[derive(Debug)]
 pub(crate) enum KeyHolder {

@@ -167,7 +167,7 @@ impl<E: TableEntity> Table<E> {
     #[cfg(feature = "blob")]
     async fn put_blobs(&self, entity: &Stored<E>, target: &impl Target<E>) -> Result<bool> {
         let table = &self.table_of_stored(entity)?;
-        // Those of the version that wrote the row, which are deleted with it.
+        // Blobs of the version that wrote the row, which are deleted with the row.
         let rows = (E::SCHEMA.rows_through)(entity.row(), E::SCHEMA.primary()?)?;
         for value in rows.blobs.iter().filter(|_| target.takes_blobs()) {
             match target.put_blob(&table.blob(&value.blob)).await {

@@ -9,7 +9,7 @@ use crate::{
     plan::outbox::StoredDirtyRow,
 };
 
-/// What a deletion of several dirty rows did.
+/// Result of a deletion of several dirty rows.
 #[derive(Debug, Default)]
 pub(super) struct RemovedDirtyRows {
     pub(super) deleted: u64,

@@ -115,7 +115,7 @@ impl Worker {
         let Either::Left(((), work)) = select(pin!(stop), work).await else { return };
         if let Some(time) = self.stop_time {
             worker.stopping.begin_stop(time);
-            // What has not ended by then is dropped.
+            // Work that has not ended by then is dropped.
             let _ = tokio::time::timeout(time.saturating_add(GIVE_BACK_TIME), work).await;
         }
     }

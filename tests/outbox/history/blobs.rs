@@ -120,7 +120,7 @@ async fn write(photos: Table<Owner>, mut random: Random) {
                 }
             }
             8 if !known.is_empty() => {
-                // What was read long ago, under the keys of another row.
+                // Blobs that were read long ago, under the keys of another row.
                 let old = &known[random.below(known.len() as u64) as usize];
                 (one.photo, one.letter) = (old.photo.clone(), old.letter.clone());
                 known.extend(photos.insert_or_replace(&one).await);

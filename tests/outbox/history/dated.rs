@@ -49,7 +49,7 @@ fn day(number: i32) -> OffsetDateTime {
     FIRST + time::Duration::DAY * number
 }
 
-/// What the actors of a history know together.
+/// Knowledge that the actors of a history share.
 #[derive(Default)]
 struct Known {
     /// The log-ins that were acknowledged, by day and id.

@@ -229,7 +229,7 @@ async fn people(quiet: &Client) -> Vec<(String, String, DynamicEntity)> {
         .collect()
 }
 
-/// Whose the reserved values are, by owner and by whom they were taken over from.
+/// Returns the owner of each reserved value, and the entity that it was taken over from.
 async fn reserved(quiet: &Client) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for table in ["Staff", "Badges"] {

@@ -21,7 +21,7 @@ pub(crate) enum ReadAs {
     Untyped,
 }
 
-/// What one entity type declares about encryption.
+/// Encryption that one entity type declares.
 #[derive(Debug)]
 pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,

@@ -132,7 +132,7 @@ impl RowSealer {
                 Some(column) => Some(SealColumn::seal_of_column(column)),
                 None if is_never_encrypted(schema, is_elsewhere, name) => None,
                 None => {
-                    // What was read encrypted is written encrypted, even if nothing declares it.
+                    // A property that was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
                         || self.encrypts_undeclared(partition_key, row_key, name);
                     is_wanted.then(SealColumn::default)

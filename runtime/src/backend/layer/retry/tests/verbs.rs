@@ -144,7 +144,7 @@ async fn a_full_row_is_merged_without_an_operation_id() {
     assert_eq!(row.property_count().unwrap(), 252);
     assert_eq!(row.get("P7").unwrap(), Some(ValueRef::Int32(2)));
 
-    // What is too large without the id stays refused.
+    // A row that is too large without the id stays refused.
     let mut more = Row::build("p", "full");
     more.put("New", ValueRef::Int32(1));
     let merge = Operation::merge(more.finish().unwrap(), Condition::Any);
