@@ -48,6 +48,12 @@ enum EntryValue {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if input.peek(LitStr) {
+            let text: LitStr = input.parse()?;
+            let message =
+                format!("expected a name, found a text; write `{}` without quotes", text.value());
+            return Err(syn::Error::new(text.span(), message));
+        }
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;

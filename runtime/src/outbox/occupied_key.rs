@@ -67,7 +67,7 @@ impl OccupiedKey<'_> {
         if let Some(id) = reserving_claim(found)? {
             let state = read_claim_state(&self.outbox.store, owner.as_row_at(), id).await?;
             if state == ClaimState::Alive {
-                let pending = "the entity `{}`, whose write is pending";
+                let pending = "the entity {}, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
                     true => OccupiedKeyAction::Busy(LiveClaim { id: id.to_owned(), owner }),
                     false => OccupiedKeyAction::Pending(
@@ -98,7 +98,7 @@ impl OccupiedKey<'_> {
             return Ok(match may_take_over {
                 true => OccupiedKeyAction::TakeOver(Some(holder)),
                 false => {
-                    let error = self.violation_naming_holder(holder.as_row_at(), "the entity `{}`");
+                    let error = self.violation_naming_holder(holder.as_row_at(), "the entity {}");
                     OccupiedKeyAction::Violation(error, Some(holder))
                 }
             });
@@ -149,9 +149,12 @@ impl OccupiedKey<'_> {
     }
 
     /// Returns the violation that names `entity` as holder. `holder` is the message's words for it,
-    /// with `{}` in place of its RowKey.
+    /// with `{}` in place of its keys.
     fn violation_naming_holder(&self, entity: RowAt<'_>, holder: &str) -> Error {
-        let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
+        let (partition_key, row_key) =
+            (entity.partition_key.escape_debug(), entity.row_key.escape_debug());
+        let holder =
+            holder.replace("{}", &format!("`{row_key}` of the partition `{partition_key}`"));
         self.violation_error(&holder).held_by(entity.partition_key, entity.row_key)
     }
 

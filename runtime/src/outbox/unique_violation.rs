@@ -54,11 +54,16 @@ impl OccupiedCopy<'_> {
         let Some(holder) = self.find_holder(outbox, &found).await? else { return Ok(None) };
         let index = self.family.name;
         let message = match &holder {
-            Holder::Entity(_, row_key, _) => {
-                format!(
-                    "the key of index `{index}` is held by the entity `{}`",
-                    row_key.escape_debug()
-                )
+            Holder::Entity(partition_key, row_key, _) => {
+                let holder = row_key.escape_debug();
+                // The copy's own PartitionKey is in every error; the holder's may be another one.
+                match partition_key == found.partition_key() {
+                    true => format!("the key of index `{index}` is held by the entity `{holder}`"),
+                    false => format!(
+                        "the key of index `{index}` is held by the entity `{holder}` of the partition `{}`",
+                        partition_key.escape_debug()
+                    ),
+                }
             }
             Holder::Orphan(row_key) => format!(
                 "the key of index `{index}` is held by an orphan: the entity `{}` does not derive it any more; `check()` finds it, `repair()` removes it",

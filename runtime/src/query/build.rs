@@ -5,11 +5,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 use super::{
-    decode::decode_or_skip,
-    explain::Explain,
-    list_query,
-    prepare::PreparedRequest,
-    request::{Request, TOKEN_IN_EXPLAIN},
+    decode::decode_or_skip, explain::Explain, list_query, prepare::PreparedRequest,
+    request::Request,
 };
 use crate::{
     entity::{
@@ -18,7 +15,6 @@ use crate::{
     },
     error::Result,
     filter::Filter,
-    key::TOKEN_PLACEHOLDER,
     page::Cursor,
     row::Row,
     store::sealing::open::ReadAs,
@@ -357,29 +353,6 @@ impl<E, T> Query<E, T> {
     /// # }
     /// ```
     pub fn explain(&self) -> Explain {
-        let blob = list_query::blob_of(&self.request);
-        let (filter, fault) = match self
-            .request
-            .filter_to_explain()
-            .and_then(|filter| blob.clone().map(|_| filter))
-        {
-            Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),
-            Err(error) => (String::new(), Some(error)),
-        };
-        let top = self.request.page_limit(None);
-        let rows = |items: u64| items.saturating_mul(u64::from(self.request.rows_per_item()));
-        let pages = self.request.take.zip(top);
-        let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
-        Explain {
-            class: self.request.cost_class(),
-            table: self.request.table_to_read().into_owned(),
-            filter,
-            select: self.request.columns_to_read().ok().flatten().unwrap_or_default(),
-            top,
-            estimated_requests: pages.unwrap_or(1).max(self.request.count_tables()),
-            reads_each: self.request.reads_list(),
-            blob: blob.ok().flatten(),
-            fault,
-        }
+        Explain::of_request(&self.request)
     }
 }

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use crate::{access::CostClass, error::Error};
+use super::{
+    list_query,
+    request::{Request, TOKEN_IN_EXPLAIN},
+};
+use crate::{access::CostClass, error::Error, key::TOKEN_PLACEHOLDER};
 
 /// A query's cost class, and the request that it sends to the service.
 #[derive(Debug, Clone)]
@@ -26,6 +30,33 @@ pub struct Explain {
     pub blob: Option<String>,
     /// The error that running the query would return at once.
     pub fault: Option<Error>,
+}
+
+impl Explain {
+    /// Describes the first request that a query sends.
+    pub(super) fn of_request(request: &Request) -> Self {
+        let blob = list_query::blob_of(request);
+        let filter = request.filter_to_explain().and_then(|filter| blob.clone().map(|_| filter));
+        let (filter, fault) = match filter {
+            Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),
+            Err(error) => (String::new(), Some(error)),
+        };
+        let top = request.page_limit(None);
+        let rows = |items: u64| items.saturating_mul(u64::from(request.rows_per_item()));
+        let pages = request.take.zip(top);
+        let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
+        Self {
+            class: request.cost_class(),
+            table: request.table_to_read().into_owned(),
+            filter,
+            select: request.columns_to_read().ok().flatten().unwrap_or_default(),
+            top,
+            estimated_requests: pages.unwrap_or(1).max(request.count_tables()),
+            reads_each: request.reads_list(),
+            blob: blob.ok().flatten(),
+            fault,
+        }
+    }
 }
 
 impl fmt::Display for Explain {

@@ -6,6 +6,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
     build::{Condition, Items, Queried, Query, TypedRequest, query_selected, setters},
+    explain::Explain,
     request::Request,
 };
 use crate::{
@@ -45,6 +46,26 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         PartialCopy<M>: ReadableAs<P>,
     {
         query_selected::<E, P>(self.request)
+    }
+}
+
+impl<E: TableEntity, M> PartialQuery<E, M> {
+    /// Returns what the query will send, without sending it. A [`select`](Self::select) narrows the properties.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # use entable::CostClass;
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Orders", partition_key = "{customer:08}", row_key = "order_{number:010}",
+    ///     index(ByState, row_key = "state_{state}_{number:010}", only(total)))]
+    /// struct Order { customer: u32, number: u32, state: String, total: f64 }
+    ///
+    /// let orders = Client::memory().table::<Order>();
+    /// let explain = orders.query(Order::by_state().customer(7).state("open")).explain();
+    /// assert_eq!(explain.class, CostClass::Range);
+    /// ```
+    pub fn explain(&self) -> Explain {
+        Explain::of_request(&self.request)
     }
 }
 

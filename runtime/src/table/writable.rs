@@ -30,7 +30,8 @@ pub struct BulkChange(pub(in crate::table) Unresolved);
 /// An entity, a value of a set, or a reference to one: what can be inserted in bulk.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an entity",
-    note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities"
+    note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities",
+    note = "of a `Stored` entity pass `&*stored`, or use `replace`"
 )]
 pub trait Writable {
     /// Returns the table that is written if the caller names none.

@@ -38,6 +38,7 @@ async fn a_rebuild_reserves_the_values_that_are_there() {
     }
     let error = world.staff.insert(&person(3, "a@a.com")).await.unwrap_err();
     assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
+    assert!(error.message().contains("`000001` of the partition `empid_Sales`"), "{error}");
 }
 
 #[tokio::test]

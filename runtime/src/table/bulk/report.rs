@@ -10,7 +10,8 @@ pub struct Progress {
     pub done: u64,
     /// Entities that failed.
     pub failed: u64,
-    /// Requests that were sent.
+    /// Requests that wrote entities: transactions and single writes. Reads, and rows that the library
+    /// writes for itself, are not counted; `Client::usage` counts all.
     pub requests: u64,
 }
 
@@ -32,7 +33,8 @@ pub struct BulkReport {
     pub done: u64,
     /// Entities that are not written, in the order of the input.
     pub failed: Vec<Failure>,
-    /// Requests that were sent.
+    /// Requests that wrote entities: transactions and single writes. Reads, and rows that the library
+    /// writes for itself, are not counted; `Client::usage` counts all.
     pub requests: u64,
 }
 
