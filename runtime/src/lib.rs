@@ -303,6 +303,10 @@ mod samples {
     mod attributes {}
     #[doc = include_str!("../../docs/filters.md")]
     mod filters {}
+    #[doc = include_str!("../../docs/mixed-rows.md")]
+    mod mixed_rows {}
+    #[doc = include_str!("../../docs/performance.md")]
+    mod performance {}
     #[cfg(feature = "encrypt")]
     #[doc = include_str!("../../docs/encryption.md")]
     mod encryption {}
