@@ -53,8 +53,8 @@ impl<E: TableEntity, M> PartialQuery<E, M> {
     /// Returns what the query will send, without sending it. A [`select`](Self::select) narrows the properties.
     ///
     /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # use entable::CostClass;
+    /// use entable::prelude::*;
+    ///
     /// #[derive(TableEntity)]
     /// #[table(name = "Orders", partition_key = "{customer:08}", row_key = "order_{number:010}",
     ///     index(ByState, row_key = "state_{state}_{number:010}", only(total)))]
