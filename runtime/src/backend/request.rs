@@ -133,7 +133,7 @@ pub struct TableNames {
     pub next: Option<String>,
 }
 
-/// The content of a backup.
+/// Counts the tables, rows and bytes that a backup wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {

@@ -166,7 +166,8 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
 struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
-    /// Returns a buffer of that many bytes: zeros, or sealed ones that were stored.
+    /// Returns a buffer of that many bytes: a new one of zeros, or a used one that still has the sealed bytes
+    /// of an earlier piece.
     fn lend(&self, len: usize) -> LentBuffer {
         let used = self.lock().pop().map(|mut used| {
             used.resize(len, 0);

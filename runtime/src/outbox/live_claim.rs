@@ -32,6 +32,8 @@ impl LiveClaim {
         match outbox.store.apply_one_unsealed(&table, kill).await {
             Ok(_) => {}
             Err(error) if error.lost_race() => {}
+            // Nothing of the caller's write was sent: the next attempt looks at the claim again.
+            Err(error) if error.is_ambiguous() || error.is_throttled() => return Ok(false),
             Err(error) => return Err(error),
         }
         outbox.left_claims.forget_claim(&id);

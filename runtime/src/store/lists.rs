@@ -55,13 +55,13 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
     found.buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Reads the lists that each row wants, row by row, until they take more than `limit` bytes. Returns the
-/// lists, and the number of rows whose lists were all read: at least one.
+/// Reads the lists that each row wants, row by row, until they take more than `limit` bytes: all of the
+/// first row's, and those of later rows while there is room.
 pub(crate) async fn find_lists_within(
     store: &Store,
     wanted: &[Vec<ListAddress>],
     limit: usize,
-) -> (Lists, usize) {
+) -> Lists {
     let (mut lists, mut bytes, mut rows) = (Lists::new(), 0_usize, 0);
     let mut most = 1;
     while rows < wanted.len() && bytes <= limit {
@@ -70,7 +70,7 @@ pub(crate) async fn find_lists_within(
         for addresses in wanted.iter().skip(rows) {
             let is_new = |one: &&ListAddress| !lists.contains_key(*one) && !next.contains(*one);
             let new: Vec<_> = addresses.iter().filter(is_new).cloned().collect();
-            if !next.is_empty() && next.len() + new.len() > most {
+            if !new.is_empty() && !next.is_empty() && next.len() + new.len() > most {
                 break;
             }
             next.extend(new);
@@ -82,7 +82,7 @@ pub(crate) async fn find_lists_within(
         let mean = (bytes / lists.len().max(1)).max(1);
         most = (limit.saturating_sub(bytes) / mean).clamp(1, LISTS_AT_ONCE);
     }
-    (lists, rows)
+    lists
 }
 
 /// Reads a remote list.

@@ -199,7 +199,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Refuses a target of rows for a type whose entities are more than the target takes.
+/// Refuses a type whose entities are more than one row each: blobs would be lost in a target that takes
+/// none, and a wide encrypted entity has several rows.
 fn refuse_rows<E: TableEntity>(takes_blobs: bool) -> Result<()> {
     let schema = E::SCHEMA;
     let message = if !schema.blobs.is_empty() && !takes_blobs {

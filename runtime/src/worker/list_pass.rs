@@ -9,7 +9,7 @@ use futures_util::{StreamExt, future::BoxFuture, stream};
 
 use super::{
     partition::OutboxRow,
-    pass::{CopyOutcome, PassBeforeLists, PassOutcome},
+    pass::{CopyOutcome, PassBeforeLists, PassOutcome, late_type_error},
     state::{ROWS_AT_ONCE, Worker},
 };
 use crate::{
@@ -65,7 +65,7 @@ impl Worker {
     }
 
     /// Makes the passes over dirty rows, each with the lists that it names. Returns their outcomes, and
-    /// the last of the rows if the lists of all are too large to be held together.
+    /// the rows that wait because the lists of all are too large to be held together.
     async fn pass_together(
         &self,
         table: &str,
@@ -82,8 +82,16 @@ impl Worker {
                     true => usize::MAX,
                     false => BYTES_TOGETHER,
                 };
-                let (lists, number) = find_lists_within(self.store(), &wanted, limit).await;
-                held_back = rows.split_off(number.min(rows.len()));
+                let lists = find_lists_within(self.store(), &wanted, limit).await;
+                // All rows whose lists are there, wherever they stand: so each list is written once.
+                let is_read = |wanted: &[ListAddress]| {
+                    wanted.iter().all(|address| lists.contains_key(address))
+                };
+                let wanting = rows.into_iter().zip(&wanted);
+                let (ready, late): (Vec<_>, Vec<_>) =
+                    wanting.partition(|(_, wanted)| is_read(wanted));
+                rows = ready.into_iter().map(|(row, _)| row).collect();
+                held_back = late.into_iter().map(|(row, _)| row).collect();
                 (lists, self.passes_before_lists(table, &rows, &deadline).await)
             }
             false => {
@@ -139,8 +147,11 @@ impl Worker {
     ) -> Result<PassBeforeLists> {
         for membership in std::mem::take(&mut pass.memberships) {
             let address = membership.address.list_address();
-            if let Some(Err(error)) = lists.get(&address) {
-                return Err(error.clone());
+            match lists.get(&address) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error.clone()),
+                // The type became known after the lists were read: the next round does the work.
+                None => return Err(late_type_error()),
             }
             let write = match written.get(&address) {
                 Some(Ok(write)) => *write,

@@ -120,11 +120,21 @@ impl PassBeforeLists {
     }
 }
 
+/// Returns the error of a pass that met a list of a type which this program did not know when the lists
+/// were read. The next round does the work.
+pub(super) fn late_type_error() -> Error {
+    Error::new(ErrorKind::Contended, "the type of a list became known during the pass")
+}
+
 impl Worker {
     /// Makes a pass over a dirty row that names no remote list.
     pub(super) async fn pass_over_row(&self, table: &str, row: &OutboxRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
         match self.pass_copies(table, row, &deadline).await {
+            // The lists have to be read before the primary.
+            Ok(PassBeforeLists { memberships, .. }) if !memberships.is_empty() => {
+                PassOutcome::Failed(row.clone(), late_type_error())
+            }
             Ok(pass) => pass.finish_pass(self.outbox().guards),
             Err(error) => PassOutcome::Failed(row.clone(), error),
         }

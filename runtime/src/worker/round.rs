@@ -122,6 +122,8 @@ impl Worker {
         due: DueWork,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
+        // Before the work: a type that becomes known meanwhile makes the next visit due.
+        let known_types = self.outbox().number_of_known_types();
         let mut fences = Fences::fences_of_table(table);
         let mut reader = PartitionReader::new(&self.client, table, partition_key);
         loop {
@@ -151,7 +153,7 @@ impl Worker {
         let closed = self.close_partition(&fences, markers).await?;
         let seen = VisitState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
-            known_types: self.outbox().number_of_known_types(),
+            known_types,
         };
         let (key, lease) =
             ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);

@@ -1,5 +1,7 @@
 //! Scenarios of unique values and of remote lists.
 
+use std::sync::{Arc, OnceLock};
+
 use entable::{
     Mutation, OutboxOptions, Verb,
     backend::layer::{Recorder, Request},
@@ -171,12 +173,14 @@ pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutati
         rows.replace(&list).await.unwrap();
     }
     let leaving = client_of(&world, world.fault.clone(), options().background(0), None);
-    for town in 0..LISTS {
-        leaving.table::<Pupil>().insert(&in_town(LISTS + town, town)).await.unwrap();
+    // Three pupils for each list, in turn: each list is written once all the same.
+    for number in 0..3 * LISTS {
+        let pupil = in_town(LISTS + number, number % LISTS);
+        leaving.table::<Pupil>().insert(&pupil).await.unwrap();
     }
     let worker = client_of(&world, recorder.clone(), options(), mutation).worker().with::<Pupil>();
     let stats = worker.drain().await.unwrap();
-    assert_eq!((stats.applied, stats.open), (LISTS.into(), 0));
+    assert_eq!((stats.applied, stats.open), ((3 * LISTS).into(), 0));
     let (mut read, mut written, mut most) = (0, 0, 0);
     for request in recorder.take() {
         match request {
@@ -205,4 +209,43 @@ pub(super) async fn a_missing_table_holds_its_values(mutation: Option<Mutation>)
     let second = other.insert(&badged(2)).await;
     let is_refused = second.as_ref().is_err_and(Error::is_unique_violation);
     ensure(is_refused, format!("the value was given away: {:?}", second.map(drop)))
+}
+
+/// A teacher beside the pupils of a school, with a copy in another partition.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Pupils",
+    partition_key = "{school}",
+    row_key = "teacher_{id:06}",
+    index(ByRoom, partition_key = "room_{room}", row_key = "at_{school}_{id:06}")
+)]
+struct Teacher {
+    school: String,
+    id: u32,
+    room: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_that_becomes_known_while_a_worker_is_at_work_loses_no_entry() {
+    let world = fixture::World::new().await;
+    let options = || OutboxOptions::default();
+    let leaving = client_of(&world, world.fault.clone(), options().background(0), None);
+    leaving.table::<Pupil>().create().await.unwrap();
+    for id in 0..20 {
+        leaving.table::<Pupil>().insert(&pupil(id)).await.unwrap();
+        let teacher = Teacher { school: "North".into(), id, room: format!("{id}") };
+        leaving.table::<Teacher>().insert(&teacher).await.unwrap();
+    }
+    // The program opens the table of pupils when its worker writes the first copy of a teacher.
+    let opened = Arc::new(OnceLock::<Client>::new());
+    let program = opened.clone();
+    let is_copy = |one: &entable::Operation| one.row().partition_key().starts_with("room_");
+    let store = Hooked::before(world.fault.clone(), is_copy, async move {
+        drop(program.get().unwrap().table::<Pupil>());
+    });
+    let client = opened.get_or_init(|| client_of(&world, store, options(), None));
+    let stats = client.worker().with::<Teacher>().drain().await.unwrap();
+    assert_eq!((stats.open, stats.unknown, stats.poisoned), (0, 0, 0), "{stats:?}");
+    let in_bern = client.table::<Pupil>().keys(Pupil::by_town().town("Bern")).await.unwrap();
+    assert_eq!(in_bern.len(), 20);
 }

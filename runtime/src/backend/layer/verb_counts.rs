@@ -39,7 +39,7 @@ impl VerbCounts {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Returns the last decision about a write whose answer was lost.
+    /// Returns what was last found of a write whose answer was lost: whether it was carried out.
     pub(crate) fn last_decision(&self) -> Option<&'static str> {
         *self.decision.lock().unwrap_or_else(PoisonError::into_inner)
     }

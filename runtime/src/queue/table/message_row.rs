@@ -215,7 +215,7 @@ impl PopReceipt {
         })
     }
 
-    /// Builds the received message from the row that its pop receipt names.
+    /// Builds the received message. Its pop receipt tells the PartitionKey and the time.
     pub(crate) fn received_message(
         &self,
         id: &str,
