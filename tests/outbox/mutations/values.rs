@@ -211,12 +211,12 @@ pub(super) async fn a_missing_table_holds_its_values(mutation: Option<Mutation>)
     ensure(is_refused, format!("the value was given away: {:?}", second.map(drop)))
 }
 
-/// A teacher beside the pupils of a school, with a copy in another partition.
+/// A teacher beside the pupils of a school, with a copy in another partition. Its open work comes first.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Pupils",
     partition_key = "{school}",
-    row_key = "teacher_{id:06}",
+    row_key = "a_teacher_{id:06}",
     index(ByRoom, partition_key = "room_{room}", row_key = "at_{school}_{id:06}")
 )]
 struct Teacher {
