@@ -138,6 +138,21 @@ async fn a_client_that_gave_a_write_up_makes_it_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_whose_answer_is_lost_or_throttled_fails_no_write() {
+    // The third write marks the claim that was left dead.
+    let lost = || Error::new(ErrorKind::Ambiguous, "the answer was lost");
+    let busy = || Error::new(ErrorKind::Throttled, "try later");
+    for fault in [InjectedFault::After(lost()), InjectedFault::Before(busy())] {
+        let world = died_after(2).await;
+        world.fault.inject(RequestKind::Apply, 2, fault);
+        world.staff.insert(&person(1, "don@a.com")).await.unwrap();
+        assert_eq!(world.fault.pending(), 0);
+        world.recover().await;
+        assert!(world.open().await.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_was_dropped_is_in_nobodys_way() {
     let world = World::new().await;
     let mut one = world.staff.insert(&person(1, "a@a.com")).await.unwrap();
