@@ -23,6 +23,8 @@ const WRITES: usize = 100;
 /// Rows that a worker finds open, and over how many partitions.
 const OPEN: usize = 10_000;
 const OPEN_PARTITIONS: usize = 1_000;
+/// Rows that a worker finds open in one partition.
+const OPEN_IN_ONE: usize = 100_000;
 
 #[derive(Debug, Clone, TableEntity)]
 #[table(
@@ -67,6 +69,7 @@ pub(crate) fn run() {
     runtime.block_on(directory());
     runtime.block_on(directory_of_bulk());
     drain();
+    drain_of_one_partition();
 }
 
 async fn requests() {
@@ -194,4 +197,47 @@ fn drain() {
         OPEN as f64 / time.as_secs_f64(),
         ">= 5000",
     );
+}
+
+/// Measures how fast a worker does the work of one big partition, and the memory that it takes.
+fn drain_of_one_partition() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime();
+    let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
+    let options = EmbeddedOptions::new().durability(relaxed);
+    let store = options.open(directory.path().join("outbox.db")).unwrap();
+    let outbox = OutboxOptions::default().background(0);
+    let client = Client::builder().backend(store).outbox(outbox).build().unwrap();
+    runtime.block_on(async {
+        let staff = client.table::<Employee>();
+        staff.create().await.unwrap();
+        let all = (0..OPEN_IN_ONE).map(|id| employee(0, id));
+        staff.bulk().concurrency(32).insert_all(all).await.unwrap().into_result().unwrap();
+    });
+    let base = memory_mebibytes("VmRSS:");
+    // The peak begins anew.
+    drop(std::fs::write("/proc/self/clear_refs", "5"));
+    let worker = client.worker().concurrency(64);
+    let time = timed(|| {
+        let stats = runtime.block_on(worker.drain()).unwrap();
+        assert_eq!((stats.applied, stats.open), (OPEN_IN_ONE as u64, 0));
+    });
+    let open = "100,000 open rows in one partition";
+    rate(
+        &format!("outbox: {open}, done by a worker per second"),
+        OPEN_IN_ONE as f64 / time.as_secs_f64(),
+        ">= 20000",
+    );
+    if let (Some(base), Some(peak)) = (base, memory_mebibytes("VmHWM:")) {
+        figure(&format!("outbox: {open}, MiB above the base"), peak - base, "<= 64");
+        note("outbox: the base, MiB", format!("{base:.0}"));
+    }
+}
+
+/// Returns a figure of this process's memory; `None` where the system does not tell.
+fn memory_mebibytes(name: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes / 1024.0)
 }
