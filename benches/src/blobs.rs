@@ -31,7 +31,10 @@ use xaes_256_gcm::{
     aead::{AeadInOut, KeyInit},
 };
 
-use crate::figure::{figure, in_turns, note, timed};
+use crate::{
+    figure::{figure, in_turns, note, timed},
+    memory::{peak_mebibytes, reset_peak},
+};
 
 const MIB: usize = 1 << 20;
 /// MiB of the blob whose memory is measured.
@@ -156,12 +159,12 @@ impl Place {
 fn streams(runtime: &Runtime) {
     let place = Place::new(runtime, false);
     for (field, name) in [(Field::Plain, "plain"), (Field::Encrypted, "encrypted")] {
-        let before = reset_peak();
+        let before = reset_peak().unwrap();
         let blob = runtime.block_on(upload(&place.scans, field, Source::Made(LARGE)));
-        let written = peak_mebibytes() - before;
-        let before = reset_peak();
+        let written = peak_mebibytes().unwrap() - before;
+        let before = reset_peak().unwrap();
         runtime.block_on(read(&place.scans, &blob, LARGE));
-        let peak = written.max(peak_mebibytes() - before);
+        let peak = written.max(peak_mebibytes().unwrap() - before);
         figure(&format!("models.blob {name}, MiB held to stream 1 GiB both ways"), peak, "< 64");
         runtime.block_on(place.remove(&blob));
     }
@@ -222,23 +225,6 @@ fn costs() {
         }
     });
     note("models.blob, shortest time of XAES-256-GCM, us/MiB", seal.as_micros());
-}
-
-/// Sets the peak of the process's memory back, and returns what it holds now, in MiB.
-fn reset_peak() -> f64 {
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    status("VmRSS:")
-}
-
-fn peak_mebibytes() -> f64 {
-    status("VmHWM:")
-}
-
-fn status(name: &str) -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    kibibytes / 1024.0
 }
 
 const SIX: OffsetDateTime = datetime!(2014-07-31 18:00 UTC);

@@ -33,6 +33,7 @@ mod index;
 #[path = "../../examples/quickstart/line.rs"]
 mod line;
 mod load;
+mod memory;
 mod models;
 mod moving;
 mod outbox;

@@ -12,7 +12,13 @@ use entable::{
     prelude::*,
 };
 
-use crate::{csv, data, embedded::runtime, figure::rate, load::Single};
+use crate::{
+    csv, data,
+    embedded::runtime,
+    figure::rate,
+    load::Single,
+    memory::{peak_mebibytes, reset_peak},
+};
 
 /// Rows of 512 bytes in the store that is backed up.
 const BACKED_UP: u32 = 400_000;
@@ -84,27 +90,13 @@ async fn measured<T>(
     goal: &str,
     job: impl Future<Output = Result<T, Error>>,
 ) -> T {
-    forget_peak();
-    let before = memory("VmRSS");
+    let before = reset_peak();
     let start = Instant::now();
     let done = job.await.unwrap();
     let took = start.elapsed();
     rate(&format!("data.{name}, rows/s"), rows as f64 / took.as_secs_f64(), goal);
-    if let (Some(before), Some(peak)) = (before, memory("VmHWM")) {
+    if let (Some(before), Some(peak)) = (before, peak_mebibytes()) {
         println!("ratio data.{name} memory, MiB {:.1} (goal < 128)", peak - before);
     }
     done
-}
-
-/// Makes the peak of memory what is used now. Does nothing on other systems than Linux.
-fn forget_peak() {
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// Returns a line of this process's memory in MiB; `None` on other systems than Linux.
-fn memory(name: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with(name))?;
-    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024.0)
 }

@@ -11,10 +11,13 @@ use entable::{
     },
     prelude::*,
 };
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::{
     embedded::runtime,
     figure::{figure, note, rate, timed},
+    memory::{peak_mebibytes, reset_peak},
 };
 
 /// Partitions whose directory cost is counted, and writes to each.
@@ -172,9 +175,12 @@ fn is_of_directory(request: &Request) -> bool {
     }
 }
 
-fn drain() {
-    let directory = tempfile::tempdir().unwrap();
-    let runtime = runtime();
+/// Returns a client of a new file in which these entities are written and their copies are not.
+fn client_with_open_work(
+    directory: &TempDir,
+    runtime: &Runtime,
+    entities: impl Iterator<Item = Employee> + Send + 'static,
+) -> Client {
     let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
     let options = EmbeddedOptions::new().durability(relaxed);
     let store = options.open(directory.path().join("outbox.db")).unwrap();
@@ -183,61 +189,41 @@ fn drain() {
     runtime.block_on(async {
         let staff = client.table::<Employee>();
         staff.create().await.unwrap();
-        let each = OPEN / OPEN_PARTITIONS;
-        let all = (0..OPEN_PARTITIONS).flat_map(|d| (0..each).map(move |id| employee(d, id)));
-        staff.bulk().concurrency(32).insert_all(all).await.unwrap().into_result().unwrap();
+        staff.bulk().concurrency(32).insert_all(entities).await.unwrap().into_result().unwrap();
     });
+    client
+}
+
+/// Returns how many of the `open` rows a worker does in a second.
+fn drain_rate(client: &Client, runtime: &Runtime, open: usize) -> f64 {
     let worker = client.worker().concurrency(64);
     let time = timed(|| {
         let stats = runtime.block_on(worker.drain()).unwrap();
-        assert_eq!((stats.applied, stats.open), (OPEN as u64, 0));
+        assert_eq!((stats.applied, stats.open), (open as u64, 0));
     });
-    rate(
-        "outbox: open rows that a worker does per second",
-        OPEN as f64 / time.as_secs_f64(),
-        ">= 5000",
-    );
+    open as f64 / time.as_secs_f64()
+}
+
+fn drain() {
+    let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let each = OPEN / OPEN_PARTITIONS;
+    let all = (0..OPEN_PARTITIONS).flat_map(move |d| (0..each).map(move |id| employee(d, id)));
+    let client = client_with_open_work(&directory, &runtime, all);
+    let done = drain_rate(&client, &runtime, OPEN);
+    rate("outbox: open rows that a worker does per second", done, ">= 5000");
 }
 
 /// Measures how fast a worker does the work of one big partition, and the memory that it takes.
 fn drain_of_one_partition() {
-    let directory = tempfile::tempdir().unwrap();
-    let runtime = runtime();
-    let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
-    let options = EmbeddedOptions::new().durability(relaxed);
-    let store = options.open(directory.path().join("outbox.db")).unwrap();
-    let outbox = OutboxOptions::default().background(0);
-    let client = Client::builder().backend(store).outbox(outbox).build().unwrap();
-    runtime.block_on(async {
-        let staff = client.table::<Employee>();
-        staff.create().await.unwrap();
-        let all = (0..OPEN_IN_ONE).map(|id| employee(0, id));
-        staff.bulk().concurrency(32).insert_all(all).await.unwrap().into_result().unwrap();
-    });
-    let base = memory_mebibytes("VmRSS:");
-    // The peak begins anew.
-    drop(std::fs::write("/proc/self/clear_refs", "5"));
-    let worker = client.worker().concurrency(64);
-    let time = timed(|| {
-        let stats = runtime.block_on(worker.drain()).unwrap();
-        assert_eq!((stats.applied, stats.open), (OPEN_IN_ONE as u64, 0));
-    });
+    let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let all = (0..OPEN_IN_ONE).map(|id| employee(0, id));
+    let client = client_with_open_work(&directory, &runtime, all);
+    let base = reset_peak();
+    let done = drain_rate(&client, &runtime, OPEN_IN_ONE);
     let open = "100,000 open rows in one partition";
-    rate(
-        &format!("outbox: {open}, done by a worker per second"),
-        OPEN_IN_ONE as f64 / time.as_secs_f64(),
-        ">= 20000",
-    );
-    if let (Some(base), Some(peak)) = (base, memory_mebibytes("VmHWM:")) {
+    rate(&format!("outbox: {open}, done by a worker per second"), done, ">= 20000");
+    if let (Some(base), Some(peak)) = (base, peak_mebibytes()) {
         figure(&format!("outbox: {open}, MiB above the base"), peak - base, "<= 64");
         note("outbox: the base, MiB", format!("{base:.0}"));
     }
-}
-
-/// Returns a figure of this process's memory; `None` where the system does not tell.
-fn memory_mebibytes(name: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes / 1024.0)
 }
