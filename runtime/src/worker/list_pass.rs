@@ -30,6 +30,9 @@ const ROWS_TOGETHER: usize = 256;
 /// Number of bytes of lists that are held together. The lists of one dirty row may have more.
 const BYTES_TOGETHER: usize = 8 * 1024 * 1024;
 
+/// A dirty row, after the addresses of the remote lists that it names and this client can write.
+type RowWithLists = (Vec<ListAddress>, OutboxRow);
+
 impl Worker {
     /// Makes a pass over each dirty row of a partition; those that name remote lists together.
     pub(super) async fn pass_over_all_rows(
@@ -37,17 +40,16 @@ impl Worker {
         table: &str,
         rows: Vec<OutboxRow>,
     ) -> Vec<PassOutcome> {
-        let (with_lists, without): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| !self.writable_lists_of(table, row).is_empty());
+        let rows = rows.into_iter().map(|row| (self.writable_lists_of(table, &row), row));
+        let (without, with_lists): (Vec<_>, Vec<_>) = rows.partition(|(lists, _)| lists.is_empty());
         let passes = stream::iter(without)
-            .map(|row| async move { self.pass_over_row(table, &row).await })
+            .map(|(_, row)| async move { self.pass_over_row(table, &row).await })
             .buffer_unordered(ROWS_AT_ONCE);
         let mut outcomes: Vec<PassOutcome> = passes.collect().await;
         let mut left = with_lists;
         while !left.is_empty() {
             let after = left.split_off(left.len().min(ROWS_TOGETHER));
-            let lists = left.iter().map(|row| self.writable_lists_of(table, row)).collect();
-            let (done, held_back) = self.pass_together(table, left, lists).await;
+            let (done, held_back) = self.pass_together(table, left).await;
             outcomes.extend(done);
             left = held_back;
             left.extend(after);
@@ -69,12 +71,12 @@ impl Worker {
     async fn pass_together(
         &self,
         table: &str,
-        mut rows: Vec<OutboxRow>,
-        wanted: Vec<Vec<ListAddress>>,
-    ) -> (Vec<PassOutcome>, Vec<OutboxRow>) {
+        rows: Vec<RowWithLists>,
+    ) -> (Vec<PassOutcome>, Vec<RowWithLists>) {
         // Started before the lists are read, since the write of each list follows from that read.
         let deadline = self.outbox().start_deadline();
         let guards = self.outbox().guards;
+        let (wanted, mut rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut held_back = Vec::new();
         let (lists, passes) = match guards.guard_holds(Guard::DestinationFirst) {
             true => {
@@ -84,14 +86,12 @@ impl Worker {
                 };
                 let lists = find_lists_within(self.store(), &wanted, limit).await;
                 // All rows whose lists are there, wherever they stand: so each list is written once.
-                let is_read = |wanted: &[ListAddress]| {
+                let is_read = |(wanted, _): &RowWithLists| {
                     wanted.iter().all(|address| lists.contains_key(address))
                 };
-                let wanting = rows.into_iter().zip(&wanted);
-                let (ready, late): (Vec<_>, Vec<_>) =
-                    wanting.partition(|(_, wanted)| is_read(wanted));
-                rows = ready.into_iter().map(|(row, _)| row).collect();
-                held_back = late.into_iter().map(|(row, _)| row).collect();
+                let (ready, late) = wanted.into_iter().zip(rows).partition::<Vec<_>, _>(is_read);
+                rows = ready.into_iter().map(|(_, row)| row).collect();
+                held_back = late;
                 (lists, self.passes_before_lists(table, &rows, &deadline).await)
             }
             false => {
