@@ -22,7 +22,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
-        mark_claim_dead, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
+        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     row::{ETag, Row},
     store::backoff::{self, Attempt},
@@ -46,9 +46,9 @@ pub(crate) struct Claims {
     may_reserve_later: bool,
 }
 
-/// How a commit treats rows that are in the way of its reservations.
+/// How a commit treats rows that occupy the keys which it reserves.
 #[derive(Clone, Copy)]
-pub(crate) struct InTheWay<'w> {
+pub(crate) struct ReserveContext<'w> {
     /// The source of an entity that arrives by a move: its keys come with it.
     pub(crate) moving_from: Option<&'w RowAddress>,
     /// Deletes the entities that hold keys and have expired.
@@ -80,7 +80,7 @@ impl Claims {
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
-        InTheWay { moving_from, expired, claim: in_the_way }: InTheWay<'_>,
+        ReserveContext { moving_from, expired, claim: in_the_way }: ReserveContext<'_>,
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
     ) -> Result<Option<Self>> {
@@ -379,15 +379,10 @@ impl Claims {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
         let mut etag = self.row().etag.clone();
         if !nothing_may_come {
-            // The mark changes the claim's ETag, so a transaction that is still on its way fails.
-            let seen = Condition::for_etag(etag);
-            let Ok(kill) = mark_claim_dead(&self.row().partition_key, &self.row().id, seen) else {
-                return;
-            };
-            match outbox.store.apply_one_unsealed(&self.row().table, kill).await {
-                Ok(written) => {
+            match self.row().mark_dead(&outbox.store).await {
+                Ok(marked) => {
                     self.claim.note_over();
-                    etag = written.etag;
+                    etag = marked;
                 }
                 // The mark failed, so the transaction may still commit: its keys are left as they
                 // are.

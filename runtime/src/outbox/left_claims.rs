@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use crate::row::ETag;
+use crate::{
+    batch::Condition, error::Result, plan::outbox::mark_claim_dead, row::ETag, store::rows::Store,
+};
 
 /// Number of claims that a client remembers. A writer whose older claim is in its way waits for it, as
 /// for the claim of another client.
@@ -21,6 +23,16 @@ pub(crate) struct ClaimRow {
     pub(crate) partition_key: String,
     pub(crate) id: String,
     pub(crate) etag: Option<ETag>,
+}
+
+impl ClaimRow {
+    /// Marks the claim dead in the version that is known, and returns the new ETag: a transaction that is
+    /// still on its way fails at it.
+    pub(crate) async fn mark_dead(&self, store: &Store) -> Result<Option<ETag>> {
+        let seen = Condition::for_etag(self.etag.clone());
+        let mark = mark_claim_dead(&self.partition_key, &self.id, seen)?;
+        Ok(store.apply_one_unsealed(&self.table, mark).await?.etag)
+    }
 }
 
 /// The claims that writers of this client have left alive, the newest last: the write was dropped, or

@@ -5,9 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{guard::Mutation, left_claims::ClaimRow, state::Outbox};
 use crate::{
     address::RowAddress,
-    batch::Condition,
     error::{Error, Result},
-    plan::outbox::mark_claim_dead,
     store::derive::{ClaimState, read_claim_state},
 };
 
@@ -23,20 +21,16 @@ impl LiveClaim {
     /// Marks the claim dead if a writer of this client has left it alive. Returns `false` if none has,
     /// so that its writer may still be at work.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
-        let Some(ClaimRow { table, partition_key, id, etag }) = self.left_row(outbox) else {
-            return Ok(false);
-        };
-        // A transaction of that writer that is still on its way fails at the claim's new ETag. If it was
-        // committed before, the claim is gone, and this fails.
-        let kill = mark_claim_dead(&partition_key, &id, Condition::for_etag(etag))?;
-        match outbox.store.apply_one_unsealed(&table, kill).await {
+        let Some(row) = self.left_row(outbox) else { return Ok(false) };
+        match row.mark_dead(&outbox.store).await {
             Ok(_) => {}
+            // Its transaction was committed before, which deleted the claim, or another task marked it.
             Err(error) if error.lost_race() => {}
             // Nothing of the caller's write was sent: the next attempt looks at the claim again.
             Err(error) if error.is_ambiguous() || error.is_throttled() => return Ok(false),
             Err(error) => return Err(error),
         }
-        outbox.left_claims.forget_claim(&id);
+        outbox.left_claims.forget_claim(&row.id);
         Ok(true)
     }
 

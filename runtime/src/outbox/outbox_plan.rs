@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::{Claims, InTheWay},
+    claims::{Claims, ReserveContext},
     expired::DeleteExpired,
     fast_path::FastPath,
     guard::{Guard, Mutation},
@@ -101,8 +101,9 @@ impl<'n> OutboxPlan<'n> {
         expired: &dyn DeleteExpired,
         claim: &ClaimInTheWay,
     ) -> Result<Option<Claims>> {
-        let in_the_way = InTheWay { moving_from: self.extra_rows.from.as_ref(), expired, claim };
-        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, in_the_way).await
+        let moving_from = self.extra_rows.from.as_ref();
+        let context = ReserveContext { moving_from, expired, claim };
+        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys. If several do,
