@@ -74,7 +74,7 @@ async fn drain(place: &Place, client: &Client, is_whole: bool) -> Verdict<()> {
 /// Lets time pass between two drains.
 async fn wait(place: &Place, is_whole: bool) {
     match is_emulator() {
-        // What a killed process has begun stays open until its deadline is over, some 50 seconds.
+        // Work that a killed process has begun stays open until its deadline is over, some 50 seconds.
         true if !is_whole => tokio::time::sleep(Duration::from_secs(6)).await,
         true => tokio::time::sleep(Duration::from_secs(37)).await,
         false => place.clock.advance(400),

@@ -85,7 +85,7 @@ fn piece(number: usize, bytes: usize) -> Bytes {
     Bytes::from(piece)
 }
 
-/// What becomes of a part: the future ends when the store has written it.
+/// Says how the store treats a part: the future ends when it has written it.
 type Fate =
     Box<dyn Fn(usize) -> Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> + Send + Sync>;
 
@@ -431,7 +431,7 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             drop(uploading);
-            // What was under way on other threads ends by itself.
+            // Work on other threads ends by itself.
             for _ in 0..1_000 {
                 if alive.now.load(Ordering::SeqCst) == 0 && files_in(directory.path()) == 0 {
                     break;
