@@ -27,6 +27,7 @@ mod failures;
 mod fixture;
 mod forged;
 mod history;
+mod hooked;
 mod leases;
 mod lists;
 mod load;

@@ -21,7 +21,7 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
+        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim, is_claim_alive,
         reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     row::{ETag, Row},
@@ -352,9 +352,7 @@ impl Claims {
     /// Returns the operation that deletes the claim row under its ETag, as part of the transaction.
     /// A transaction whose claim was marked dead meanwhile fails at this operation.
     pub(crate) fn delete_operation(&self, outbox: &Outbox) -> Result<Option<Operation>> {
-        let seen = Condition::for_etag(self.row().etag.clone());
-        let delete =
-            Operation::delete(&self.row().partition_key, &claim_row_key(&self.row().id), seen)?;
+        let delete = self.row().delete_operation()?;
         Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
     }
 
@@ -377,13 +375,9 @@ impl Claims {
     /// Ignores failures: a worker resolves what is left of the claim.
     pub(crate) async fn release_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
-        let mut etag = self.row().etag.clone();
         if !nothing_may_come {
             match self.row().mark_dead(&outbox.store).await {
-                Ok(marked) => {
-                    self.claim.note_over();
-                    etag = marked;
-                }
+                Ok(()) => self.claim.note_over(),
                 // The mark failed, so the transaction may still commit: its keys are left as they
                 // are.
                 Err(_) => return,
@@ -398,10 +392,7 @@ impl Claims {
         if !is_all_released || !nothing_may_come {
             return;
         }
-        let seen = Condition::for_etag(etag);
-        if let Ok(delete) =
-            Operation::delete(&self.row().partition_key, &claim_row_key(&self.row().id), seen)
-        {
+        if let Ok(delete) = self.row().delete_operation() {
             // A claim row that stays is resolved and deleted by a worker.
             if outbox.store.apply_one_unsealed(&self.row().table, delete).await.is_ok() {
                 self.claim.note_over();
@@ -417,7 +408,7 @@ async fn insert_claim_row(
     table: &str,
     partition_key: &str,
     wanted_keys: &[WantedKey],
-) -> Result<(String, Option<ETag>)> {
+) -> Result<(String, ETag)> {
     let keys: Vec<ClaimedKey> = wanted_keys
         .iter()
         .map(|wanted| ClaimedKey {
@@ -429,15 +420,50 @@ async fn insert_claim_row(
     loop {
         let id = outbox.store.random.random_id();
         let claim = insert_claim(partition_key, &id, &keys)?;
-        match record_outbox_rows(outbox, table, vec![claim]).await {
+        let failure = match record_outbox_rows(outbox, table, vec![claim]).await {
             Ok(written) => {
-                return Ok((id, written.into_iter().next().and_then(|written| written.etag)));
+                let etag = written.into_iter().next().and_then(|written| written.etag);
+                let etag = match etag {
+                    Some(etag) => Some(etag),
+                    None => {
+                        Box::pin(read_live_claim_etag(outbox, table, partition_key, &id)).await?
+                    }
+                };
+                match etag {
+                    Some(etag) => return Ok((id, etag)),
+                    None => missing_etag_error(table),
+                }
             }
             // A claim whose answer was lost is never used: a worker deletes it.
-            Err(error) if !error.is_outcome_known() && attempt < ATTEMPTS => attempt += 1,
+            Err(error) if !error.is_outcome_known() => error,
             Err(error) => return Err(error.without_operation()),
+        };
+        if attempt == ATTEMPTS {
+            return Err(failure.without_operation());
         }
+        attempt += 1;
     }
+}
+
+/// Reads the ETag of a claim that the answer to its insertion left out. Returns `None` if the claim is gone or
+/// dead: a transaction under the ETag of a dead claim would be committed.
+async fn read_live_claim_etag(
+    outbox: &Outbox,
+    table: &str,
+    partition_key: &str,
+    id: &str,
+) -> Result<Option<ETag>> {
+    let claim = outbox.store.read_row(RowAt::new(table, partition_key, &claim_row_key(id))).await?;
+    match claim {
+        Some(claim) if is_claim_alive(&claim)? => Ok(claim.etag()),
+        _ => Ok(None),
+    }
+}
+
+fn missing_etag_error(table: &str) -> Error {
+    let message =
+        "the store returned no ETag for a claim, without which unique values are not safe";
+    Error::new(ErrorKind::Backend, message).in_table(table)
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.

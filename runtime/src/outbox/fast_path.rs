@@ -320,6 +320,10 @@ impl FastPath {
         if is_claimed_by_other && outbox.guards.guard_holds(Guard::ClaimLeft) {
             return Err(left_to_worker());
         }
+        // Without its ETag the row would be written under no condition.
+        if found.is_some_and(|found| found.etag().is_none()) {
+            return Err(left_to_worker());
+        }
         let wanted = wanted.as_ref().zip(entity.primary_etag.as_ref());
         // Without the primary's ETag the copy could not say which version it was derived from.
         if change.wanted.is_some() != wanted.is_some() {

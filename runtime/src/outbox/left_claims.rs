@@ -9,7 +9,11 @@ use std::{
 };
 
 use crate::{
-    batch::Condition, error::Result, plan::outbox::mark_claim_dead, row::ETag, store::rows::Store,
+    batch::{Condition, Operation},
+    error::Result,
+    plan::outbox::{claim_row_key, mark_claim_dead},
+    row::ETag,
+    store::rows::Store,
 };
 
 /// Number of claims that a client remembers. A writer whose older claim is in its way waits for it, as
@@ -22,16 +26,24 @@ pub(crate) struct ClaimRow {
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) id: String,
-    pub(crate) etag: Option<ETag>,
+    /// The ETag of the living claim.
+    // Never absent: the transaction's deletion and the mark would take place under no condition.
+    pub(crate) etag: ETag,
 }
 
 impl ClaimRow {
-    /// Marks the claim dead in the version that is known, and returns the new ETag: a transaction that is
-    /// still on its way fails at it.
-    pub(crate) async fn mark_dead(&self, store: &Store) -> Result<Option<ETag>> {
-        let seen = Condition::for_etag(self.etag.clone());
+    /// Marks the claim dead in the version that is known: a transaction that is still on its way fails
+    /// at it.
+    pub(crate) async fn mark_dead(&self, store: &Store) -> Result<()> {
+        let seen = Condition::Match(self.etag.clone());
         let mark = mark_claim_dead(&self.partition_key, &self.id, seen)?;
-        Ok(store.apply_one_unsealed(&self.table, mark).await?.etag)
+        store.apply_one_unsealed(&self.table, mark).await.map(drop)
+    }
+
+    /// Returns the operation that deletes the claim in the version that is known.
+    pub(crate) fn delete_operation(&self) -> Result<Operation> {
+        let seen = Condition::Match(self.etag.clone());
+        Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)
     }
 }
 
@@ -99,7 +111,7 @@ mod tests {
 
     fn claim(id: usize) -> ClaimRow {
         let (table, partition_key) = ("Staff".into(), "Sales".into());
-        ClaimRow { table, partition_key, id: id.to_string(), etag: None }
+        ClaimRow { table, partition_key, id: id.to_string(), etag: ETag::from("W/\"1\"") }
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{guard::Mutation, left_claims::ClaimRow, state::Outbox};
 use crate::{
-    address::RowAddress,
+    address::{RowAddress, RowAt},
     error::{Error, Result},
+    plan::outbox::claim_row_key,
     store::derive::{ClaimState, read_claim_state},
 };
 
@@ -21,9 +22,9 @@ impl LiveClaim {
     /// Marks the claim dead if a writer of this client has left it alive. Returns `false` if none has,
     /// so that its writer may still be at work.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
-        let Some(row) = self.left_row(outbox) else { return Ok(false) };
+        let Some(row) = self.left_row(outbox).await? else { return Ok(false) };
         match row.mark_dead(&outbox.store).await {
-            Ok(_) => {}
+            Ok(()) => {}
             // Its transaction was committed before, which deleted the claim, or another task marked it.
             Err(error) if error.lost_race() => {}
             // Nothing of the caller's write was sent: the next attempt looks at the claim again.
@@ -34,12 +35,16 @@ impl LiveClaim {
         Ok(true)
     }
 
-    fn left_row(&self, outbox: &Outbox) -> Option<ClaimRow> {
+    async fn left_row(&self, outbox: &Outbox) -> Result<Option<ClaimRow>> {
         if outbox.guards.has_mutation(Mutation::ForeignClaimEnded) {
             let RowAddress { table, partition_key, .. } = self.owner.clone();
-            return Some(ClaimRow { table, partition_key, id: self.id.clone(), etag: None });
+            let row_key = claim_row_key(&self.id);
+            let at = RowAt::new(&table, &partition_key, &row_key);
+            let etag = outbox.store.read_row(at).await?.and_then(|row| row.etag());
+            let id = self.id.clone();
+            return Ok(etag.map(|etag| ClaimRow { table, partition_key, id, etag }));
         }
-        outbox.left_claims.find_claim(&self.id)
+        Ok(outbox.left_claims.find_claim(&self.id))
     }
 }
 

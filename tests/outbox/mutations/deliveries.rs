@@ -22,11 +22,11 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Outcome, build, ensure,
-    hooked::Hooked,
     plans::{Desk, desk},
 };
 use crate::{
     fixture::{World, employee},
+    hooked::Hooked,
     leases::TimerClock,
 };
 

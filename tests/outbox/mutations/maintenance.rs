@@ -6,10 +6,12 @@ use entable::{Condition, Mutation, OutboxOptions, Verb, maintain::FindingKind};
 
 use super::{
     Outcome, client_of, ensure,
-    hooked::Hooked,
     plans::{Desk, desk, desks, with_phone},
 };
-use crate::fixture::{Employee, World, employee};
+use crate::{
+    fixture::{Employee, World, employee},
+    hooked::Hooked,
+};
 
 /// A repair of more suspects of one partition than a transaction has room for repairs all of them.
 pub(super) async fn a_repair_of_many_suspects_repairs_all(mutation: Option<Mutation>) -> Outcome {

@@ -2,7 +2,6 @@
 //! as it is, and fails on the mutated code. `tests/mutations.md` lists them.
 
 mod deliveries;
-mod hooked;
 mod maintenance;
 mod plans;
 mod values;

@@ -6,8 +6,11 @@ use entable::{
     prelude::*,
 };
 
-use super::{Outcome, client_of, ensure, hooked::Hooked};
-use crate::fixture::{World, employee};
+use super::{Outcome, client_of, ensure};
+use crate::{
+    fixture::{World, employee},
+    hooked::Hooked,
+};
 
 /// An entity whose copy and list are in its own partition.
 #[derive(Debug, Clone, PartialEq, TableEntity)]

@@ -8,9 +8,10 @@ use entable::{
     prelude::*,
 };
 
-use super::{Outcome, build, client_of, ensure, hooked::Hooked};
+use super::{Outcome, build, client_of, ensure};
 use crate::{
     fixture,
+    hooked::Hooked,
     unique::{Person, World, person},
 };
 

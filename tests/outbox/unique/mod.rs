@@ -1,5 +1,6 @@
 //! Tests values that are unique across partitions.
 
+mod etags;
 mod lost;
 mod reading;
 mod table_case;

@@ -1,12 +1,13 @@
 //! A store in which something happens right before one write.
 
-use std::{fmt, future::Future, sync::Mutex};
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex},
+};
 
 use entable::{
-    backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
-        layer::FaultInjector,
-    },
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Operation, Written},
     prelude::*,
     row::Row,
@@ -15,27 +16,47 @@ use entable::{
 type Event = BoxFuture<'static, ()>;
 
 /// A store that runs an event before the first write which it waits for.
-pub(super) struct Hooked {
-    inner: FaultInjector,
+pub(crate) struct Hooked {
+    inner: Box<dyn Backend>,
     is_awaited: Box<dyn Fn(&Operation) -> bool + Send + Sync>,
     event: Mutex<Option<Event>>,
     /// The answer to the awaited write, which is not carried out then.
     answer: Mutex<Option<Error>>,
+    /// The awaited write.
+    kept: Arc<Mutex<Option<Batch>>>,
 }
 
 impl Hooked {
     /// A store that runs `event` before the first transaction with an operation that is awaited.
-    pub(super) fn before(
-        inner: FaultInjector,
+    pub(crate) fn before(
+        inner: impl Backend + 'static,
         is_awaited: impl Fn(&Operation) -> bool + Send + Sync + 'static,
         event: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let event = Mutex::new(Some(Box::pin(event) as Event));
-        Self { inner, is_awaited: Box::new(is_awaited), event, answer: Mutex::default() }
+        let is_awaited = Box::new(is_awaited);
+        Self {
+            inner: Box::new(inner),
+            is_awaited,
+            event,
+            answer: Mutex::default(),
+            kept: Arc::default(),
+        }
+    }
+
+    /// A store in which the first transaction with an operation that is awaited stays on its way until its
+    /// writer is dropped. Returns the place where that transaction is kept, to be carried out late.
+    pub(crate) fn holding(
+        inner: impl Backend + 'static,
+        is_awaited: impl Fn(&Operation) -> bool + Send + Sync + 'static,
+    ) -> (Self, Arc<Mutex<Option<Batch>>>) {
+        let held = Self::before(inner, is_awaited, std::future::pending());
+        let kept = held.kept.clone();
+        (held, kept)
     }
 
     /// Lets the awaited write fail with `error` instead of being carried out.
-    pub(super) fn failing(self, error: Error) -> Self {
+    pub(crate) fn failing(self, error: Error) -> Self {
         Self { answer: Mutex::new(Some(error)), ..self }
     }
 }
@@ -66,6 +87,7 @@ impl Backend for Hooked {
                 false => None,
             };
             if let Some(event) = event {
+                *self.kept.lock().unwrap() = Some(batch.clone());
                 event.await;
                 if let Some(error) = self.answer.lock().unwrap().take() {
                     return Err(error);
