@@ -9,7 +9,7 @@ use std::{
 };
 
 use entable::{
-    Clock, SteppedClock, Ticks, Value,
+    Clock, Condition, Operation, SteppedClock, Ticks, Value, Verb,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
@@ -17,6 +17,8 @@ use entable::{
     prelude::*,
 };
 use time::OffsetDateTime;
+
+use crate::hooked::Hooked;
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -599,6 +601,45 @@ async fn a_renewal_that_meets_the_sweep_wins() {
     let left = keys.query(Key::primary().user("don")).collect().await.unwrap();
     assert_eq!(left.iter().map(|key| key.id).collect::<Vec<_>>(), [3]);
     assert_eq!(world.markers().await, 1);
+}
+
+#[tokio::test]
+async fn a_marker_that_was_written_anew_stays_for_another_sweep() {
+    const USERS: usize = 40;
+    let world = World::new().await;
+    for user in 0..USERS {
+        let key = Key { user: format!("user{user}"), ..world.key(1, HOUR) };
+        world.keys().insert(&key).await.unwrap();
+    }
+    world.clock.advance(2 * HOUR + WAIT);
+    // Right before a shard's markers are deleted together, one of them changes and another one goes.
+    let markers = world.client.dynamic("EntableExpiry");
+    let all = markers.query(Filter::parse("Table ge ''").unwrap()).allow_scan();
+    let all = all.collect().await.unwrap();
+    let shard = |row: &Stored<DynamicEntity>| row.partition_key().to_owned();
+    let is_large = |one: &&Stored<DynamicEntity>| {
+        all.iter().filter(|other| shard(other) == shard(one)).count() > 2
+    };
+    let large = shard(all.iter().find(is_large).unwrap());
+    let keys: Vec<_> = all.iter().filter(|one| shard(one) == large).collect();
+    let (mut changed, gone) = (keys[0].clone(), keys[1].row_key().to_owned());
+    let kept = changed.row_key().to_owned();
+    let at = large.clone();
+    let is_deletion =
+        move |one: &Operation| one.verb() == Verb::Delete && one.row().partition_key() == at;
+    let store = Hooked::before(world.fault.clone(), is_deletion, async move {
+        changed.allow_framework_names();
+        markers.replace(&changed).await.unwrap();
+        markers.delete(&large, &gone, Condition::Any).await.unwrap();
+    });
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    world.recorder.clear();
+    let stats = client.worker().with::<Key>().drain().await.unwrap();
+    assert_eq!((stats.expired, stats.failures), (USERS as u64, 0), "{stats:?}");
+    let deletion = format!("Delete {kept}");
+    let sent = world.requests().iter().filter(|request| request.contains(&deletion)).count();
+    assert_eq!(sent, 3, "with others, alone, and after one more sweep");
+    assert_eq!(world.markers().await, 0);
 }
 
 #[tokio::test]

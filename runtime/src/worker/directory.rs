@@ -79,29 +79,34 @@ impl Worker {
         // No condition is needed: a marker is never written again, and its fence is gone.
         let delete = |row_key: &String| Operation::delete(shard, row_key, Condition::Any);
         let deletions = row_keys.iter().map(delete).collect::<Result<_>>()?;
-        self.delete_together(DIRECTORY, deletions, Error::is_not_found).await
+        self.delete_together(DIRECTORY, deletions, Error::is_not_found).await.map(drop)
     }
 
-    /// Deletes rows of one partition in one transaction; one by one if it fails because another worker
-    /// deleted one of them, which `is_raced` tells by the error.
+    /// Deletes rows of one partition in one transaction; one by one if it fails because one of them was
+    /// deleted or written anew meanwhile, which `is_raced` tells by the error. Returns `false` if a row
+    /// that was written anew stays.
     pub(super) async fn delete_together(
         &self,
         table: &str,
         deletions: Vec<Operation>,
         is_raced: fn(&Error) -> bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut batch = Batch::new(table);
         for deletion in &deletions {
             batch.push(deletion.clone())?;
         }
         match self.store().apply_unsealed(&batch).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(true),
             Err(error) if !is_raced(&error) => return Err(error),
             Err(_) => {}
         }
+        let mut is_all_gone = true;
         for deletion in deletions {
-            ignore_missing(self.store().apply_one_unsealed(table, deletion).await)?;
+            match self.store().apply_one_unsealed(table, deletion).await {
+                Err(error) if error.is_precondition_failed() => is_all_gone = false,
+                answer => ignore_missing(answer)?,
+            }
         }
-        Ok(())
+        Ok(is_all_gone)
     }
 }

@@ -183,9 +183,13 @@ impl Worker {
             self.lock_memory().sweeps_to_repeat.insert(marker_texts(&marker), next);
             self.report_failure(error, round);
         }
-        if let Err(error) = self.delete_swept_markers(finished).await {
-            is_done = false;
-            self.report_failure(error, round);
+        match self.delete_swept_markers(finished).await {
+            // A marker that was written anew during the sweep leads to one more sweep.
+            Ok(is_all_gone) => is_done &= is_all_gone,
+            Err(error) => {
+                is_done = false;
+                self.report_failure(error, round);
+            }
         }
         is_done
     }
@@ -354,19 +358,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes markers under the ETags that were read, in transactions of 100.
-    async fn delete_swept_markers(&self, markers: Vec<StoredExpiryMarker>) -> Result<()> {
+    /// Deletes markers under the ETags that were read, in transactions of 100. Returns `false` if a marker
+    /// that was written anew stays.
+    async fn delete_swept_markers(&self, markers: Vec<StoredExpiryMarker>) -> Result<bool> {
         let mut partitions: BTreeMap<String, Vec<StoredExpiryMarker>> = BTreeMap::new();
         for marker in markers {
             partitions.entry(marker.keys().0.to_owned()).or_default().push(marker);
         }
+        let mut is_all_gone = true;
         for markers in partitions.values().flat_map(|markers| markers.chunks(BATCH_OPERATIONS)) {
             // Under the ETags that were read, so that a marker written anew meanwhile stays.
             let deletions = markers.iter().map(StoredExpiryMarker::delete_operation);
             let deletions = deletions.collect::<Result<_>>()?;
-            self.delete_together(EXPIRY, deletions, Error::lost_race).await?;
+            is_all_gone &= self.delete_together(EXPIRY, deletions, Error::lost_race).await?;
         }
-        Ok(())
+        Ok(is_all_gone)
     }
 }
 
