@@ -214,6 +214,8 @@ mutations! {
     GivenBackIsTried,
     /// A claim of another client is ended as if this client had left it.
     ForeignClaimEnded,
+    /// A claim that a writer of this client has left counts as dead without the mark.
+    LeftClaimUnmarked,
     /// The lists of up to 256 dirty rows are held together, however large they are.
     ListsUnbounded,
 }

@@ -66,7 +66,9 @@ impl OccupiedKey<'_> {
         // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
             let state = read_claim_state(&self.outbox.store, owner.as_row_at(), id).await?;
-            if state == ClaimState::Alive {
+            let is_unmarked = self.outbox.guards.has_mutation(Mutation::LeftClaimUnmarked)
+                && self.outbox.left_claims.find_claim(id).is_some();
+            if state == ClaimState::Alive && !is_unmarked {
                 let pending = "the entity {}, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
                     true => OccupiedKeyAction::Busy(LiveClaim { id: id.to_owned(), owner }),

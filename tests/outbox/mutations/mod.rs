@@ -2,6 +2,7 @@
 //! as it is, and fails on the mutated code. `tests/mutations.md` lists them.
 
 mod deliveries;
+mod late;
 mod maintenance;
 mod plans;
 mod values;
@@ -29,6 +30,7 @@ use self::{
         a_slow_take_is_renewed_in_time, every_shard_is_received, receipts_are_counted,
         receipts_go_with_their_message,
     },
+    late::a_late_transaction_takes_no_value_of_another,
     maintenance::{
         a_rebuild_holds_entities_to_their_version, a_repair_leaves_what_a_writer_changed,
         a_repair_of_many_suspects_repairs_all, a_suspect_that_changes_is_no_finding,
@@ -466,6 +468,7 @@ noticed! {
     LateReceiptHandled: a_late_receipt_is_not_handled;
     GivenBackIsTried: a_message_that_is_given_back_was_not_tried;
     ForeignClaimEnded: a_claim_of_another_client_is_left_alone;
+    LeftClaimUnmarked: a_late_transaction_takes_no_value_of_another;
     ListsUnbounded: large_lists_are_held_a_few_at_a_time;
 }
 
