@@ -408,7 +408,7 @@ async fn an_upload_holds_few_parts() {
         assert_eq!(blob.len(), (count * MIB) as u64);
         let most = alive.most.load(Ordering::SeqCst);
         // Of encrypted content, a piece of a MiB is copied and let go once it is encrypted.
-        assert!(most <= 6 * PART + MIB, "{field:?}: {} MiB", most / MIB);
+        assert!(most <= 5 * PART + MIB, "{field:?}: {} MiB", most / MIB);
         assert_eq!(alive.now.load(Ordering::SeqCst), 0, "nothing is left behind");
     }
 }

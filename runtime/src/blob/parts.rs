@@ -21,10 +21,11 @@ use crate::error::Result;
 pub(super) const PART_BYTES: usize = 8 << 20;
 /// Requests of one upload that are under way at once.
 const PARTS_IN_FLIGHT: usize = 3;
-/// Parts of one upload that are in memory because the store or the hash is not done with them, as many
-/// as keep an upload below 64 MiB. The hash needs more time than a local directory does: it may be
-/// this far behind, and catches up while the directory syncs the file.
-const PARTS_HELD: usize = 5;
+/// Parts of one upload that are in memory because the store or the hash is not done with them. The hash
+/// needs more time than a local directory does: it may be this far behind, and catches up while the
+/// directory syncs the file. With the part that is being filled, five parts are 40 MiB: an upload stays
+/// below 64 MiB although an allocator keeps some of the memory that earlier uploads returned.
+const PARTS_HELD: usize = 4;
 /// Bytes of a blob of one request that are hashed where the upload runs: a thread for less is not
 /// worth its start.
 const HASHED_IN_PLACE_BYTES: usize = 256 << 10;

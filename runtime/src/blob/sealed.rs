@@ -135,10 +135,11 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
         }
         let next = first.saturating_add(length_of(&chunks));
         self.next = (!is_end).then_some(next);
-        let (cipher, buffers) = (self.cipher.clone(), self.buffers.clone());
+        let cipher = self.cipher.clone();
+        let len = chunks.iter().map(|chunk| chunk.len() + byte_count(TAG_BYTES)).sum();
+        // Lent here, not on the other thread: allocators keep the memory of each thread apart.
+        let mut sealed = self.buffers.lend(len);
         let seal = move || {
-            let len = chunks.iter().map(|chunk| chunk.len() + byte_count(TAG_BYTES)).sum();
-            let mut sealed = buffers.lend(len);
             let last = is_end.then_some(next - 1);
             seal_chunks(
                 &cipher,
