@@ -55,6 +55,7 @@ async fn lines() -> Vec<Line> {
     assert_eq!(sales.delete_all().await.unwrap().done, 2_500);
     record("`delete_all` of 2,500 entities", (3, 25));
 
+    lines.extend(transfers().await);
     let (_, recorder, staff) = store::<TwoCopies>(100).await;
     let sales = staff.query(TwoCopies::primary().department("Sales"));
     assert_eq!(sales.delete_all().await.unwrap().done, 100);
@@ -71,6 +72,25 @@ async fn lines() -> Vec<Line> {
     assert_eq!(list.count().await.unwrap(), 90);
     let least = (1, 0);
     lines.push(Line { call: "`count` of a local list", cost: cost(&recorder.take()), least });
+    lines
+}
+
+/// Transfers of an entity without copies to another table.
+async fn transfers() -> Vec<Line> {
+    let (client, recorder, staff) = store::<Alone>(1).await;
+    let former = client.table_named::<Alone>("Former");
+    former.create().await.unwrap();
+    let mut lines = Vec::new();
+    for (call, least) in [
+        ("`transfer` to a table", (1, 2)),
+        // Insertion, replacement and deletion.
+        ("`transfer` to a table that has the entity", (3, 3)),
+    ] {
+        staff.insert_or_replace(&Alone::new(1, "Jones")).await.unwrap();
+        recorder.clear();
+        assert!(staff.transfer(Alone::at(1), &former).await.unwrap());
+        lines.push(Line { call, cost: cost(&recorder.take()), least });
+    }
     lines
 }
 

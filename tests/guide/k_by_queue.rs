@@ -110,7 +110,7 @@ async fn k04_a_message_goes_only_after_both_steps() -> TestResult {
         let steps = [
             at("apply EntableQueues archive_00: Delete q_"),
             at("read Current (Sales, empid_000456)"),
-            at("apply Archive Sales: InsertOrReplace empid_000456"),
+            at("apply Archive Sales: Insert empid_000456"),
             at("apply Current Sales: Delete empid_000456"),
             requests.iter().rposition(|r| r.starts_with("apply EntableQueues")).unwrap(),
         ];

@@ -38,6 +38,7 @@ mod mutations;
 mod registrations;
 mod shared;
 mod clock_skew;
+mod transfer;
 mod unique;
 mod weak_stores;
 mod worker;

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    backend::Read,
     batch::{Deadline, Written},
     entity::{BackgroundWork, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -36,7 +35,7 @@ use crate::{
         backoff::{self, Attempt},
         dated::make_table,
         lists::read_list,
-        sealing::{open::ReadAs, plan::OperationToSeal},
+        sealing::plan::OperationToSeal,
     },
 };
 
@@ -528,18 +527,9 @@ async fn effect_of_change(
         Change::Blind(effect) => return Ok(effect.clone()),
         Change::OnCurrent(verb) => verb,
     };
-    let (partition_key, row_key) = verb.keys();
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
-    let read = Read { table, partition_key, row_key, select: None };
-    let row = match outbox.store.read_decrypted(read, ReadAs::Typed(verb.schema())).await {
-        Err(error)
-            if error.is_corrupt() && verb.may_end_torn_entity() && verb.schema().is_wide() =>
-        {
-            // Some parts are missing or differ. A verb that ends the entity takes what is left.
-            outbox.store.read_torn_entity(table, verb.keys(), verb.schema()).await?
-        }
-        row => row?,
-    };
+    let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());
+    let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
     let effect = outbox
         .store
         .with_blind_token_keys(verb.tokens(), || verb.effect_on_primary(row.as_ref()))

@@ -344,6 +344,25 @@ impl Store {
         Ok((join_wide_parts(schema, table, keys, &rows)?, date))
     }
 
+    /// Reads and decrypts a primary in order to end it: of a torn entity, the parts that exist, if
+    /// `may_end_torn` is set.
+    pub(crate) async fn read_to_overwrite(
+        &self,
+        table: &str,
+        keys: (&str, &str),
+        schema: &'static Schema,
+        may_end_torn: bool,
+    ) -> Result<Option<Row>> {
+        let read = Read { table, partition_key: keys.0, row_key: keys.1, select: None };
+        match self.read_decrypted(read, ReadAs::Typed(schema)).await {
+            // Some parts are missing or differ. A verb that ends the entity takes what is left.
+            Err(error) if error.is_corrupt() && may_end_torn && schema.is_wide() => {
+                self.read_torn_entity(table, keys, schema).await
+            }
+            row => row,
+        }
+    }
+
     /// Reads the parts that exist of a wide entity, whether or not they belong together.
     pub(crate) async fn read_torn_entity(
         &self,

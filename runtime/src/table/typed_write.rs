@@ -11,7 +11,7 @@ use crate::{
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{Committed, Outcome, commit_changes, fill_change_tokens},
-    plan::{self, Unresolved},
+    plan::{self, Change, Unresolved},
     store::backoff::{self, Attempt},
 };
 
@@ -338,13 +338,18 @@ impl<E: TableEntity> Table<E> {
         verb: Result<Unresolved>,
     ) -> Result<(Outcome, BackgroundWork)> {
         let written = async {
-            let verb = verb.map_err(|error| error.in_table(&self.name))?;
-            let change = fill_change_tokens(self.client.outbox(), &self.name, verb).await?;
+            let change = self.resolve_change(verb).await?;
             let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
         };
         self.client.store().usage.run_verb(name, &self.name, written).await
+    }
+
+    /// Puts blind tokens into the keys of a verb.
+    pub(super) async fn resolve_change(&self, verb: Result<Unresolved>) -> Result<Change> {
+        let verb = verb.map_err(|error| error.in_table(&self.name))?;
+        fill_change_tokens(self.client.outbox(), &self.name, verb).await
     }
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped
