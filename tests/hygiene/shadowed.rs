@@ -16,6 +16,10 @@ struct Clone;
 struct Default;
 struct From;
 struct Into;
+struct __Row;
+struct __Column;
+type __Result = ();
+type __Option = ();
 trait Debug {}
 
 /// A type with the name of an option, which is none.

@@ -30,7 +30,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let (slot, value) = (slot(at, member), value_of(member));
         match member.count {
             Count::One => quote! {
-                let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
+                let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt_None;
             },
             Count::Many => quote! {
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
@@ -75,15 +75,15 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         impl _rt::Aggregate for #ident {
             const OTHER: _rt::bool = #has_other;
 
-            fn fold(__rows: &mut _rt::PartitionFold) -> _rt::Result<Self> {
+            fn fold(__rows: &mut _rt::PartitionFold) -> _rt_Result<Self> {
                 #(#slots)*
-                while let _rt::Some(__found) = _rt::PartitionFold::next_row(__rows) {
+                while let _rt_Some(__found) = _rt::PartitionFold::next_row(__rows) {
                     match _rt::RowMatch::member(&__found.1) {
                         #(#puts)*
                         _ => {}
                     }
                 }
-                _rt::Ok(Self {
+                _rt_Ok(Self {
                     #(#fields,)*
                     #other
                 })

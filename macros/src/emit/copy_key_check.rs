@@ -45,7 +45,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
                     &__family.row,
                     __row,
                     #at,
-                    <#ty as _rt::TextPart>::as_text(&__entity.#name),
+                    <#ty as _rt_TextPart>::as_text(&__entity.#name),
                 )
             }
         })

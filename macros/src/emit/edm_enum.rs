@@ -17,14 +17,14 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
         impl _rt::EdmValue for #ident {
             const EDM: _rt::EdmType = _rt::EdmType::String;
 
-            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
-                _rt::Ok(_rt::From::from(_rt::ValueRef::String(__text(self))))
+            fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
+                _rt_Ok(_rt::From::from(_rt::ValueRef::String(__text(self))))
             }
 
-            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> {
+            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
                 match __value {
                     _rt::ValueRef::String(__text) => __parse(__text),
-                    __other => _rt::Err(_rt::InvalidValue::wrong_type(
+                    __other => _rt_Err(_rt::InvalidValue::wrong_type(
                         _rt::EdmType::String,
                         _rt::ValueRef::edm_type(&__other),
                     )),
@@ -33,15 +33,15 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
         }
 
         #[automatically_derived]
-        impl _rt::KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt::usize> = _rt::None;
+        impl _rt_KeyPart for #ident {
+            const WIDTH: _rt::Option<_rt_usize> = _rt_None;
 
-            fn encode(&self, __out: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> {
+            fn encode(&self, __out: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> {
                 _rt::String::push_str(__out, __text(self));
-                _rt::Ok(())
+                _rt_Ok(())
             }
 
-            fn decode(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
+            fn decode(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
                 __parse(__text)
             }
         }
@@ -62,10 +62,10 @@ fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
             }
         }
 
-        fn __parse(__text: &_rt::str) -> _rt::Result<#ident, _rt::InvalidValue> {
+        fn __parse(__text: &_rt::str) -> _rt_Result<#ident, _rt::InvalidValue> {
             match __text {
-                #(#texts => _rt::Ok(#ident::#variants),)*
-                _ => _rt::Err(_rt::unknown_variant(#expected, __text)),
+                #(#texts => _rt_Ok(#ident::#variants),)*
+                _ => _rt_Err(_rt::unknown_variant(#expected, __text)),
             }
         }
     }

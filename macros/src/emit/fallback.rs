@@ -37,21 +37,27 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
             type Primary = #start;
             type Patch = #patch_name;
 
-            const SCHEMA: &'static _rt::Schema = &_rt::Schema::NONE;
+            const SCHEMA: &'static _rt_Schema = &_rt_Schema::NONE;
 
             fn primary() -> Self::Primary { loop {} }
 
             fn patch() -> Self::Patch { loop {} }
 
-            fn point(&self) -> _rt::Point<Self> { loop {} }
+            fn point(&self) -> _rt_Point<Self> { loop {} }
+        }
 
-            fn to_row(&self) -> _rt::Result<_rt::Row> { loop {} }
+        impl _rt::EncodeRows for #ident {
+            fn write_partition_key(&self, _: &'static _rt_Family, _: &mut _rt_KeyWriter) {}
+
+            fn write_row_key(&self, _: &'static _rt_Family, _: &mut _rt_KeyWriter) {}
+
+            fn write_properties(&self, _: &'static _rt_Family, _: &mut _rt::PropertyWriter<'_>) {}
         }
 
         impl _rt::Writable for #ident {
             fn table(&self) -> _rt::Cow<'static, _rt::str> { _rt::Cow::Borrowed("") }
 
-            fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
+            fn change(&self, _: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> { loop {} }
         }
 
         #columns
@@ -70,13 +76,13 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
         impl _rt::Properties for #ident {
             type Slots<'__r> = ();
 
-            const COLUMNS: &'static [_rt::ColumnSchema] = &[];
+            const COLUMNS: &'static [_rt_ColumnSchema] = &[];
 
-            fn write(&self, _: &mut _rt::PropertyWriter<'_>) -> _rt::Result<()> { loop {} }
+            fn write(&self, _: &mut _rt::PropertyWriter<'_>) -> _rt_Result<()> { loop {} }
 
             fn offer<'__r>(_: &mut (), _: &'__r [_rt::u8], _: _rt::ValueRef<'__r>) -> _rt::bool { false }
 
-            fn finish(_: (), _: &_rt::str) -> _rt::Result<Self> { loop {} }
+            fn finish(_: (), _: &_rt::str) -> _rt_Result<Self> { loop {} }
         }
 
         #columns
@@ -106,17 +112,17 @@ fn text_or_part(ident: &Ident) -> TokenStream {
         impl _rt::EdmValue for #ident {
             const EDM: _rt::EdmType = _rt::EdmType::String;
 
-            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> { loop {} }
+            fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> { loop {} }
 
-            fn from_edm(_: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
+            fn from_edm(_: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
         }
 
-        impl _rt::KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt::usize> = _rt::None;
+        impl _rt_KeyPart for #ident {
+            const WIDTH: _rt::Option<_rt_usize> = _rt_None;
 
-            fn encode(&self, _: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> { loop {} }
+            fn encode(&self, _: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> { loop {} }
 
-            fn decode(_: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
+            fn decode(_: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
         }
     }
 }
@@ -135,9 +141,9 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             }
 
             impl _rt::SetMember for #ident {
-                const MEMBER: &'static _rt::Schema = _rt::projection_schema::<Self>();
+                const MEMBER: &'static _rt_Schema = _rt::projection_schema::<Self>();
 
-                fn read_matched(_: &_rt::Row, _: &_rt::RowMatch) -> _rt::Result<Self> { loop {} }
+                fn read_matched(_: &_rt_Row, _: &_rt::RowMatch) -> _rt_Result<Self> { loop {} }
             }
         }
     });
@@ -157,13 +163,13 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                 #from_row
 
                 impl _rt::EntitySet for #ident {
-                    fn read(_: &_rt::Row, _: &_rt::RowMatch) -> _rt::Result<Self> { loop {} }
+                    fn read(_: &_rt_Row, _: &_rt::RowMatch) -> _rt_Result<Self> { loop {} }
 
-                    fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
+                    fn other(_: &_rt_Row) -> _rt_Result<_rt::Option<Self>> { loop {} }
 
                     fn member_name(&self) -> &'static _rt::str { "" }
 
-                    fn set_columns(_: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
+                    fn set_columns(_: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt_None }
                 }
             }
         }
@@ -171,7 +177,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
             impl _rt::Aggregate for #ident {
                 const OTHER: _rt::bool = false;
 
-                fn fold(_: &mut _rt::PartitionFold) -> _rt::Result<Self> { loop {} }
+                fn fold(_: &mut _rt::PartitionFold) -> _rt_Result<Self> { loop {} }
             }
         },
     };
@@ -189,7 +195,7 @@ fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
         impl _rt::FromRow for #ident {
-            fn from_row(_: &_rt::Row) -> _rt::Result<Self> { loop {} }
+            fn from_row(_: &_rt_Row) -> _rt_Result<Self> { loop {} }
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
             } else {
                 quote! { store }
             };
-            quote! { #out.#store(#name, <#ty as _rt::Property>::to_stored(&self.#ident)); }
+            quote! { #out.#store(#name, <#ty as _rt_Property>::to_stored(&self.#ident)); }
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -107,9 +107,9 @@ fn padding_of(field: &Field) -> TokenStream {
     match field.sealed() {
         Some(encrypt) => {
             let pad = encrypt.pad;
-            quote! { _rt::Some(#pad) }
+            quote! { _rt_Some(#pad) }
         }
-        None => quote! { _rt::None },
+        None => quote! { _rt_None },
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn offer_statement(
         Storage::Flattened(prefix) => {
             let prefix = proc_macro2::Literal::byte_string(prefix.as_bytes());
             Some(quote! {
-                if let _rt::Some(__rest) = <[_rt::u8]>::strip_prefix(__name, #prefix) {
+                if let _rt_Some(__rest) = <[_rt::u8]>::strip_prefix(__name, #prefix) {
                     if <#ty as _rt::Properties>::offer(&mut #slot, __rest, __value) {
                         #taken
                     }
@@ -213,7 +213,7 @@ pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStr
         | Storage::Split(_)
         | Storage::Blob(_)
         | Storage::Extra => {
-            Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt::None }))
+            Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt_None }))
         }
     }
 }
@@ -255,7 +255,7 @@ pub(super) fn finish_expression(
     let (ty, name) = (&field.ty, &field.property);
     let before = prefix.cloned().unwrap_or_else(|| quote! { "" });
     let found = match &field.storage {
-        Storage::Skipped | Storage::Extra => return quote! { _rt::Ok(#slot) },
+        Storage::Skipped | Storage::Extra => return quote! { _rt_Ok(#slot) },
         Storage::Flattened(inner) => {
             let whole = match prefix {
                 Some(prefix) => quote! { &_rt::join_flattened_prefixes(#prefix, #inner) },
@@ -293,8 +293,8 @@ pub(super) fn finish_expression(
         Storage::Plain => {
             let read = trait_item_path(ty, "Property", "from_stored");
             let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
-            let finish = Ident::new(finish, Span::call_site());
-            quote! { _rt::#finish(#slot, #before, #name, #read) }
+            let finish = runtime_item(finish, Span::call_site());
+            quote! { #finish(#slot, #before, #name, #read) }
         }
     };
     if let Absent::Refused = field.absent {
@@ -303,7 +303,7 @@ pub(super) fn finish_expression(
     let default = default_value(field);
     quote! {
         match #slot {
-            _rt::None => _rt::Ok(#default),
+            _rt_None => _rt_Ok(#default),
             _ => #found,
         }
     }
@@ -317,15 +317,15 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
         Storage::Plain => {
             let read = trait_item_path(ty, "Property", "from_stored");
             let value = match field.is_secret() {
-                true => quote! { _rt::Column::secret(#name, #read) },
-                false => quote! { _rt::Column::stored(#name, #read) },
+                true => quote! { _rt_Column::secret(#name, #read) },
+                false => quote! { _rt_Column::stored(#name, #read) },
             };
-            (quote! { _rt::Column<Self, #ty, #kind> }, value)
+            (quote! { _rt_Column<Self, #ty, #kind> }, value)
         }
         Storage::Json => {
             let codec = json_codec(field);
-            let value = quote! { _rt::Column::property(#name, #codec.read) };
-            (quote! { _rt::Column<Self, #ty, #kind> }, value)
+            let value = quote! { _rt_Column::property(#name, #codec.read) };
+            (quote! { _rt_Column<Self, #ty, #kind> }, value)
         }
         Storage::Series(names) => {
             let (slot_type, is_secret, length) =
@@ -364,8 +364,8 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain | Storage::Json => (
-            quote! { _rt::Column<Self, #ty, #kind> },
-            quote! { _rt::Column::property("", |_, _| loop {}) },
+            quote! { _rt_Column<Self, #ty, #kind> },
+            quote! { _rt_Column::property("", |_, _| loop {}) },
         ),
         Storage::Series(names) => {
             let (slot_type, length) = (field.slot_type()?, names.len());
@@ -402,8 +402,8 @@ pub(super) fn blob_names(names: &[String]) -> TokenStream {
         quote! { #field: #name }
     });
     let key = match names.get(4) {
-        Some(key) => quote! { _rt::Some(#key) },
-        None => quote! { _rt::None },
+        Some(key) => quote! { _rt_Some(#key) },
+        None => quote! { _rt_None },
     };
     quote! { _rt::BlobNames { #(#fields,)* key: #key } }
 }
@@ -425,7 +425,7 @@ fn column_kind(field: &Field) -> TokenStream {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
         (None, _, Storage::Json) => quote! { _rt::Json },
-        (None, _, _) => quote! { _rt::Plain },
+        (None, _, _) => quote! { _rt_Plain },
     }
 }
 
@@ -439,7 +439,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
             _ => trait_item_path(ty, "SplitValue", "EDM"),
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
-            let column = quote! { _rt::ColumnSchema::plain(#name, #edm, true) };
+            let column = quote! { _rt_ColumnSchema::plain(#name, #edm, true) };
             column_in_part(field.part_of(at), column_with_seal(field, column))
         });
         return Some(quote! { #(#columns),* });
@@ -449,12 +449,11 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         let columns =
             names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
                 let edm = Ident::new(edm, Span::call_site());
-                quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
+                quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
             });
         // Only the key is encrypted in the row, and what it opens in the blob.
         let key = names.get(4).map(|name| {
-            let column =
-                quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::Binary, #optional) };
+            let column = quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::Binary, #optional) };
             column_with_seal(field, column)
         });
         let columns = columns.chain(key);
@@ -466,14 +465,14 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Series(_)
         | Storage::Split(_)
         | Storage::Blob(_) => return None,
-        Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
+        Storage::Plain if !is_stored => quote! { _rt_ColumnSchema::key(#name) },
         Storage::Plain => {
             let column = trait_item_path(ty, "Property", "COLUMN");
-            quote! { _rt::ColumnSchema::property(#name, #column) }
+            quote! { _rt_ColumnSchema::property(#name, #column) }
         }
-        Storage::Json => quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::String, false) },
+        Storage::Json => quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::String, false) },
         Storage::Flattened(prefix) => quote! {
-            _rt::ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
+            _rt_ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
         },
     };
     let default = field.attr.default.is_set().then(|| quote! { .with_default() });
@@ -494,7 +493,7 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
 /// Returns the column, in a part of a wide entity.
 fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     match u8::try_from(part) {
-        Ok(part @ 2..) => quote! { _rt::ColumnSchema::in_part(#column, #part) },
+        Ok(part @ 2..) => quote! { _rt_ColumnSchema::in_part(#column, #part) },
         _ => column,
     }
 }
@@ -505,12 +504,12 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property() {
         Some((name, chars)) => {
-            quote! { _rt::Some(_rt::TokenProperty { name: #name, chars: #chars }) }
+            quote! { _rt_Some(_rt::TokenProperty { name: #name, chars: #chars }) }
         }
-        None => quote! { _rt::None },
+        None => quote! { _rt_None },
     };
     quote! {
-        _rt::ColumnSchema::with_seal(
+        _rt_ColumnSchema::with_seal(
             #column,
             _rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind },
         )
@@ -527,8 +526,8 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             let redact = field.is_secret().then(|| quote! { .redacted(#name) });
             quote! {
                 #[doc = #doc]
-                pub fn #ident(self, __value: impl _rt::PatchInput<#ty>) -> Self {
-                    Self(_rt::PatchInput::set(__value, self.0, #name)#redact)
+                pub fn #ident(self, __value: impl _rt_PatchInput<#ty>) -> Self {
+                    Self(_rt_PatchInput::set(__value, self.0, #name)#redact)
                 }
             }
         }
@@ -546,12 +545,12 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             let of = &field.name;
             quote! {
                 #[doc = #doc]
-                pub fn #ident<__V>(self, __slot: _rt::usize, __value: __V) -> Self
+                pub fn #ident<__V>(self, __slot: _rt_usize, __value: __V) -> Self
                 where
-                    __V: _rt::PatchInput<#slot_type>,
+                    __V: _rt_PatchInput<#slot_type>,
                 {
                     Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
-                        <__V as _rt::PatchInput<#slot_type>>::set(__value, __patch, __name)#redact
+                        <__V as _rt_PatchInput<#slot_type>>::set(__value, __patch, __name)#redact
                     }))
                 }
             }

@@ -46,28 +46,28 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
-            fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
+            fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
                 <Self as _rt::FromRow>::from_copy(__row, #primary)
             }
 
             fn from_copy(
-                __row: &_rt::Row,
-                __family: &'static _rt::Family,
-            ) -> _rt::Result<Self> {
+                __row: &_rt_Row,
+                __family: &'static _rt_Family,
+            ) -> _rt_Result<Self> {
                 <Self as _rt::FromRow>::read_with(__row, __family, 0, _rt::identity)
             }
 
             fn read_with<__R>(
-                __row: &_rt::Row,
-                __family: &'static _rt::Family,
+                __row: &_rt_Row,
+                __family: &'static _rt_Family,
                 __from: _rt::u32,
                 __wrap: impl _rt::FnOnce(Self) -> __R,
-            ) -> _rt::Result<__R> {
+            ) -> _rt_Result<__R> {
                 #keys
                 #properties
                 let __entity = Self { #(#fields),* };
                 #key_check
-                _rt::Ok(__wrap(__entity))
+                _rt_Ok(__wrap(__entity))
             }
         }
     }
@@ -87,7 +87,6 @@ fn split_keys(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     }
     let texts = fields.iter().map(|at| text_local(*at));
-    let count = fields.len();
     let tables = entity.families.iter().map(|family| {
         let slots = |in_row: bool, parts: usize| {
             let slots = (0..parts).map(move |part| (in_row, part));
@@ -106,7 +105,7 @@ fn split_keys(entity: &Entity) -> TokenStream {
         _rt::key_texts(__row, __family, &[#(#tables),*], &mut __texts)
     });
     quote! {
-        let mut __texts = [_rt::None; #count];
+        let mut __texts = _rt::nothing_found();
         #read
         let [#(#texts),*] = __texts;
     }
@@ -152,24 +151,23 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         })
         .collect();
     if offers.is_empty() {
-        let count = names.len();
         let found = unwrap_or_return(&quote! {
             _rt::find_properties(__row, __from, &[#(#names),*], &mut __found)
         });
         return quote! {
-            let mut __found = [_rt::None; #count];
+            let mut __found = _rt::nothing_found();
             #found
             let [#(#slots),*] = __found;
         };
     }
-    let (count, others) = (names.len(), other_properties(entity));
+    let others = other_properties(entity);
     let next = unwrap_or_return(&quote! { __properties.next() });
     quote! {
         #(#opened)*
-        let mut __found = [_rt::None; #count];
+        let mut __found = _rt::nothing_found();
         let mut __next = 0;
-        let mut __properties = _rt::Row::properties_from(__row, __from);
-        while let _rt::Some((__name, __value)) = #next {
+        let mut __properties = _rt_Row::properties_from(__row, __from);
+        while let _rt_Some((__name, __value)) = #next {
             if _rt::place_property(__name, __value, &[#(#names),*], &mut __next, &mut __found)
                 || _rt::is_one_of(__name, &[#(#others),*])
             {
@@ -245,8 +243,8 @@ fn read_key(
     };
     Some(quote! {
         match #text {
-            _rt::Some(__text) => #read,
-            _rt::None => #otherwise,
+            _rt_Some(__text) => #read,
+            _rt_None => #otherwise,
         }
     })
 }

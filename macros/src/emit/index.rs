@@ -57,7 +57,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]
-        #[derive(_rt::Clone, _rt::Debug)]
+        #[derive(_rt::Clone, _rt_Debug)]
         #vis struct #marker;
         #(#[automatically_derived] impl _rt::HoldsField<#fields> for #marker {})*
     }
@@ -101,12 +101,12 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
     quote! {
         #[inline]
         fn owner_of(
-            __row: &_rt::Row,
-            __family: &'static _rt::Family,
-        ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
+            __row: &_rt_Row,
+            __family: &'static _rt_Family,
+        ) -> _rt_Result<_rt::Option<(_rt::String, _rt::String)>> {
             match __family.index {
                 #(#known)|* => {}
-                _ => return _rt::Ok(_rt::None),
+                _ => return _rt_Ok(_rt_None),
             }
             #(#reads)*
             _rt::owner_keys(#writers)

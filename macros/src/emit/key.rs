@@ -67,12 +67,12 @@ pub(super) fn both_key_writers(
     let row = write_parts(entity, &family.row, &place);
     quote! {
         {
-            let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
+            let mut __key = _rt_KeyWriter::new(&#constant.partition, "PartitionKey");
             #partition
             __key
         },
         {
-            let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
+            let mut __key = _rt_KeyWriter::new(&#constant.row, "RowKey");
             #row
             __key
         }

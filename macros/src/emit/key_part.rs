@@ -38,7 +38,7 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
             quote! { __key.put(&#value, #encode); }
         }
         Form::Lower => {
-            quote! { __key.put_lower(<#ty as _rt::TextPart>::as_text(&#value)); }
+            quote! { __key.put_lower(<#ty as _rt_TextPart>::as_text(&#value)); }
         }
         Form::Date(form, _) => quote! {
             let __written = _rt::write_date(
@@ -49,7 +49,7 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
             __key.end(__written);
         },
         Form::Bucket(count) => quote! {
-            let __written = <#ty as _rt::KeyPart>::encode(&#value, __key.begin());
+            let __written = <#ty as _rt_KeyPart>::encode(&#value, __key.begin());
             __key.end_bucket(__written, #count);
         },
         Form::Hmac => quote! {
@@ -81,7 +81,7 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
         Form::Date(form, _) => {
             quote! { .set_date_part(#at, <#ty as _rt::DatePart>::to_ticks(#value), #form) }
         }
-        Form::Lower => quote! { .set_lowercase_part(#at, <#ty as _rt::TextPart>::as_text(#value)) },
+        Form::Lower => quote! { .set_lowercase_part(#at, <#ty as _rt_TextPart>::as_text(#value)) },
         Form::Bucket(count) => {
             let first = trait_item_path(ty, "KeyPart", "encode");
             quote! { .set_bucket_part(#at, #value, #count, #first) }
@@ -94,7 +94,7 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
 /// sort as the part's values do.
 pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
-    let bounds = quote! { #at, _rt::RangeInput::bounds(__range) };
+    let bounds = quote! { #at, _rt_RangeInput::bounds(__range) };
     Some(match &part.form {
         Form::Plain => {
             let first = trait_item_path(ty, "KeyPart", "encode");
@@ -146,19 +146,19 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     match &part.form {
         Form::Width(_) => {
             let first = trait_item_path(ty, "FixedWidth", "decode_width");
-            quote! { _rt::ReadPart::Fixed(#first) }
+            quote! { _rt_ReadPart::Fixed(#first) }
         }
         Form::Descending => {
             let first = trait_item_path(ty, "Descending", "decode_descending");
-            quote! { _rt::ReadPart::Fixed(#first) }
+            quote! { _rt_ReadPart::Fixed(#first) }
         }
         Form::Date(..) => {
             let first = trait_item_path(ty, "DatePart", "from_ticks");
-            quote! { _rt::ReadPart::Date(#first) }
+            quote! { _rt_ReadPart::Date(#first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
             let first = trait_item_path(ty, "KeyPart", "decode");
-            quote! { _rt::ReadPart::Plain(#first) }
+            quote! { _rt_ReadPart::Plain(#first) }
         }
     }
 }
@@ -177,11 +177,11 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
         Form::Plain => (trait_item_path(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
         Form::Width(width) => {
             let guard = trait_item_path(ty, "FixedWidth", "decode_width");
-            (quote! { (#guard, _rt::Some(#width)).1 }, encoder("encode_width"))
+            (quote! { (#guard, _rt_Some(#width)).1 }, encoder("encode_width"))
         }
         Form::Descending => {
             let width = trait_item_path(ty, "Descending", "WIDTH_DESCENDING");
-            (quote! { _rt::Some(#width) }, encoder("encode_descending"))
+            (quote! { _rt_Some(#width) }, encoder("encode_descending"))
         }
         Form::Date(form, _) => {
             let guard = trait_item_path(ty, "DatePart", "RESOLUTION");
@@ -189,23 +189,23 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
         }
         Form::Lower => {
             let guard = trait_item_path(ty, "TextPart", "as_text");
-            (quote! { (#guard, _rt::None).1 }, encoder("encode_lower"))
+            (quote! { (#guard, _rt_None).1 }, encoder("encode_lower"))
         }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
-        Form::Hmac => (quote! { _rt::Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
+        Form::Hmac => (quote! { _rt_Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
     };
-    quote! { _rt::part(#name, #form, #width, #encode) }
+    quote! { _rt_part(#name, #form, #width, #encode) }
 }
 
 /// Returns the part's form as a constant.
 pub(super) fn form_constant(part: &Part) -> TokenStream {
     match &part.form {
-        Form::Plain => quote! { _rt::Form::Plain },
-        Form::Width(width) => quote! { _rt::Form::Width(#width) },
-        Form::Descending => quote! { _rt::Form::Descending },
-        Form::Date(form, _) => quote! { _rt::Form::Date(#form) },
-        Form::Lower => quote! { _rt::Form::Lower },
-        Form::Bucket(count) => quote! { _rt::Form::Bucket(#count) },
-        Form::Hmac => quote! { _rt::Form::Hmac },
+        Form::Plain => quote! { _rt_Form::Plain },
+        Form::Width(width) => quote! { _rt_Form::Width(#width) },
+        Form::Descending => quote! { _rt_Form::Descending },
+        Form::Date(form, _) => quote! { _rt_Form::Date(#form) },
+        Form::Lower => quote! { _rt_Form::Lower },
+        Form::Bucket(count) => quote! { _rt_Form::Bucket(#count) },
+        Form::Hmac => quote! { _rt_Form::Hmac },
     }
 }

@@ -1,8 +1,8 @@
 //! Fourth stage: generates code.
 //!
 //! All of it stands in a block of its own, so that its types do not clash with the user's. It names
-//! only `_rt` and calls traits by their full paths. Names of locals and of generated types begin with
-//! `__`, because the user's types are in scope.
+//! only `_rt` and the names of `_rt::short`, which begin with `_rt_`, and calls traits by their full
+//! paths. Names of locals and of generated types begin with `__`, because the user's types are in scope.
 //!
 //! Compilers read this code for every entity, so that it is short: no closures where a function of the
 //! runtime serves, no `?` where [`unwrap_or_return`] serves, tables of constants instead of repeated code.
@@ -101,13 +101,13 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
 fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
-            _rt::Ok(__value) => __value,
-            _rt::Err(__error) => return _rt::Err(__error),
+            _rt_Ok(__value) => __value,
+            _rt_Err(__error) => return _rt_Err(__error),
         }
     }
 }
 
-/// Returns a block in which `_rt` is the runtime.
+/// Returns a block in which `_rt` is the runtime, and frequent names of it are imported as `_rt_Name`.
 ///
 /// Has no `allow`: where the user's crate forbids a lint, an `allow` of it is an error. Lints are
 /// silent about tokens that a macro wrote. A name that the derive makes up, or a path of the runtime,
@@ -116,7 +116,7 @@ fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]
         const _: () = {
-            use #runtime::__private as _rt;
+            use #runtime::__private::short::*;
             #body
         };
     }

@@ -22,25 +22,25 @@ pub(super) fn emit(newtype: &Newtype) -> TokenStream {
         {
             const EDM: _rt::EdmType = <#ty as _rt::EdmValue>::EDM;
 
-            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
+            fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
                 <#ty as _rt::EdmValue>::to_edm(&self.#member)
             }
 
-            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> {
-                _rt::Ok(Self { #member: <#ty as _rt::EdmValue>::from_edm(__value)? })
+            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
+                _rt_Ok(Self { #member: <#ty as _rt::EdmValue>::from_edm(__value)? })
             }
         }
 
         #[automatically_derived]
-        impl _rt::KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt::usize> = <#ty as _rt::KeyPart>::WIDTH;
+        impl _rt_KeyPart for #ident {
+            const WIDTH: _rt::Option<_rt_usize> = <#ty as _rt_KeyPart>::WIDTH;
 
-            fn encode(&self, __out: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> {
-                <#ty as _rt::KeyPart>::encode(&self.#member, __out)
+            fn encode(&self, __out: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> {
+                <#ty as _rt_KeyPart>::encode(&self.#member, __out)
             }
 
-            fn decode(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
-                _rt::Ok(Self { #member: <#ty as _rt::KeyPart>::decode(__text)? })
+            fn decode(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+                _rt_Ok(Self { #member: <#ty as _rt_KeyPart>::decode(__text)? })
             }
         }
 
@@ -59,30 +59,30 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
         }
 
         #[automatically_derived]
-        impl _rt::TextPart for #ident
+        impl _rt_TextPart for #ident
         where
-            for<'__a> #ty: _rt::TextPart,
+            for<'__a> #ty: _rt_TextPart,
         {
             fn as_text(&self) -> &_rt::str {
-                <#ty as _rt::TextPart>::as_text(&self.#member)
+                <#ty as _rt_TextPart>::as_text(&self.#member)
             }
         }
 
         #[automatically_derived]
-        impl _rt::FixedWidth for #ident
+        impl _rt_FixedWidth for #ident
         where
-            for<'__a> #ty: _rt::FixedWidth,
+            for<'__a> #ty: _rt_FixedWidth,
         {
             fn encode_width(
                 &self,
-                __width: _rt::usize,
+                __width: _rt_usize,
                 __out: &mut _rt::String,
-            ) -> _rt::Result<(), _rt::InvalidValue> {
-                <#ty as _rt::FixedWidth>::encode_width(&self.#member, __width, __out)
+            ) -> _rt_Result<(), _rt::InvalidValue> {
+                <#ty as _rt_FixedWidth>::encode_width(&self.#member, __width, __out)
             }
 
-            fn decode_width(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
-                _rt::Ok(Self { #member: <#ty as _rt::FixedWidth>::decode_width(__text)? })
+            fn decode_width(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+                _rt_Ok(Self { #member: <#ty as _rt_FixedWidth>::decode_width(__text)? })
             }
         }
 
@@ -91,17 +91,17 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
         where
             for<'__a> #ty: _rt::Descending,
         {
-            const WIDTH_DESCENDING: _rt::usize = <#ty as _rt::Descending>::WIDTH_DESCENDING;
+            const WIDTH_DESCENDING: _rt_usize = <#ty as _rt::Descending>::WIDTH_DESCENDING;
 
             fn encode_descending(
                 &self,
                 __out: &mut _rt::String,
-            ) -> _rt::Result<(), _rt::InvalidValue> {
+            ) -> _rt_Result<(), _rt::InvalidValue> {
                 <#ty as _rt::Descending>::encode_descending(&self.#member, __out)
             }
 
-            fn decode_descending(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
-                _rt::Ok(Self { #member: <#ty as _rt::Descending>::decode_descending(__text)? })
+            fn decode_descending(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+                _rt_Ok(Self { #member: <#ty as _rt::Descending>::decode_descending(__text)? })
             }
         }
 
@@ -112,12 +112,12 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
         {
             const RESOLUTION: _rt::Resolution = <#ty as _rt::DatePart>::RESOLUTION;
 
-            fn to_ticks(&self) -> _rt::Result<_rt::Ticks, _rt::InvalidValue> {
+            fn to_ticks(&self) -> _rt_Result<_rt::Ticks, _rt::InvalidValue> {
                 <#ty as _rt::DatePart>::to_ticks(&self.#member)
             }
 
-            fn from_ticks(__ticks: _rt::Ticks) -> _rt::Result<Self, _rt::InvalidValue> {
-                _rt::Ok(Self { #member: <#ty as _rt::DatePart>::from_ticks(__ticks)? })
+            fn from_ticks(__ticks: _rt::Ticks) -> _rt_Result<Self, _rt::InvalidValue> {
+                _rt_Ok(Self { #member: <#ty as _rt::DatePart>::from_ticks(__ticks)? })
             }
         }
     }

@@ -41,19 +41,19 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
     });
     quote! {
         #[doc = #doc]
-        #vis struct #name(_rt::Patch<#ident>);
+        #vis struct #name(_rt_Patch<#ident>);
 
         impl #name { #(#methods)* }
 
         #[automatically_derived]
-        impl _rt::Debug for #name {
+        impl _rt_Debug for #name {
             fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
-                _rt::Debug::fmt(&self.0, __f)
+                _rt_Debug::fmt(&self.0, __f)
             }
         }
 
         #[automatically_derived]
-        impl _rt::From<#name> for _rt::Patch<#ident> {
+        impl _rt::From<#name> for _rt_Patch<#ident> {
             #[inline]
             fn from(__patch: #name) -> Self {
                 __patch.0
@@ -105,7 +105,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
         #doc
         pub fn #method(self) -> Self
         where
-            for<'__a> #ty: _rt::Removable,
+            for<'__a> #ty: _rt_Removable,
         {
             Self(self.0.remove(#name))
         }
@@ -123,9 +123,9 @@ fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenS
     };
     Some(quote! {
         #doc
-        pub fn #method(self, __slot: _rt::usize) -> Self
+        pub fn #method(self, __slot: _rt_usize) -> Self
         where
-            for<'__a> #slot_type: _rt::Removable,
+            for<'__a> #slot_type: _rt_Removable,
         {
             Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
                 __patch.remove(__name)

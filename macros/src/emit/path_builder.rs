@@ -47,7 +47,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
 pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant(family);
-    builder.state_value(&builder.nothing_given(), &quote! { _rt::PathDraft::new(#constant) })
+    builder.state_value(&builder.nothing_given(), &quote! { _rt_PathDraft::new(#constant) })
 }
 
 /// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
@@ -64,7 +64,7 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
         let ident = &field.ident;
         set_table_call(field, &quote! { &self.#ident })
     });
-    quote! { _rt::Point::from_path_draft(_rt::PathDraft::new(#constant) #(#fixes)* #table) }
+    quote! { _rt_Point::from_path_draft(_rt_PathDraft::new(#constant) #(#fixes)* #table) }
 }
 
 /// Returns the call that tells a path builder's draft the field that names the table. `value` is a
@@ -108,34 +108,30 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
         #(#[doc(hidden)] #vis enum #markers {})*
 
         #[doc = #doc]
-        #vis struct #name<const STATE: _rt::usize, __Next>(
-            _rt::PathDraft,
-            _rt::PhantomData<fn() -> __Next>,
+        #vis struct #name<const STATE: _rt_usize, __Next>(
+            _rt_PathDraft,
+            _rt_PhantomData<fn() -> __Next>,
         );
 
         #[automatically_derived]
-        impl<const __STATE: _rt::usize, __Next> _rt::Clone for #name<__STATE, __Next> {
+        impl<const __STATE: _rt_usize, __Next> _rt::Clone for #name<__STATE, __Next> {
             fn clone(&self) -> Self {
-                Self(_rt::Clone::clone(&self.0), _rt::PhantomData)
+                Self(_rt::Clone::clone(&self.0), _rt_PhantomData)
             }
         }
 
         #[automatically_derived]
-        impl<const __STATE: _rt::usize, __Next> _rt::Debug for #name<__STATE, __Next> {
+        impl<const __STATE: _rt_usize, __Next> _rt_Debug for #name<__STATE, __Next> {
             fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
-                _rt::Debug::fmt(&self.0, __f)
+                _rt_Debug::fmt(&self.0, __f)
             }
         }
 
         #[automatically_derived]
-        impl<const __STATE: _rt::usize, __Next> _rt::PathBuilder for #name<__STATE, __Next> {
+        impl<const __STATE: _rt_usize, __Next> _rt::PathBuilder for #name<__STATE, __Next> {
             type Entity = #ident;
 
-            fn family(&self) -> &'static _rt::Family {
-                self.0.family()
-            }
-
-            fn into_draft(self) -> _rt::PathDraft {
+            fn into_draft(self) -> _rt_PathDraft {
                 self.0
             }
         }
@@ -323,8 +319,8 @@ impl<'m> Builder<'m> {
     /// Returns the view of a range or a partition: primary rows and full copies have one in common.
     fn view_of_many(&self) -> TokenStream {
         match self.family.kind {
-            FamilyKind::Primary => quote! { _rt::FullRow },
-            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt::FullRow },
+            FamilyKind::Primary => quote! { _rt_FullRow },
+            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt_FullRow },
             FamilyKind::Copy | FamilyKind::List => self.view_type(),
         }
     }
@@ -346,8 +342,8 @@ impl<'m> Builder<'m> {
                 let next = self.give_marker(given);
                 quote! { #name<#number, #next> }
             }
-            None if self.has_window(given) => quote! { _rt::Range<#entity, #many> },
-            None => quote! { _rt::Point<#entity, #view> },
+            None if self.has_window(given) => quote! { _rt_Range<#entity, #many> },
+            None => quote! { _rt_Point<#entity, #view> },
         }
     }
 
@@ -365,9 +361,9 @@ impl<'m> Builder<'m> {
     fn state_value(&self, given: &Given, draft: &TokenStream) -> TokenStream {
         let name = builder_type_name(self.entity);
         match self.state_number(given) {
-            Some(_) => quote! { #name(#draft, _rt::PhantomData) },
-            None if self.has_window(given) => quote! { _rt::Range::from_path_draft(#draft) },
-            None => quote! { _rt::Point::from_path_draft(#draft) },
+            Some(_) => quote! { #name(#draft, _rt_PhantomData) },
+            None if self.has_window(given) => quote! { _rt_Range::from_path_draft(#draft) },
+            None => quote! { _rt_Point::from_path_draft(#draft) },
         }
     }
 
@@ -455,10 +451,10 @@ impl<'m> Builder<'m> {
             #[doc = #doc]
             pub fn #method<__V>(self, __window: _rt::ops::Range<__V>) -> #next
             where
-                __V: _rt::Input<#ty>,
+                __V: _rt_Input<#ty>,
             {
-                let __from: #ty = _rt::Input::input(__window.start);
-                let __until: #ty = _rt::Input::input(__window.end);
+                let __from: #ty = _rt_Input::input(__window.start);
+                let __until: #ty = _rt_Input::input(__window.end);
                 #made
             }
         }
@@ -484,7 +480,7 @@ impl<'m> Builder<'m> {
         let next = self.state_type(&after);
         // A value that is used once needs no local.
         let is_used_once = fixed.len() == 1 && !names_table;
-        let input = quote! { _rt::Input::input(__value) };
+        let input = quote! { _rt_Input::input(__value) };
         let value = if is_used_once {
             quote! { &#input }
         } else {
@@ -499,7 +495,7 @@ impl<'m> Builder<'m> {
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
-            pub fn #method(self, __value: impl _rt::Input<#ty>) -> #next {
+            pub fn #method(self, __value: impl _rt_Input<#ty>) -> #next {
                 #local
                 #made
             }
@@ -525,7 +521,7 @@ impl<'m> Builder<'m> {
         let bounds = is_open.then(|| {
             quote! {
                 #(
-                    pub fn #bounds<__V>(self, _: __V) -> _rt::Range<#entity, #view> { loop {} }
+                    pub fn #bounds<__V>(self, _: __V) -> _rt_Range<#entity, #view> { loop {} }
                 )*
             }
         });
@@ -569,9 +565,9 @@ impl<'m> Builder<'m> {
             #[doc = #doc]
             pub fn #method(
                 self,
-                __range: impl _rt::RangeInput<#ty, #last>,
-            ) -> _rt::Range<#entity, #view> {
-                _rt::Range::from_path_draft(self.0 #between)
+                __range: impl _rt_RangeInput<#ty, #last>,
+            ) -> _rt_Range<#entity, #view> {
+                _rt_Range::from_path_draft(self.0 #between)
             }
         })
     }
@@ -590,11 +586,11 @@ impl<'m> Builder<'m> {
             #[doc = #doc]
             pub fn #method(
                 self,
-                __prefix: impl _rt::PrefixInput<#ty>,
-            ) -> _rt::Range<#entity, #view> {
-                _rt::Range::from_path_draft(self.0.starting_with(
+                __prefix: impl _rt_PrefixInput<#ty>,
+            ) -> _rt_Range<#entity, #view> {
+                _rt_Range::from_path_draft(self.0.starting_with(
                     #at,
-                    _rt::PrefixInput::prefix(&__prefix),
+                    _rt_PrefixInput::prefix(&__prefix),
                     #lower,
                 ))
             }

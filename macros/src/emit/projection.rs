@@ -25,26 +25,23 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
             fn columns(
-                __family: _rt::Option<&'static _rt::Family>,
+                __family: _rt::Option<&'static _rt_Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                let _rt::Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
-                    return _rt::None;
+                let _rt_Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
+                    return _rt_None;
                 };
                 let mut __names = _rt::Vec::new();
                 #(#selects)*
-                _rt::Some(__names)
+                _rt_Some(__names)
             }
 
-            fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
-                let __family = _rt::family_or_primary::<Self>(_rt::None)?;
+            fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
+                let __family = _rt::family_or_primary::<Self>(_rt_None)?;
                 <Self as _rt::FromRow>::from_copy(__row, __family)
             }
 
-            fn from_copy(
-                __row: &_rt::Row,
-                __family: &'static _rt::Family,
-            ) -> _rt::Result<Self> {
-                _rt::Ok(Self { #(#reads),* })
+            fn from_copy(__row: &_rt_Row, __family: &'static _rt_Family) -> _rt_Result<Self> {
+                _rt_Ok(Self { #(#reads),* })
             }
         }
 
@@ -55,9 +52,9 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::SetMember for #ident {
-            const MEMBER: &'static _rt::Schema = _rt::projection_schema::<Self>();
+            const MEMBER: &'static _rt_Schema = _rt::projection_schema::<Self>();
 
-            fn read_matched(__row: &_rt::Row, __matched: &_rt::RowMatch) -> _rt::Result<Self> {
+            fn read_matched(__row: &_rt_Row, __matched: &_rt::RowMatch) -> _rt_Result<Self> {
                 _rt::read_projection(__row, __matched)
             }
         }

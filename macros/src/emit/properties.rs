@@ -28,13 +28,13 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
         #[doc = "The properties that were found of the fields so far."]
         pub struct #name<'__r> {
             #(#declared,)*
-            __of: _rt::PhantomData<&'__r ()>,
+            __of: _rt_PhantomData<&'__r ()>,
         }
 
         #[automatically_derived]
         impl<'__r> _rt::Default for #name<'__r> {
             fn default() -> Self {
-                Self { #(#empty,)* __of: _rt::PhantomData }
+                Self { #(#empty,)* __of: _rt_PhantomData }
             }
         }
     }
@@ -60,17 +60,17 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
         impl _rt::Properties for #ident {
             type Slots<'__r> = #slots<'__r>;
 
-            const COLUMNS: &'static [_rt::ColumnSchema] = &[#(#columns),*];
+            const COLUMNS: &'static [_rt_ColumnSchema] = &[#(#columns),*];
 
-            fn write(&self, __out: &mut _rt::PropertyWriter<'_>) -> _rt::Result<()> {
+            fn write(&self, __out: &mut _rt::PropertyWriter<'_>) -> _rt_Result<()> {
                 #(#writes)*
                 __out.end()
             }
 
             #offer
 
-            fn finish(__slots: Self::Slots<'_>, __prefix: &_rt::str) -> _rt::Result<Self> {
-                _rt::Ok(Self { #(#fields),* })
+            fn finish(__slots: Self::Slots<'_>, __prefix: &_rt::str) -> _rt_Result<Self> {
+                _rt_Ok(Self { #(#fields),* })
             }
         }
     }
@@ -86,7 +86,7 @@ fn offer(properties: &Properties) -> TokenStream {
             (slot_local(at), proc_macro2::Literal::byte_string(field.property.as_bytes()));
         quote! {
             #name => {
-                __slots.#slot = _rt::Some(__value);
+                __slots.#slot = _rt_Some(__value);
                 return true;
             }
         }

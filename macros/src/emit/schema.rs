@@ -35,7 +35,7 @@ pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant(family);
         let value = self::family(family, entity);
-        quote! { const #name: &'static _rt::Family = &#value; }
+        quote! { const #name: &'static _rt_Family = &#value; }
     });
     quote! { #(#families)* }
 }
@@ -81,7 +81,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let (prefix, form) = (&dated.prefix, &dated.form);
         let property = &entity.fields.get(dated.field)?.property;
         Some(quote! {
-            dated: _rt::Some(_rt::DatedTables {
+            dated: _rt_Some(_rt::DatedTables {
                 template: #table,
                 prefix: #prefix,
                 form: #form,
@@ -93,12 +93,12 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
-        quote! { older: _rt::Some(#schema), }
+        quote! { older: _rt_Some(#schema), }
     });
     quote! {
         #families
         #any_part
-        static __SCHEMA: _rt::Schema = _rt::Schema {
+        static __SCHEMA: _rt_Schema = _rt_Schema {
             entity: #name,
             table: #table,
             entity_type: #entity_type,
@@ -120,7 +120,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #dated
             #expires
             #older
-            .._rt::Schema::NONE
+            .._rt_Schema::NONE
         };
     }
 }
@@ -130,13 +130,13 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     entity.wide?;
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
     let markers = (1..=entity.part_count()).map(of_part);
-    Some(quote! { parts: &[#(#markers),*], part_rows: _rt::Some(__PARTS), })
+    Some(quote! { parts: &[#(#markers),*], part_rows: _rt_Some(__PARTS), })
 }
 
 /// Returns the schema's property that says when an entity is over.
 fn expires(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
-    Some(quote! { expires: _rt::Some(#property), })
+    Some(quote! { expires: _rt_Some(#property), })
 }
 
 /// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.
@@ -174,9 +174,9 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     let remote = family.is_remote.then(|| quote! { is_remote: true, });
     let in_blob = family.in_blob.then(|| quote! { in_blob: true, });
     let conditional = family.when.is_some().then(|| quote! { conditional: true, });
-    let table = family.table.as_ref().map(|table| quote! { table: _rt::Some(#table), });
+    let table = family.table.as_ref().map(|table| quote! { table: _rt_Some(#table), });
     quote! {
-        _rt::Family {
+        _rt_Family {
             name: #name,
             index: #index,
             kind: _rt::FamilyKind::#kind,
@@ -190,7 +190,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
             #remote
             #in_blob
             #conditional
-            .._rt::Family::NONE
+            .._rt_Family::NONE
         }
     }
 }
@@ -203,16 +203,16 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
     let segments = segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => {
             let text = text.strip_suffix(NUMBER_OF_FIRST_PART).unwrap_or(text);
-            Some(quote! { _rt::Segment::Literal(#text) })
+            Some(quote! { _rt_Segment::Literal(#text) })
         }
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     let number = quote! {
-        _rt::part("", _rt::Form::Width(2), _rt::Some(2), _rt::encode_width::<_rt::u8>)
+        _rt_part("", _rt_Form::Width(2), _rt_Some(2), _rt::encode_width::<_rt::u8>)
     };
     Some(quote! {
-        const __PARTS: &'static _rt::Family = &_rt::Family {
-            row: _rt::Template {
+        const __PARTS: &'static _rt_Family = &_rt_Family {
+            row: _rt_Template {
                 text: #text,
                 segments: &[#(#segments,)* #number],
             },
@@ -225,8 +225,8 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
 fn template(key: &Key, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
-        Segment::Literal(text, _) => Some(quote! { _rt::Segment::Literal(#text) }),
+        Segment::Literal(text, _) => Some(quote! { _rt_Segment::Literal(#text) }),
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
-    quote! { _rt::Template { text: #text, segments: &[#(#segments),*] } }
+    quote! { _rt_Template { text: #text, segments: &[#(#segments),*] } }
 }

@@ -18,7 +18,7 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
     let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
     let apart = apart(set, &schemas);
     quote! {
-        const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
+        const __SCHEMAS: &'static [&'static _rt_Schema] = &[#(#schemas),*];
         static __MARKERS: [_rt::TypeMarker; _rt::marker_hash_table_len(__SCHEMAS)] =
             _rt::build_marker_table(__SCHEMAS);
         static __FORMS: [_rt::KeyForm; _rt::count_key_forms(__SCHEMAS)] =
@@ -83,9 +83,9 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
             let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole };
-            quote! { _rt::Ok(_rt::Some(Self::#variant(#read(#row)?))) }
+            quote! { _rt_Ok(_rt_Some(Self::#variant(#read(#row)?))) }
         }
-        None => quote! { _rt::Ok(_rt::None) },
+        None => quote! { _rt_Ok(_rt_None) },
     };
     let names = set.members.iter().map(|member| {
         let (variant, schema) = (&member.ident, schema(set, member));
@@ -103,14 +103,14 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         #[automatically_derived]
         impl _rt::EntitySet for #ident {
             #[inline]
-            fn read(__row: &_rt::Row, __matched: &_rt::RowMatch) -> _rt::Result<Self> {
+            fn read(__row: &_rt_Row, __matched: &_rt::RowMatch) -> _rt_Result<Self> {
                 match _rt::RowMatch::member(__matched) {
                     #(#reads)*
-                    _ => _rt::Err(_rt::Members::unrecognized_error(&__MEMBERS, __row)),
+                    _ => _rt_Err(_rt::Members::unrecognized_error(&__MEMBERS, __row)),
                 }
             }
 
-            fn other(__row: &_rt::Row) -> _rt::Result<_rt::Option<Self>> {
+            fn other(__row: &_rt_Row) -> _rt_Result<_rt::Option<Self>> {
                 #other
             }
 
@@ -135,7 +135,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 fn columns(set: &Set) -> TokenStream {
     if set.other.is_some() {
         // A row of no member is read whole, so that all of its properties are asked for.
-        return quote! { let _ = __copies; _rt::None };
+        return quote! { let _ = __copies; _rt_None };
     }
     let names = local_ident("__names");
     let copies = local_ident("__copies");
@@ -150,7 +150,7 @@ fn columns(set: &Set) -> TokenStream {
     quote! {
         let mut __names = _rt::Members::columns(&__MEMBERS);
         #(#columns)*
-        _rt::Some(__names)
+        _rt_Some(__names)
     }
 }
 
@@ -160,13 +160,13 @@ fn from_row(set: &Set) -> TokenStream {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
             fn columns(
-                _: _rt::Option<&'static _rt::Family>,
+                _: _rt::Option<&'static _rt_Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
                 <Self as _rt::EntitySet>::set_columns(false)
             }
 
             #[inline]
-            fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
+            fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
                 _rt::resolve_row(__row)
             }
         }
@@ -177,13 +177,13 @@ fn from_row(set: &Set) -> TokenStream {
 fn variant(set: &Set, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
-    let others = (!is_only).then(|| quote! { __other => _rt::Err(__other), });
+    let others = (!is_only).then(|| quote! { __other => _rt_Err(__other), });
     quote! {
         #[automatically_derived]
         impl _rt::Variant<#ty> for #ident {
-            fn into_member(self) -> _rt::Result<#ty, Self> {
+            fn into_member(self) -> _rt_Result<#ty, Self> {
                 match self {
-                    Self::#variant(__member) => _rt::Ok(__member),
+                    Self::#variant(__member) => _rt_Ok(__member),
                     #others
                 }
             }
@@ -253,7 +253,7 @@ fn writes(set: &Set) -> TokenStream {
                 match self { #table }
             }
 
-            fn change(&self, __verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+            fn change(&self, __verb: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> {
                 match self { #change }
             }
         }
@@ -265,19 +265,19 @@ fn writes(set: &Set) -> TokenStream {
         {
             fn home(
                 __stored: &_rt::Stored<Self>,
-            ) -> _rt::Result<_rt::Cow<'static, _rt::str>> {
-                _rt::Ok(match &**__stored { #table })
+            ) -> _rt_Result<_rt::Cow<'static, _rt::str>> {
+                _rt_Ok(match &**__stored { #table })
             }
 
-            fn replacement(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
+            fn replacement(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt::BulkChange> {
                 match &**__stored { #replacement }
             }
 
-            fn removal(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
+            fn removal(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt::BulkChange> {
                 match &**__stored { #removal }
             }
 
-            fn reread(__row: _rt::Row) -> _rt::Result<_rt::Option<_rt::Stored<Self>>> {
+            fn reread(__row: _rt_Row) -> _rt_Result<_rt::Option<_rt::Stored<Self>>> {
                 _rt::reread_set(__row)
             }
 

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{entry_doc::entry_doc, index, key_part, patch, path_builder, schema::family_constant};
+use super::{entry_doc::entry_doc, index, key_part, patch, path_builder};
 use crate::{
     model::{Dated, Entity},
     names::{generated_ident, runtime_item},
@@ -19,15 +19,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let start = path_builder::new_builder_value(entity, primary);
     let doc = entry_doc(entity, primary);
     let point = path_builder::point_of_self(entity, primary);
-    let constant = family_constant(primary);
-    let has_blobs = entity.fields.iter().any(|field| field.attr.blob.is_set());
-    let rows = (entity.families.len() > 1 || has_blobs).then(|| {
-        quote! {
-            fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
-                _rt::rows_with(self, __primary, __SCHEMA.families)
-            }
-        }
-    });
     let owner = index::owner_method(entity);
     let home = entity.dated.as_ref().and_then(|dated| home(entity, dated));
     let check = entity.validate.as_ref().map(check);
@@ -41,7 +32,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
 
             #[inline]
-            fn change(&self, __verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+            fn change(&self, __verb: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> {
                 _rt::bulk_change(self, __verb)
             }
         }
@@ -51,7 +42,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             type Primary = #path;
             type Patch = #patch;
 
-            const SCHEMA: &'static _rt::Schema = &__SCHEMA;
+            const SCHEMA: &'static _rt_Schema = &__SCHEMA;
 
             #[doc = #doc]
             #[inline]
@@ -61,18 +52,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
             #[inline]
             fn patch() -> Self::Patch {
-                #patch(_rt::Patch::new())
+                #patch(_rt_Patch::new())
             }
 
-            fn point(&self) -> _rt::Point<Self> {
+            fn point(&self) -> _rt_Point<Self> {
                 #point
             }
 
-            fn to_row(&self) -> _rt::Result<_rt::Row> {
-                _rt::primary_row(self, #constant)
-            }
-
-            #rows
             #home
             #owner
             #older
@@ -100,11 +86,11 @@ fn check(path: &Path) -> TokenStream {
     let error = generated_ident("__error", path.span());
     let boxed = quote_spanned! { path.span() => #into::into(#error) };
     quote! {
-        fn check(&self) -> _rt::Result<(), _rt::BoxError> {
+        fn check(&self) -> _rt_Result<(), _rt::BoxError> {
             let __check: fn(&Self) -> _ = #path;
             match __check(self) {
-                _rt::Ok(()) => _rt::Ok(()),
-                _rt::Err(#error) => _rt::Err(#boxed),
+                _rt_Ok(()) => _rt_Ok(()),
+                _rt_Err(#error) => _rt_Err(#boxed),
             }
         }
     }
@@ -119,26 +105,26 @@ fn older(older: &Path) -> TokenStream {
     };
     quote! {
         fn from_version(
-            __row: &_rt::Row,
+            __row: &_rt_Row,
             __family: &_rt::str,
             __version: _rt::u32,
-        ) -> _rt::Result<_rt::Option<Self>> {
+        ) -> _rt_Result<_rt::Option<Self>> {
             _rt::upgrade_older(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(
-            __row: &_rt::Row,
+            __row: &_rt_Row,
             __family: &_rt::str,
             __version: _rt::u32,
-        ) -> _rt::Result<_rt::Option<_rt::EntityRows>> {
+        ) -> _rt_Result<_rt::Option<_rt::EntityRows>> {
             _rt::rows_of_older::<#older>(__row, __family, __version)
         }
 
         fn owner_of_version(
-            __row: &_rt::Row,
+            __row: &_rt_Row,
             __family: &_rt::str,
             __version: _rt::u32,
-        ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
+        ) -> _rt_Result<_rt::Option<(_rt::String, _rt::String)>> {
             _rt::owner_of_older::<#older>(__row, __family, __version)
         }
     }

@@ -28,19 +28,19 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         impl _rt::EncodeRows for #ident {
             fn write_partition_key(
                 &self,
-                __family: &'static _rt::Family,
-                __key: &mut _rt::KeyWriter,
+                __family: &'static _rt_Family,
+                __key: &mut _rt_KeyWriter,
             ) {
                 #partition_key
             }
 
-            fn write_row_key(&self, __family: &'static _rt::Family, __key: &mut _rt::KeyWriter) {
+            fn write_row_key(&self, __family: &'static _rt_Family, __key: &mut _rt_KeyWriter) {
                 #row_key
             }
 
             fn write_properties(
                 &self,
-                __family: &'static _rt::Family,
+                __family: &'static _rt_Family,
                 __out: &mut _rt::PropertyWriter<'_>,
             ) {
                 #marker
@@ -91,7 +91,7 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
         .collect();
     (!arms.is_empty()).then(|| {
         quote! {
-            fn has_row(&self, __family: &'static _rt::Family) -> _rt::bool {
+            fn has_row(&self, __family: &'static _rt_Family) -> _rt::bool {
                 match __family.index {
                     #(#arms)*
                     _ => true,

@@ -17,7 +17,7 @@ pub use key_part::{
 };
 pub use property::{
     field_not_in_keys_error, find_properties, finish_secret, finish_stored, is_one_of,
-    keep_unknown, place_property,
+    keep_unknown, nothing_found, place_property,
 };
 
 // A user's type may be named `str` or `bool`.
@@ -49,7 +49,7 @@ pub use crate::{
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
         dated::DatedTables,
-        encode_rows::{EncodeRows, owner_keys, primary_row, rows_with},
+        encode_rows::{EncodeRows, owner_keys},
         home::home_table,
         names::assert_flattened,
         path::PathStep,
@@ -94,6 +94,26 @@ pub use crate::{
 };
 
 use crate::entity::encode_rows;
+
+/// The names that each derive imports all at once: `_rt`, and those that generated code uses most. A
+/// path of one segment costs the compiler less than one of two. Each begins with `_rt_`: under its own
+/// name it would hide a type of the user.
+pub mod short {
+    pub use super::{
+        Column as _rt_Column, ColumnSchema as _rt_ColumnSchema, Debug as _rt_Debug, Err as _rt_Err,
+        Family as _rt_Family, FixedWidth as _rt_FixedWidth, Form as _rt_Form,
+        FullRow as _rt_FullRow, Input as _rt_Input, KeyPart as _rt_KeyPart,
+        KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok, Patch as _rt_Patch,
+        PatchInput as _rt_PatchInput, PathDraft as _rt_PathDraft, PhantomData as _rt_PhantomData,
+        Plain as _rt_Plain, Point as _rt_Point, PrefixInput as _rt_PrefixInput,
+        Property as _rt_Property, Range as _rt_Range, RangeInput as _rt_RangeInput,
+        ReadPart as _rt_ReadPart, Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row,
+        Schema as _rt_Schema, Segment as _rt_Segment, Some as _rt_Some, Template as _rt_Template,
+        TextPart as _rt_TextPart, finish_stored as _rt_finish_stored, part as _rt_part,
+        usize as _rt_usize,
+    };
+    pub use crate::__private as _rt;
+}
 
 /// Returns whether a part of a row's RowKey is `text` in lower case. Also returns `false` where that
 /// cannot be told without writing the key: for text with escapes or beyond ASCII.

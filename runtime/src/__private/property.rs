@@ -8,6 +8,12 @@ use crate::{
     row::Row,
 };
 
+/// Returns the slots of fields before a row is read. How many there are follows from their use.
+#[inline]
+pub fn nothing_found<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
+    [None; SLOTS]
+}
+
 /// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`;
 /// others are passed over. Starts at the byte offset `from`.
 ///

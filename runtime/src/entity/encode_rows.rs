@@ -73,7 +73,7 @@ fn row_of(
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-pub fn rows_with(
+pub(super) fn rows_with(
     entity: &dyn EncodeRows,
     primary: Row,
     families: &'static [Family],
@@ -113,7 +113,7 @@ pub fn rows_with(
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-pub fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> Result<Row> {
+pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> Result<Row> {
     row_of(entity, family, &partition_key_of(entity, family)?, &row_key_of(entity, family)?)
 }
 

@@ -66,12 +66,14 @@ pub trait Path: Sized {
     message = "`{Self}` is no path builder",
     note = "write the path without its keys, such as `Employee::by_name()`"
 )]
-pub trait PathBuilder {
+pub trait PathBuilder: Clone {
     /// The entity that the builder belongs to.
     type Entity: TableEntity;
 
     /// Returns the row family that the path reads.
-    fn family(&self) -> &'static Family;
+    fn family(&self) -> &'static Family {
+        self.clone().into_draft().family()
+    }
 
     /// Returns the keys that are given so far.
     #[doc(hidden)]

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use time::OffsetDateTime;
 
-use super::{Column, EntityRows, Patch, Point, Scan, Schema};
+use super::{
+    Column, EntityRows, Patch, Point, Scan, Schema,
+    encode_rows::{self, EncodeRows},
+};
 use crate::{
     error::{BoxError, Result},
     key::Family,
@@ -57,7 +60,7 @@ pub trait FromRow: Sized + Send + 'static {
     }
 }
 
-/// A struct that is stored as an entity. `#[derive(TableEntity)]` implements it.
+/// A struct that is stored as an entity. Only `#[derive(TableEntity)]` implements it.
 ///
 /// Its functions and constants belong to the trait, so that an item of equal name on the struct
 /// shadows them without a conflict.
@@ -65,7 +68,7 @@ pub trait FromRow: Sized + Send + 'static {
     message = "`{Self}` is not an entity",
     note = "write `#[derive(TableEntity)]` on the struct"
 )]
-pub trait TableEntity: FromRow + Sync {
+pub trait TableEntity: FromRow + EncodeRows + Sync {
     /// The path builder that [`primary`](Self::primary) returns.
     type Primary;
     /// The patch builder that [`patch`](Self::patch) returns.
@@ -113,7 +116,9 @@ pub trait TableEntity: FromRow + Sync {
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-    fn to_row(&self) -> Result<Row>;
+    fn to_row(&self) -> Result<Row> {
+        encode_rows::primary_row(self, Self::SCHEMA.primary()?)
+    }
 
     /// Returns every row that the entity is stored as: the primary, its copies, its entries in
     /// lists.
@@ -131,7 +136,7 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// Fails like [`to_row`](Self::to_row).
     fn rows_with(&self, primary: Row) -> Result<EntityRows> {
-        Ok(EntityRows::only(primary))
+        encode_rows::rows_with(self, primary, Self::SCHEMA.families)
     }
 
     /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads
