@@ -36,7 +36,7 @@ impl Errors {
     }
 
     /// Adds a mistake about something that is missing, unless it may stand in what could not be read.
-    pub(crate) fn add_missing(&mut self, span: Span, message: impl Display) {
+    pub(crate) fn add_unless_incomplete(&mut self, span: Span, message: impl Display) {
         if !self.is_incomplete {
             self.add_at(span, message);
         }

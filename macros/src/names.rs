@@ -37,7 +37,7 @@ pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
 const NAMED_CHARS: usize = 24;
 
 /// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
-pub(crate) fn field_name_type(field: &Ident) -> TokenStream {
+pub(crate) fn field_name_as_type(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
     let rest = (name.chars().count() > NAMED_CHARS).then(|| {
@@ -199,7 +199,7 @@ pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> S
 }
 
 /// Replaces `Self` in a type by the struct's name: generated impls of other types repeat the type.
-pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
+pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
     fn replace_self(tokens: TokenStream, this: &Ident) -> TokenStream {
         tokens
             .into_iter()
@@ -247,7 +247,7 @@ pub(crate) fn generated_ident_of(field: &Ident) -> Ident {
 /// Returns a visibility for items that the derive makes. An item begins at its visibility: with the
 /// user's token there, a lint would take the item for the user's own where a `macro_rules!` macro
 /// declares the struct.
-pub(crate) fn generated_visibility(vis: &Visibility) -> TokenStream {
+pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     fn respanned(tokens: TokenStream) -> TokenStream {
         let respan = |mut token: TokenTree| {
             if let TokenTree::Group(group) = &token {

@@ -3,7 +3,7 @@
 /// The address of a row, as owned texts.
 ///
 /// It has no `==`: whether case counts in a table's name is the store's rule. Use
-/// [`RowAt::is_same_row`] for that rule and [`RowAt::table_and_keys`] for exact texts.
+/// [`RowAt::is_same_row`] for that rule and [`RowAt::table_and_key_texts`] for exact texts.
 #[derive(Debug, Clone)]
 pub(crate) struct RowAddress {
     pub(crate) table: String,
@@ -34,7 +34,7 @@ impl<'a> RowAt<'a> {
 
     /// Copies the texts of the address.
     pub(crate) fn to_owned(self) -> RowAddress {
-        let [table, partition_key, row_key] = self.table_and_keys().map(str::to_owned);
+        let [table, partition_key, row_key] = self.table_and_key_texts().map(str::to_owned);
         RowAddress { table, partition_key, row_key }
     }
 
@@ -51,7 +51,7 @@ impl<'a> RowAt<'a> {
     }
 
     /// Returns table, PartitionKey and RowKey.
-    pub(crate) const fn table_and_keys(self) -> [&'a str; 3] {
+    pub(crate) const fn table_and_key_texts(self) -> [&'a str; 3] {
         [self.table, self.partition_key, self.row_key]
     }
 }
@@ -119,7 +119,10 @@ mod tests {
             assert!(!at.is_same_row(at.with_row_key("Empid_000223"), case));
             assert!(!at.is_same_row(RowAt::new("Staff2", "Sales", "empid_000223"), case));
         }
-        assert_eq!(at.to_owned().as_row_at().table_and_keys(), ["Staff", "Sales", "empid_000223"]);
+        assert_eq!(
+            at.to_owned().as_row_at().table_and_key_texts(),
+            ["Staff", "Sales", "empid_000223"]
+        );
     }
 
     #[test]

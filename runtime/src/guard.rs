@@ -284,7 +284,10 @@ impl Guards {
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation
     /// disables [`Guard::DestinationVersion`].
-    pub(crate) fn remote_write(self, operation: Operation) -> Result<Operation> {
+    pub(crate) fn keep_remote_condition_if_guarded(
+        self,
+        operation: Operation,
+    ) -> Result<Operation> {
         if self.guard_holds(Guard::DestinationVersion) {
             return Ok(operation);
         }

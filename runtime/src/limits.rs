@@ -45,7 +45,7 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
 /// Returns whether the byte is an ASCII character that keys may contain. Nearly all keys consist of
 /// such bytes alone, so this is the fast first check.
 #[inline]
-pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
+pub(crate) const fn is_ascii_allowed_in_key(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
 }
 
@@ -64,7 +64,7 @@ pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
 /// assert!(check_key("RowKey", &"x".repeat(513)).unwrap_err().is_too_large());
 /// ```
 pub fn check_key(name: &str, key: &str) -> Result<()> {
-    if key.len() <= KEY_UNITS && key.bytes().all(is_plain_in_key) {
+    if key.len() <= KEY_UNITS && key.bytes().all(is_ascii_allowed_in_key) {
         return Ok(());
     }
     let units = utf16_units(key);

@@ -41,7 +41,7 @@ impl Metering {
     }
 
     /// Sets the name of the backend that the figures are about.
-    pub(crate) fn for_backend(self, name: &'static str) -> Self {
+    pub(crate) fn with_backend_name(self, name: &'static str) -> Self {
         #[cfg(feature = "metrics")]
         let named = Self { namespace: name, ..self };
         #[cfg(not(feature = "metrics"))]
@@ -123,7 +123,7 @@ impl Metering {
     }
 
     /// Reports what a worker has seen in a round: its open rows, and the age of the oldest of them.
-    pub(crate) fn record_round(self, open: u64, oldest: Option<Duration>) {
+    pub(crate) fn record_open_work(self, open: u64, oldest: Option<Duration>) {
         #[cfg(feature = "metrics")]
         if self.is_on {
             let namespace = self.namespace;
@@ -172,7 +172,7 @@ pub(crate) fn count_retry(table: &str) {
 }
 
 /// Counts the decision about a write whose answer was lost, such as whether it was sent again.
-pub(crate) fn count_decision(table: &str, decision: &'static str) {
+pub(crate) fn count_lost_answer(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
         "entable.lost_answers",

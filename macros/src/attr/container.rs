@@ -344,7 +344,7 @@ impl ProjectionAttr {
             errors.take_ok(taken);
         }
         if !read.of.is_set() {
-            errors.add_missing(
+            errors.add_unless_incomplete(
                 ident.span(),
                 "a projection names its entity, write `#[table(of = Entity)]`",
             );

@@ -111,7 +111,7 @@ impl FieldAttr {
     }
 
     /// Refuses attributes on a projection's field: the entity says how the field is stored.
-    pub(crate) fn read_projection_field(attrs: &[Attribute], errors: &mut Errors) {
+    pub(crate) fn refuse_projection_field_attributes(attrs: &[Attribute], errors: &mut Errors) {
         for entry in entries(attrs, errors) {
             errors.add_at(
                 entry.key.span(),

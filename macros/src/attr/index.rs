@@ -37,7 +37,7 @@ impl IndexAttr {
         let Some(name) = entries.next().and_then(Entry::as_name) else {
             let what = if is_list { "list" } else { "index" };
             let example = if is_list { "ByLastName" } else { "ByEmail" };
-            errors.add_missing(
+            errors.add_unless_incomplete(
                 entry.span(),
                 format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
             );

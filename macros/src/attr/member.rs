@@ -60,7 +60,7 @@ impl AggregateAttr {
             }
             // An unknown key stands where one of the three belongs.
             (None, _) if has_any => {}
-            (None, _) => errors.add_missing(
+            (None, _) => errors.add_unless_incomplete(
                 span,
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",
             ),

@@ -34,7 +34,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     }
     let mut report = |message: String| match hint {
         "" => errors.add_at(span, message),
-        _ => errors.add_missing(span, message),
+        _ => errors.add_unless_incomplete(span, message),
     };
     let letters = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());

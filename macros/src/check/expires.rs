@@ -21,11 +21,11 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
         );
         errors.add_at(expires.span, message);
     }
-    if entity.wide.is_some() && field.part_of(0) != 1 {
+    if entity.wide.is_some() && field.wide_part_of_property(0) != 1 {
         let message = format!(
             "`expires = {0}`, but `{0}` is in part {1}: workers and reads look for the time in part 1 of a wide entity; leave out `part = {1}`",
             field.name,
-            field.part_of(0)
+            field.wide_part_of_property(0)
         );
         errors.add_at(expires.span, message);
     }

@@ -33,7 +33,7 @@ pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
 
 /// Reports a remote copy whose key two entities could have, unless the index is `unique`, and fields
 /// whose properties would clash with those that name the primary.
-pub(super) fn remote_copies(entity: &Entity, errors: &mut Errors) {
+pub(super) fn refuse_ambiguous_remote_copies(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.is_copy());
     let mut has_any = false;
     for family in copies.filter(|family| family.is_remote && entity.has_keys()) {

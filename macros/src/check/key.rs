@@ -13,7 +13,7 @@ pub(super) fn separated_parts(key: &Key, entity: &Entity, errors: &mut Errors) {
     if !key.is_sound {
         return;
     }
-    for (second, has_fixed_width) in key.after_parts(&entity.fields) {
+    for (second, has_fixed_width) in key.segments_after_parts(&entity.fields) {
         // Only what is known to vary is refused here.
         if has_fixed_width != Some(false) {
             continue;
@@ -39,7 +39,7 @@ fn can_end_part(literal: &str) -> bool {
 }
 
 /// Reports an `Option` in a key, once for each field: every row has all parts of its keys.
-pub(super) fn optional_parts(entity: &Entity, errors: &mut Errors) {
+pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
     let mut seen = Vec::new();
     for (at, family) in entity.families.iter().enumerate() {
         for key in [&family.partition, &family.row] {

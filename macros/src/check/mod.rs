@@ -44,11 +44,11 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
         }
         key::separated_parts(&family.row, entity, errors);
     }
-    key::optional_parts(entity, errors);
+    key::refuse_optional_parts(entity, errors);
     key::hot_partition(entity, errors);
     key::hashed_parts(entity, errors);
     index::row_count(entity, errors);
-    index::remote_copies(entity, errors);
+    index::refuse_ambiguous_remote_copies(entity, errors);
 }
 
 /// Checks a struct with `#[derive(Properties)]`.

@@ -65,9 +65,10 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             );
             errors.add_at(span, message);
         }
-        if let (Some(span), Some(true)) =
-            (field.attr.encrypt.span(), field.sealed().map(|sealed| sealed.hide_none))
-        {
+        if let (Some(span), Some(true)) = (
+            field.attr.encrypt.span(),
+            field.encrypt_settings().map(|encrypt_settings| encrypt_settings.hide_none),
+        ) {
             let message = format!(
                 "`hide_none` on `{name}` of a `wide` entity: an absent value would be stored in every part, write `encrypt`"
             );
@@ -128,7 +129,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     {
         return;
     }
-    let filled = entity.filled_parts();
+    let filled = entity.wide_parts_with_properties();
     let empty = (1..=count).find(|part| !filled.contains(part));
     if let Some(part) = empty {
         let message = format!(

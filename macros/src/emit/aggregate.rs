@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns the type of the value that is read from each of a member's rows.
-pub(super) fn value_of(member: &Member) -> TokenStream {
+pub(super) fn row_value_type(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
         Count::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
@@ -27,7 +27,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     // span, so that it is reported once.
     let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = member.ty.span());
     let slots = members().map(|(at, member)| {
-        let (slot, value) = (slot(at, member), value_of(member));
+        let (slot, value) = (slot(at, member), row_value_type(member));
         match member.count {
             Count::One => quote! {
                 let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt_None;

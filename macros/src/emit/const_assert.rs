@@ -5,7 +5,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{field, schema::family_constant};
+use super::{field, schema::family_constant_name};
 use crate::{
     model::{Entity, Family, Field, Key, Part, Segment},
     names::runtime_item,
@@ -68,7 +68,7 @@ fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
             crate::names::ident_text(&entity.ident)
         );
         quote_spanned! { span =>
-            const _: () = _rt::assert_part(__SCHEMA.columns, #part, #message);
+            const _: () = _rt::assert_wide_part_properties(__SCHEMA.columns, #part, #message);
         }
     });
     Some(quote! { #(#asserts)* })
@@ -83,10 +83,13 @@ fn is_surely_narrow(fields: &[Field]) -> bool {
 
 /// Returns assertions that fields with `hide_none` are an `Option`.
 pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
-    let hides = |field: &&Field| field.sealed().is_some_and(|sealed| sealed.hide_none);
-    let is_asked = |field: &&Field| field.storage.can_be_in_key() || field.slot_type().is_some();
+    let hides = |field: &&Field| {
+        field.encrypt_settings().is_some_and(|encrypt_settings| encrypt_settings.hide_none)
+    };
+    let is_asked =
+        |field: &&Field| field.storage.can_be_in_key() || field.series_slot_type().is_some();
     let asserts = fields.iter().filter(hides).filter(is_asked).map(|field| {
-        let ty = field.slot_type().unwrap_or(&field.ty);
+        let ty = field.series_slot_type().unwrap_or(&field.ty);
         let message = format!(
             "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
             field.name
@@ -94,7 +97,7 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
         let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
         let property = runtime_item("Property", span);
         quote_spanned! { span =>
-            const _: () = _rt::assert_optional(<#ty as #property>::OPTIONAL, #message);
+            const _: () = _rt::assert_hide_none_is_optional(<#ty as #property>::OPTIONAL, #message);
         }
     });
     quote! { #(#asserts)* }
@@ -189,11 +192,11 @@ fn assert_keys_apart(entity: &Entity) -> TokenStream {
         let earlier = earlier.filter(|one| !(one.is_primary() && entity.wide.is_some()));
         // A blob is never a row.
         let earlier = earlier.filter(|one| one.in_blob == later.in_blob);
-        let earlier = earlier.filter(|one| !one.row.differs_from_start(&later.row));
+        let earlier = earlier.filter(|one| !one.row.starts_with_different_literal(&later.row));
         earlier.map(move |earlier| (earlier, later))
     });
     let asserts = pairs.map(|(earlier, later)| {
-        let (first, second) = (family_constant(earlier), family_constant(later));
+        let (first, second) = (family_constant_name(earlier), family_constant_name(later));
         let message = format!(
             "rows of `{}` (\"{}\") and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
             earlier.name, earlier.row.text, later.name, later.row.text
@@ -212,9 +215,9 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     };
     let others = entity.families.iter().skip(1).filter(|family| !family.in_blob);
-    let others = others.filter(|other| !primary.row.differs_from_start(&other.row));
+    let others = others.filter(|other| !primary.row.starts_with_different_literal(&other.row));
     let asserts = others.map(|other| {
-        let second = family_constant(other);
+        let second = family_constant_name(other);
         let message = format!(
             "rows of a part of the entity and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
             other.name, other.row.text
@@ -229,7 +232,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 /// Returns assertions that a part is followed by a literal, where the type decides whether its width
 /// varies.
 fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
-    let constant = family_constant(family);
+    let constant = family_constant_name(family);
     let check = |key: &Key, template: TokenStream| {
         let assert = unseparated_part_message(entity, key)?;
         let span: Span = key.literal.span();
@@ -246,7 +249,7 @@ fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
 
 /// Returns the message for the first part whose type decides whether a literal has to follow it.
 fn unseparated_part_message(entity: &Entity, key: &Key) -> Option<String> {
-    key.after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
+    key.segments_after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {
             (Segment::Part(next), None) => Some(key.unseparated_message(next)),
             _ => None,
@@ -269,6 +272,6 @@ fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Opt
         key.template_error_text(&part.place, "the date form is coarser than the field's type");
     let date = runtime_item("DatePart", key.literal.span());
     Some(quote_spanned! { key.literal.span() =>
-        const _: () = _rt::assert_covers(#form, <#ty as #date>::RESOLUTION, #message);
+        const _: () = _rt::assert_date_form_resolution(#form, <#ty as #date>::RESOLUTION, #message);
     })
 }

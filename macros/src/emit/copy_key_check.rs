@@ -50,7 +50,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
             }
         })
     });
-    let check = unwrap_or_return(&quote! { _rt::check_row_key(__row, __family, &__entity) });
+    let check = unwrap_or_return(&quote! { _rt::check_copy_row_key(__row, __family, &__entity) });
     Some(match compared.collect::<Option<Vec<TokenStream>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,
@@ -60,7 +60,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
 /// Returns the check of a remote copy's PartitionKey.
 fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     parts_that_lose_their_field(entity, family, &family.partition)?;
-    Some(unwrap_or_return(&quote! { _rt::check_partition_key(__row, __family, &__entity) }))
+    Some(unwrap_or_return(&quote! { _rt::check_copy_partition_key(__row, __family, &__entity) }))
 }
 
 /// Returns the parts of a key that do not give their fields back. `None` if there are none, or if

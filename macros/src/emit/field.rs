@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{key_part::trait_item_path, unwrap_or_return};
+use super::{key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
     model::{Absent, Field, Storage},
     names::{generated_ident_of, runtime_item},
@@ -47,16 +47,17 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
             let codec = json_codec(field);
             quote! {
                 let __written = (#codec.put)(&mut *#out, #name, &self.#ident);
-                #out.also(__written);
+                #out.keep_error(__written);
             }
         }
         Storage::Series(names) => {
             let is_secret = field.is_secret();
-            let to_stored =
-                field.slot_type().map(|slot| trait_item_path(slot, "Property", "to_stored"));
+            let to_stored = field
+                .series_slot_type()
+                .map(|slot| type_as_trait_item(slot, "Property", "to_stored"));
             // The compiler reports a type that is no property where the function stands too: at one
             // place it is one error.
-            let span = field.slot_type().map_or_else(Span::call_site, Spanned::span);
+            let span = field.series_slot_type().map_or_else(Span::call_site, Spanned::span);
             let store_series = quote_spanned! { span => _rt::store_series };
             quote! {
                 #store_series(
@@ -71,40 +72,40 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
                     _rt::store_split_json(&mut *#out, &[#(#names),*], &self.#ident, #pad)
                 }
             } else {
-                let whole = trait_item_path(ty, "SplitValue", "whole");
+                let whole = type_as_trait_item(ty, "SplitValue", "whole");
                 quote! {
                     _rt::store_split(&mut *#out, &[#(#names),*], #whole(&self.#ident), #pad)
                 }
             };
             quote! {
                 let __written = #stored;
-                #out.also(__written);
+                #out.keep_error(__written);
             }
         }
         Storage::Blob(names) => {
-            let blob = trait_item_path(ty, "BlobField", "blob");
-            let names = blob_names(names);
+            let blob = type_as_trait_item(ty, "BlobField", "blob");
+            let names = blob_property_names(names);
             quote! { _rt::store_blob(&mut *#out, &#names, #blob(&self.#ident)); }
         }
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
                 <#ty as _rt::Properties>::write(&self.#ident, __out)
             });
-            #out.also(__written);
+            #out.keep_error(__written);
         },
         Storage::Extra => quote! {
             let __written = <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
                 let __schema = <Self as _rt::TableEntity>::SCHEMA;
                 _rt::PropertyWriter::put_extra(&mut *#out, __schema, __name, __value)
             });
-            #out.also(__written);
+            #out.keep_error(__written);
         },
     }
 }
 
 /// Returns the padding of an encrypted field, or `None` if it is not encrypted.
 fn padding_of(field: &Field) -> TokenStream {
-    match field.sealed() {
+    match field.encrypt_settings() {
         Some(encrypt) => {
             let pad = encrypt.pad;
             quote! { _rt_Some(#pad) }
@@ -127,7 +128,7 @@ pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
 
 /// Returns the variables in which a decoder keeps what it read for a field, as an expression for
 /// [`finish_expression`]: one variable, or an array of them for a field with several properties.
-pub(super) fn found_value(at: usize, field: &Field) -> TokenStream {
+pub(super) fn slot_locals_expression(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
             let slots = slot_locals(at, field).into_iter().map(|(slot, _)| slot);
@@ -190,7 +191,7 @@ pub(super) fn offer_statement(
             })
         }
         Storage::Extra => {
-            let put = trait_item_path(ty, "PropertyBag", "put");
+            let put = type_as_trait_item(ty, "PropertyBag", "put");
             let kept =
                 unwrap_or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
             Some(quote! { #kept })
@@ -199,7 +200,7 @@ pub(super) fn offer_statement(
 }
 
 /// Returns the type and the first value of the slot of a flattened struct's field.
-pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn slot_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {
         Storage::Skipped => None,
@@ -232,7 +233,7 @@ pub(super) fn default_value(field: &Field) -> TokenStream {
 }
 
 /// Returns the value of a field whose reading cannot fail.
-pub(super) fn read_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
+pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
     match &field.storage {
         Storage::Skipped => Some(default_value(field)),
         Storage::Extra => Some(slot.clone()),
@@ -264,10 +265,10 @@ pub(super) fn finish_expression(
             return quote! { <#ty as _rt::Properties>::finish(#slot, #whole) };
         }
         Storage::Series(names) => {
-            let (is_secret, slot_type) = (field.is_secret(), field.slot_type());
-            let span = slot_type.map_or_else(Span::call_site, Spanned::span);
+            let (is_secret, series_slot_type) = (field.is_secret(), field.series_slot_type());
+            let span = series_slot_type.map_or_else(Span::call_site, Spanned::span);
             let from_stored =
-                slot_type.map(|slot| trait_item_path(slot, "Property", "from_stored"));
+                series_slot_type.map(|slot| type_as_trait_item(slot, "Property", "from_stored"));
             return quote_spanned! { span =>
                 _rt::finish_series(#slot, &[#(#names),*], #is_secret, #from_stored)
             };
@@ -277,13 +278,13 @@ pub(super) fn finish_expression(
             if field.attr.json.is_set() {
                 return quote! { _rt::finish_split_json(#slot, &[#(#names),*], #is_secret) };
             }
-            let join = trait_item_path(ty, "SplitValue", "join");
+            let join = type_as_trait_item(ty, "SplitValue", "join");
             let finish_split = quote_spanned! { ty.span() => _rt::finish_split };
             return quote! { #finish_split(#slot, &[#(#names),*], #is_secret, #join) };
         }
         Storage::Blob(names) => {
-            let of_blob = trait_item_path(&field.ty, "BlobField", "of_blob");
-            let names = blob_names(names);
+            let of_blob = type_as_trait_item(&field.ty, "BlobField", "of_blob");
+            let names = blob_property_names(names);
             return quote! { _rt::finish_blob(#slot, &#names, #of_blob) };
         }
         Storage::Json => {
@@ -291,7 +292,7 @@ pub(super) fn finish_expression(
             quote! { (#codec.finish)(#slot, #before, #name) }
         }
         Storage::Plain => {
-            let read = trait_item_path(ty, "Property", "from_stored");
+            let read = type_as_trait_item(ty, "Property", "from_stored");
             let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
             let finish = runtime_item(finish, Span::call_site());
             quote! { #finish(#slot, #before, #name, #read) }
@@ -315,10 +316,10 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain => {
-            let read = trait_item_path(ty, "Property", "from_stored");
+            let read = type_as_trait_item(ty, "Property", "from_stored");
             let value = match field.is_secret() {
                 true => quote! { _rt_Column::secret(#name, #read) },
-                false => quote! { _rt_Column::stored(#name, #read) },
+                false => quote! { _rt_Column::property_from_stored(#name, #read) },
             };
             (quote! { _rt_Column<Self, #ty, #kind> }, value)
         }
@@ -328,10 +329,10 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
             (quote! { _rt_Column<Self, #ty, #kind> }, value)
         }
         Storage::Series(names) => {
-            let (slot_type, is_secret, length) =
-                (field.slot_type()?, field.is_secret(), names.len());
+            let (series_slot_type, is_secret, length) =
+                (field.series_slot_type()?, field.is_secret(), names.len());
             (
-                quote! { _rt::Series<Self, #slot_type, #kind, #length> },
+                quote! { _rt::Series<Self, #series_slot_type, #kind, #length> },
                 quote! { _rt::Series::new(&[#(#names),*], #is_secret) },
             )
         }
@@ -340,7 +341,7 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
             let read = if field.attr.json.is_set() {
                 quote! { _rt::read_split_json(__row, __names, #is_secret) }
             } else {
-                let join = trait_item_path(ty, "SplitValue", "join");
+                let join = type_as_trait_item(ty, "SplitValue", "join");
                 let read_split = quote_spanned! { ty.span() => _rt::read_split };
                 quote! { #read_split(__row, __names, #is_secret, #join) }
             };
@@ -368,9 +369,9 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
             quote! { _rt_Column::property("", |_, _| loop {}) },
         ),
         Storage::Series(names) => {
-            let (slot_type, length) = (field.slot_type()?, names.len());
+            let (series_slot_type, length) = (field.series_slot_type()?, names.len());
             (
-                quote! { _rt::Series<Self, #slot_type, #kind, #length> },
+                quote! { _rt::Series<Self, #series_slot_type, #kind, #length> },
                 quote! { _rt::Series::new(&[""; #length], true) },
             )
         }
@@ -390,12 +391,12 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
 
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
 fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
-    let (ty, name, names) = (&field.ty, &field.name, blob_names(names));
+    let (ty, name, names) = (&field.ty, &field.name, blob_property_names(names));
     (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
 }
 
 /// Returns the value that names the properties of a field that is kept in a blob.
-pub(super) fn blob_names(names: &[String]) -> TokenStream {
+pub(super) fn blob_property_names(names: &[String]) -> TokenStream {
     let fields = ["name", "len", "hash", "content_type"];
     let fields = fields.iter().zip(names).map(|(field, name)| {
         let field = Ident::new(field, Span::call_site());
@@ -412,16 +413,16 @@ pub(super) fn blob_names(names: &[String]) -> TokenStream {
 pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
-        let (ident, name, names) = (&field.ident, &field.name, blob_names(names));
-        let blob = trait_item_path(&field.ty, "BlobField", "blob");
-        Some(quote! { _rt::push_blob(#values, #name, &#names, #blob(&self.#ident)); })
+        let (ident, name, names) = (&field.ident, &field.name, blob_property_names(names));
+        let blob = type_as_trait_item(&field.ty, "BlobField", "blob");
+        Some(quote! { _rt::push_blob_field_value(#values, #name, &#names, #blob(&self.#ident)); })
     });
     pushed.collect()
 }
 
 /// Returns the marker type that says which comparisons a filter can make with the column.
 fn column_kind(field: &Field) -> TokenStream {
-    match (field.sealed(), field.token_property(), &field.storage) {
+    match (field.encrypt_settings(), field.token_property(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
         (None, _, Storage::Json) => quote! { _rt::Json },
@@ -433,19 +434,19 @@ fn column_kind(field: &Field) -> TokenStream {
 pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
-        let edm = match (&field.storage, field.slot_type()) {
-            (Storage::Series(_), slot) => trait_item_path(slot?, "Property", "EDM"),
+        let edm = match (&field.storage, field.series_slot_type()) {
+            (Storage::Series(_), slot) => type_as_trait_item(slot?, "Property", "EDM"),
             _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
-            _ => trait_item_path(ty, "SplitValue", "EDM"),
+            _ => type_as_trait_item(ty, "SplitValue", "EDM"),
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
             let column = quote! { _rt_ColumnSchema::plain(#name, #edm, true) };
-            column_in_part(field.part_of(at), column_with_seal(field, column))
+            column_in_part(field.wide_part_of_property(at), column_with_seal(field, column))
         });
         return Some(quote! { #(#columns),* });
     }
     if let Storage::Blob(names) = &field.storage {
-        let optional = trait_item_path(ty, "BlobField", "OPTIONAL");
+        let optional = type_as_trait_item(ty, "BlobField", "OPTIONAL");
         let columns =
             names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
                 let edm = Ident::new(edm, Span::call_site());
@@ -467,17 +468,17 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Blob(_) => return None,
         Storage::Plain if !is_stored => quote! { _rt_ColumnSchema::key(#name) },
         Storage::Plain => {
-            let column = trait_item_path(ty, "Property", "COLUMN");
-            quote! { _rt_ColumnSchema::property(#name, #column) }
+            let column = type_as_trait_item(ty, "Property", "COLUMN");
+            quote! { _rt_ColumnSchema::of_property_type(#name, #column) }
         }
         Storage::Json => quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::String, false) },
         Storage::Flattened(prefix) => quote! {
-            _rt_ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
+            _rt_ColumnSchema::of_flattened_struct(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
         },
     };
     let default = field.attr.default.is_set().then(|| quote! { .with_default() });
     let column = column_with_seal(field, column);
-    Some(column_in_part(field.part_of(0), quote! { #column #default }))
+    Some(column_in_part(field.wide_part_of_property(0), quote! { #column #default }))
 }
 
 /// Returns the entry of a field that is stored as several properties, which its columns do not tell.
@@ -500,7 +501,7 @@ fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
 
 /// Returns the column, sealed if the field is encrypted.
 fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
-    let Some(encrypt) = field.sealed() else { return column };
+    let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property() {
         Some((name, chars)) => {
@@ -509,7 +510,7 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
         None => quote! { _rt_None },
     };
     quote! {
-        _rt_ColumnSchema::with_seal(
+        _rt_ColumnSchema::with_encryption(
             #column,
             _rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind },
         )
@@ -539,7 +540,9 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             )
         }
         Storage::Series(names) => {
-            let Some(slot_type) = field.slot_type() else { return TokenStream::new() };
+            let Some(series_slot_type) = field.series_slot_type() else {
+                return TokenStream::new();
+            };
             let doc = format!("Sets a slot of `{}`, counted from 0.", field.name);
             let redact = field.is_secret().then(|| quote! { .redacted(__name) });
             let of = &field.name;
@@ -547,10 +550,10 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __slot: _rt_usize, __value: __V) -> Self
                 where
-                    __V: _rt_PatchInput<#slot_type>,
+                    __V: _rt_PatchInput<#series_slot_type>,
                 {
-                    Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
-                        <__V as _rt_PatchInput<#slot_type>>::set(__value, __patch, __name)#redact
+                    Self(self.0.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+                        <__V as _rt_PatchInput<#series_slot_type>>::set(__value, __patch, __name)#redact
                     }))
                 }
             }
@@ -567,7 +570,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             )
         }
         Storage::Split(names) => {
-            let (pad, whole) = (padding_of(field), trait_item_path(ty, "SplitValue", "Whole"));
+            let (pad, whole) = (padding_of(field), type_as_trait_item(ty, "SplitValue", "Whole"));
             quote! {
                 #[doc = #doc]
                 // The compiler asks for the bound where the method is called: the field has the error of a
@@ -625,7 +628,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (generated_ident_of(&field.ident), &field.name);
-    let (doc, names) = (format!("Sets `{of}`."), blob_names(names));
+    let (doc, names) = (format!("Sets `{of}`."), blob_property_names(names));
     quote! {
         #[doc = #doc]
         pub fn #ident(self, __value: _rt::Blob) -> Self {

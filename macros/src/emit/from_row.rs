@@ -7,7 +7,7 @@ use super::{
     copy_key_check,
     field::{self, slot_local},
     key_part,
-    schema::family_constant,
+    schema::family_constant_name,
     unwrap_or_return,
 };
 use crate::{
@@ -33,7 +33,7 @@ fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
 /// Returns the impl of `FromRow`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
-    let primary = family_constant(primary);
+    let primary = family_constant_name(primary);
     let ident = &entity.ident;
     let keys = split_keys(entity);
     let properties = walk_properties(entity);
@@ -200,10 +200,10 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
             None => unwrap_or_return(&quote! { _rt::field_not_in_keys_error(#name) }),
         };
     }
-    if let Some(whole) = field::read_infallible(field, &quote! { #slot }) {
+    if let Some(whole) = field::value_if_infallible(field, &quote! { #slot }) {
         return whole;
     }
-    let found = field::finish_expression(field, &field::found_value(at, field), None);
+    let found = field::finish_expression(field, &field::slot_locals_expression(at, field), None);
     match read_key(entity, at, field, &found) {
         Some(read) => unwrap_or_return(&read),
         None => unwrap_or_return(&found),

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::{
-    entry_doc::entry_doc, key, path_builder, schema::partial_copy_type_name, unwrap_or_return,
+    entry_doc::entry_doc, key, path_builder, schema::copied_fields_type_name, unwrap_or_return,
 };
 use crate::{
     model::{Entity, Family, Field},
@@ -48,12 +48,12 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
 
 /// Returns the type that says which fields the copies of a partial index hold.
 fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
-    let (marker, vis) = (partial_copy_type_name(entity, family), &entity.vis);
+    let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
         family.holds.get(*at).copied().unwrap_or_default()
             || entity.key_source(family, *at, field).is_some()
     });
-    let fields = held.map(|(_, field)| names::field_name_type(&field.ident));
+    let fields = held.map(|(_, field)| names::field_name_as_type(&field.ident));
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]
@@ -109,7 +109,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
                 _ => return _rt_Ok(_rt_None),
             }
             #(#reads)*
-            _rt::owner_keys(#writers)
+            _rt::finish_owner_keys(#writers)
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn both_key_writers(
     family: &Family,
     place: impl Fn(&Field) -> TokenStream,
 ) -> TokenStream {
-    let constant = super::schema::family_constant(family);
+    let constant = super::schema::family_constant_name(family);
     let partition = write_parts(entity, &family.partition, &place);
     let row = write_parts(entity, &family.row, &place);
     quote! {

@@ -16,7 +16,7 @@ use crate::{
 
 /// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
 /// passed as a function.
-pub(super) fn trait_item_path(ty: &Type, of: &str, name: &str) -> TokenStream {
+pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> TokenStream {
     let span = ty.span();
     let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
     quote_spanned! { span => <#ty as #of>::#name }
@@ -26,15 +26,15 @@ pub(super) fn trait_item_path(ty: &Type, of: &str, name: &str) -> TokenStream {
 pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
-            let encode = trait_item_path(ty, "KeyPart", "encode");
+            let encode = type_as_trait_item(ty, "KeyPart", "encode");
             quote! { __key.put(&#value, #encode); }
         }
         Form::Width(width) => {
-            let encode = trait_item_path(ty, "FixedWidth", "encode_width");
+            let encode = type_as_trait_item(ty, "FixedWidth", "encode_width");
             quote! { __key.put_width(&#value, #width, #encode); }
         }
         Form::Descending => {
-            let encode = trait_item_path(ty, "Descending", "encode_descending");
+            let encode = type_as_trait_item(ty, "Descending", "encode_descending");
             quote! { __key.put(&#value, #encode); }
         }
         Form::Lower => {
@@ -67,15 +67,15 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
 pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
-            let first = trait_item_path(ty, "KeyPart", "encode");
+            let first = type_as_trait_item(ty, "KeyPart", "encode");
             quote! { .set_value_part(#at, #value, #first) }
         }
         Form::Width(width) => {
-            let first = trait_item_path(ty, "FixedWidth", "encode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
             quote! { .set_padded_part(#at, #value, #width, #first) }
         }
         Form::Descending => {
-            let first = trait_item_path(ty, "Descending", "encode_descending");
+            let first = type_as_trait_item(ty, "Descending", "encode_descending");
             quote! { .set_value_part(#at, #value, #first) }
         }
         Form::Date(form, _) => {
@@ -83,7 +83,7 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
         }
         Form::Lower => quote! { .set_lowercase_part(#at, <#ty as _rt_TextPart>::as_text(#value)) },
         Form::Bucket(count) => {
-            let first = trait_item_path(ty, "KeyPart", "encode");
+            let first = type_as_trait_item(ty, "KeyPart", "encode");
             quote! { .set_bucket_part(#at, #value, #count, #first) }
         }
         Form::Hmac => quote! { .set_token_part(#at, <#ty as _rt::EdmValue>::to_edm(#value)) },
@@ -97,19 +97,19 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
     let bounds = quote! { #at, _rt_RangeInput::bounds(__range) };
     Some(match &part.form {
         Form::Plain => {
-            let first = trait_item_path(ty, "KeyPart", "encode");
+            let first = type_as_trait_item(ty, "KeyPart", "encode");
             quote! { .between(#bounds, #first) }
         }
         Form::Width(width) => {
-            let first = trait_item_path(ty, "FixedWidth", "encode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
             quote! { .between_width(#bounds, #width, #first) }
         }
         Form::Descending => {
-            let first = trait_item_path(ty, "Descending", "encode_descending");
+            let first = type_as_trait_item(ty, "Descending", "encode_descending");
             quote! { .between_descending(#bounds, #first) }
         }
         Form::Date(form, _) if part.is_read_back_exactly(field) => {
-            let first = trait_item_path(ty, "DatePart", "to_ticks");
+            let first = type_as_trait_item(ty, "DatePart", "to_ticks");
             quote! { .between_date(#bounds, #form, #first) }
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
@@ -121,20 +121,20 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> Token
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
-            let first = trait_item_path(ty, "FixedWidth", "decode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "decode_width");
             quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Descending => {
-            let first = trait_item_path(ty, "Descending", "decode_descending");
+            let first = type_as_trait_item(ty, "Descending", "decode_descending");
             quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Date(form, _) => {
-            let first = trait_item_path(ty, "DatePart", "from_ticks");
+            let first = type_as_trait_item(ty, "DatePart", "from_ticks");
             quote! { _rt::read_date(#name, #text, #form, #first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            let first = trait_item_path(ty, "KeyPart", "WIDTH");
-            let second = trait_item_path(ty, "KeyPart", "decode");
+            let first = type_as_trait_item(ty, "KeyPart", "WIDTH");
+            let second = type_as_trait_item(ty, "KeyPart", "decode");
             quote! { _rt::read_plain(#name, #text, #first, #second) }
         }
     }
@@ -145,19 +145,19 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &part.form {
         Form::Width(_) => {
-            let first = trait_item_path(ty, "FixedWidth", "decode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "decode_width");
             quote! { _rt_ReadPart::Fixed(#first) }
         }
         Form::Descending => {
-            let first = trait_item_path(ty, "Descending", "decode_descending");
+            let first = type_as_trait_item(ty, "Descending", "decode_descending");
             quote! { _rt_ReadPart::Fixed(#first) }
         }
         Form::Date(..) => {
-            let first = trait_item_path(ty, "DatePart", "from_ticks");
+            let first = type_as_trait_item(ty, "DatePart", "from_ticks");
             quote! { _rt_ReadPart::Date(#first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            let first = trait_item_path(ty, "KeyPart", "decode");
+            let first = type_as_trait_item(ty, "KeyPart", "decode");
             quote! { _rt_ReadPart::Plain(#first) }
         }
     }
@@ -174,27 +174,27 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     // A guard names an item of the trait that the form asks of the field, so that the compiler reports
     // a type that lacks it. As an argument of a generic function it would be reported twice.
     let (width, encode) = match &part.form {
-        Form::Plain => (trait_item_path(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
+        Form::Plain => (type_as_trait_item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
         Form::Width(width) => {
-            let guard = trait_item_path(ty, "FixedWidth", "decode_width");
+            let guard = type_as_trait_item(ty, "FixedWidth", "decode_width");
             (quote! { (#guard, _rt_Some(#width)).1 }, encoder("encode_width"))
         }
         Form::Descending => {
-            let width = trait_item_path(ty, "Descending", "WIDTH_DESCENDING");
+            let width = type_as_trait_item(ty, "Descending", "WIDTH_DESCENDING");
             (quote! { _rt_Some(#width) }, encoder("encode_descending"))
         }
         Form::Date(form, _) => {
-            let guard = trait_item_path(ty, "DatePart", "RESOLUTION");
+            let guard = type_as_trait_item(ty, "DatePart", "RESOLUTION");
             (quote! { (#guard, _rt::width_of_date(#form)).1 }, encoder("encode_date"))
         }
         Form::Lower => {
-            let guard = trait_item_path(ty, "TextPart", "as_text");
+            let guard = type_as_trait_item(ty, "TextPart", "as_text");
             (quote! { (#guard, _rt_None).1 }, encoder("encode_lower"))
         }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
         Form::Hmac => (quote! { _rt_Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
     };
-    quote! { _rt_part(#name, #form, #width, #encode) }
+    quote! { _rt_part_segment(#name, #form, #width, #encode) }
 }
 
 /// Returns the part's form as a constant.

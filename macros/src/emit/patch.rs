@@ -68,7 +68,7 @@ fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
-        pub fn #ident(self, _: impl _rt::KeyChange) -> Self { self }
+        pub fn #ident(self, _: impl _rt::KeyPatchInput) -> Self { self }
     }
 }
 
@@ -114,7 +114,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
 
 /// Returns the method that removes a slot of a series.
 fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
-    let (slot_type, of) = (field.slot_type()?, &field.name);
+    let (series_slot_type, of) = (field.series_slot_type()?, &field.name);
     let doc = if field.is_removable() {
         let text = format!("Removes a slot of `{of}`, counted from 0.");
         quote! { #[doc = #text] }
@@ -125,9 +125,9 @@ fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenS
         #doc
         pub fn #method(self, __slot: _rt_usize) -> Self
         where
-            for<'__a> #slot_type: _rt_Removable,
+            for<'__a> #series_slot_type: _rt_Removable,
         {
-            Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+            Self(self.0.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
                 __patch.remove(__name)
             }))
         }

@@ -12,7 +12,7 @@ use quote::{format_ident, quote};
 
 use super::{
     key_part,
-    schema::{family_constant, partial_copy_type_name},
+    schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
@@ -46,14 +46,14 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
 /// Returns an expression for the path builder before any part of the keys is set.
 pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
-    let constant = family_constant(family);
+    let constant = family_constant_name(family);
     builder.state_value(&builder.nothing_given(), &quote! { _rt_PathDraft::new(#constant) })
 }
 
 /// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
 /// from the fields of `self`.
 pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
-    let constant = family_constant(family);
+    let constant = family_constant_name(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
         let ident = &field.ident;
@@ -71,7 +71,7 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
 /// reference to the field's value.
 fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
     let (name, to_ticks) =
-        (&field.name, key_part::trait_item_path(&field.ty, "DatePart", "to_ticks"));
+        (&field.name, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     quote! { .in_table_of(#name, #to_ticks(#value)) }
 }
 
@@ -309,7 +309,7 @@ impl<'m> Builder<'m> {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
             FamilyKind::Copy if self.family.has_every_field() => quote! { _rt::FullCopy },
             FamilyKind::Copy => {
-                let marker = partial_copy_type_name(self.entity, self.family);
+                let marker = copied_fields_type_name(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
             }
             FamilyKind::List => quote! { _rt::ListRows },
@@ -373,7 +373,7 @@ impl<'m> Builder<'m> {
         let path = self.is_path(given).then(|| {
             let view = self.view_of_many();
             quote! {
-                impl _rt::PathStep for #ty {
+                impl _rt::PartitionPathBuilder for #ty {
                     type View = #view;
                 }
             }
@@ -438,7 +438,7 @@ impl<'m> Builder<'m> {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name) = (&field.ty, &field.name);
-        let to_ticks = key_part::trait_item_path(ty, "DatePart", "to_ticks");
+        let to_ticks = key_part::type_as_trait_item(ty, "DatePart", "to_ticks");
         let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
         let after = with_parts(given, &[self.parts.len() + 1]);
         let next = self.state_type(&after);
@@ -549,7 +549,7 @@ impl<'m> Builder<'m> {
         quote! {
             #[doc = #doc]
             pub fn #method(self) -> _rt::Vec<#next> {
-                _rt::each_bucket(#count, |__bucket| #made)
+                _rt::map_each_bucket(#count, |__bucket| #made)
             }
         }
     }

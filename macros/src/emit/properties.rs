@@ -20,7 +20,7 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let mut empty = Vec::new();
     for (at, field) in properties.fields.iter().enumerate() {
         let slot = slot_local(at);
-        let Some((slot_type, value)) = field::slot_of_properties(field) else { continue };
+        let Some((slot_type, value)) = field::slot_type_and_value(field) else { continue };
         declared.push(quote! { #slot: #slot_type });
         empty.push(quote! { #slot: #value });
     }
@@ -50,7 +50,7 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
     let fields = properties.fields.iter().enumerate().map(|(at, field)| {
         let (name, slot) = (&field.ident, slot_local(at));
         let found = quote! { __slots.#slot };
-        let value = field::read_infallible(field, &found).unwrap_or_else(|| {
+        let value = field::value_if_infallible(field, &found).unwrap_or_else(|| {
             unwrap_or_return(&field::finish_expression(field, &found, Some(&quote! { __prefix })))
         });
         quote! { #name: #value }
@@ -64,7 +64,7 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
 
             fn write(&self, __out: &mut _rt::PropertyWriter<'_>) -> _rt_Result<()> {
                 #(#writes)*
-                __out.end()
+                __out.return_first_error()
             }
 
             #offer

@@ -16,13 +16,13 @@ use crate::{
 const NUMBER_OF_FIRST_PART: &str = "01";
 
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
-pub(super) fn family_constant(family: &Family) -> Ident {
+pub(super) fn family_constant_name(family: &Family) -> Ident {
     let name = crate::names::ident_text(&family.name);
     format_ident!("__FAMILY_{}", crate::names::Case::Screaming.convert_name(&name))
 }
 
 /// Returns the name of the type that says which fields copies of a partial index hold.
-pub(super) fn partial_copy_type_name(entity: &Entity, family: &Family) -> Ident {
+pub(super) fn copied_fields_type_name(entity: &Entity, family: &Family) -> Ident {
     format_ident!(
         "__{}{}Fields",
         crate::names::ident_text(&entity.ident),
@@ -33,7 +33,7 @@ pub(super) fn partial_copy_type_name(entity: &Entity, family: &Family) -> Ident 
 /// Returns one constant for each row family of an entity: the primary's, each index's and each list's.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
-        let name = family_constant(family);
+        let name = family_constant_name(family);
         let value = self::family(family, entity);
         quote! { const #name: &'static _rt_Family = &#value; }
     });
@@ -44,7 +44,7 @@ pub(super) fn families(entity: &Entity) -> TokenStream {
 /// primary's, each index's and each list's.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = families(entity);
-    let constants = entity.families.iter().map(family_constant);
+    let constants = entity.families.iter().map(family_constant_name);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
         field::column_schema(field, stored)
@@ -69,7 +69,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .fields
         .iter()
         .filter_map(|field| match &field.storage {
-            Storage::Blob(names) => Some(field::blob_names(names)),
+            Storage::Blob(names) => Some(field::blob_property_names(names)),
             _ => None,
         })
         .collect();
@@ -153,7 +153,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
         Some(primary)
             if !family.is_primary() && primary.partition.text == family.partition.text =>
         {
-            let primary = family_constant(primary);
+            let primary = family_constant_name(primary);
             quote! { #primary.partition }
         }
         _ => template(&family.partition, entity),
@@ -198,7 +198,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
 /// Returns the constant `__PARTS` of a wide entity: a row family that has the keys of any part.
 fn any_part(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
-    let constant = family_constant(primary);
+    let constant = family_constant_name(primary);
     let Key { text, segments, .. } = &primary.row;
     let segments = segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => {
@@ -208,7 +208,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     let number = quote! {
-        _rt_part("", _rt_Form::Width(2), _rt_Some(2), _rt::encode_width::<_rt::u8>)
+        _rt_part_segment("", _rt_Form::Width(2), _rt_Some(2), _rt::encode_width::<_rt::u8>)
     };
     Some(quote! {
         const __PARTS: &'static _rt_Family = &_rt_Family {

@@ -42,7 +42,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
             let ty = &member.ty;
             quote! { #ty }
         }
-        Shape::Struct => aggregate::value_of(member),
+        Shape::Struct => aggregate::row_value_type(member),
     };
     quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
@@ -167,7 +167,7 @@ fn from_row(set: &Set) -> TokenStream {
 
             #[inline]
             fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
-                _rt::resolve_row(__row)
+                _rt::read_required_set_item(__row)
             }
         }
     }
@@ -228,7 +228,7 @@ fn writes(set: &Set) -> TokenStream {
         quote! { #(#members)* #other }
     };
     let table = arms(
-        &|_| quote! { _rt::declared_table_of(__member) },
+        &|_| quote! { _rt::home_table_of(__member) },
         &quote! { let _ = __other; _rt::Cow::Borrowed(_rt::Members::table(&__MEMBERS)) },
     );
     let change = arms(
@@ -237,11 +237,11 @@ fn writes(set: &Set) -> TokenStream {
     );
     let replacement = arms(
         &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
-        &quote! { _rt::plan_replace_of_unknown_type(__stored, __other) },
+        &quote! { _rt::replacement_of_unknown_type(__stored, __other) },
     );
     let removal = arms(
         &|at| quote! { _rt::removal_of(__stored, __member, #at) },
-        &quote! { let _ = __other; _rt::plan_delete_of_unknown_type(__stored) },
+        &quote! { let _ = __other; _rt::removal_of_unknown_type(__stored) },
     );
     quote! {
         #[automatically_derived]
@@ -278,7 +278,7 @@ fn writes(set: &Set) -> TokenStream {
             }
 
             fn reread(__row: _rt_Row) -> _rt_Result<_rt::Option<_rt::Stored<Self>>> {
-                _rt::reread_set(__row)
+                _rt::decode_reread_row(__row)
             }
 
             fn type_name(&self) -> &'static _rt::str {

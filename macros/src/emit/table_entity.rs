@@ -71,7 +71,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
-        (&field.ident, key_part::trait_item_path(&field.ty, "DatePart", "to_ticks"));
+        (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     Some(quote! {
         fn home_table(&self) -> _rt::Cow<'static, _rt::str> {
             _rt::home_table(&__SCHEMA, #to_ticks(&self.#ident))

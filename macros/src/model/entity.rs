@@ -81,7 +81,7 @@ impl Entity {
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
-            vis: names::generated_visibility(&input.vis),
+            vis: names::respanned_visibility(&input.vis),
             runtime: runtime_path(&attr.runtime, input, errors),
             dated,
             has_table_name: attr.name.is_set(),
@@ -113,20 +113,20 @@ impl Entity {
     }
 
     /// Returns the parts of a wide entity that store a property.
-    pub(crate) fn filled_parts(&self) -> BTreeSet<usize> {
+    pub(crate) fn wide_parts_with_properties(&self) -> BTreeSet<usize> {
         let Some(primary) = self.primary() else { return BTreeSet::new() };
         let fields = self.fields.iter().enumerate();
         let stored = fields.filter(|(at, field)| self.is_property(primary, *at, field));
         let parts = stored.flat_map(|(_, field)| {
             let properties = field.property_names().len().max(1);
-            (0..properties).map(|property| field.part_of(property))
+            (0..properties).map(|property| field.wide_part_of_property(property))
         });
         parts.collect()
     }
 
     /// Returns the number of rows of a wide entity.
     pub(crate) fn part_count(&self) -> usize {
-        self.filled_parts().last().copied().unwrap_or(1)
+        self.wide_parts_with_properties().last().copied().unwrap_or(1)
     }
 
     /// Returns the property that stores a row's entity type, if a property does.
@@ -290,7 +290,7 @@ fn primary_family(
         if !slot.is_set() {
             let message =
                 format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");
-            errors.add_missing(input.ident.span(), message);
+            errors.add_unless_incomplete(input.ident.span(), message);
         }
         match slot.get() {
             Some(literal) => Key::new(literal, fields, errors),
@@ -341,7 +341,7 @@ fn index(
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
             format!("`{0}` needs a key, write `{kind}({0}, row_key = \"..\")`", attr.name);
-        errors.add_missing(attr.name.span(), message);
+        errors.add_unless_incomplete(attr.name.span(), message);
     }
     let row = match attr.row_key.get() {
         Some(literal) => Key::new(literal, fields, errors),

@@ -136,8 +136,8 @@ impl Field {
         Some(Self {
             property_span: attr.rename.get().map_or_else(|| ident.span(), LitStr::span),
             constant: names::column_constant_name(&ident),
-            vis: names::generated_visibility(&field.vis),
-            ty: names::without_self(&field.ty, this),
+            vis: names::respanned_visibility(&field.vis),
+            ty: names::replace_self_type(&field.ty, this),
             storage: storage_of(&attr, &property, &field.ty),
             absent: absent_of(&attr),
             has_token: false,
@@ -177,18 +177,18 @@ impl Field {
 
     /// Returns the part of a wide entity that stores the field's property of this index; 1 for every
     /// property of an entity of one row.
-    pub(crate) fn part_of(&self, property: usize) -> usize {
+    pub(crate) fn wide_part_of_property(&self, property: usize) -> usize {
         let first = self.attr.part.get().and_then(|part| usize::try_from(*part).ok()).unwrap_or(1);
         match &self.storage {
             Storage::Series(names) if self.is_wide => {
-                first + series::piece_of(property, names.len())
+                first + series::part_offset_of_slot(property, names.len())
             }
             _ => first,
         }
     }
 
     /// Returns the type of a series' slots.
-    pub(crate) fn slot_type(&self) -> Option<&Type> {
+    pub(crate) fn series_slot_type(&self) -> Option<&Type> {
         match self.storage {
             Storage::Series(_) => series::array_slots(&self.ty).map(|(slot, _)| slot),
             _ => None,
@@ -222,18 +222,18 @@ impl Field {
 
     /// Returns whether error messages must not show the value: it is encrypted or hashed in a key.
     pub(crate) fn is_secret(&self) -> bool {
-        self.has_token || self.sealed().is_some()
+        self.has_token || self.encrypt_settings().is_some()
     }
 
     /// Returns the settings of `encrypt`, if the field is one encrypted property or several.
-    pub(crate) fn sealed(&self) -> Option<Encrypt> {
+    pub(crate) fn encrypt_settings(&self) -> Option<Encrypt> {
         self.attr.encrypt.get().copied().filter(|_| self.storage.has_known_names())
     }
 
     /// Returns name and length of the property that holds the blind token, if the field has one.
     pub(crate) fn token_property(&self) -> Option<(String, u32)> {
         let chars = *self.attr.blind.get()?;
-        self.sealed().map(|_| (format!("{}{TOKEN_SUFFIX}", self.property), chars))
+        self.encrypt_settings().map(|_| (format!("{}{TOKEN_SUFFIX}", self.property), chars))
     }
 
     /// Returns whether a patch can remove the property: only that of an `Option`.
@@ -241,7 +241,7 @@ impl Field {
         match &self.storage {
             Storage::Plain | Storage::Split(_) | Storage::Blob(_) => self.is_option(),
             Storage::Series(_) => {
-                self.slot_type().is_some_and(|slot| names::is_named(slot, &["Option"]))
+                self.series_slot_type().is_some_and(|slot| names::is_named(slot, &["Option"]))
             }
             Storage::Json | Storage::Flattened(_) | Storage::Extra | Storage::Skipped => false,
         }

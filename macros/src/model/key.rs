@@ -110,7 +110,7 @@ impl Key {
         // Fields that could not be read are not unknown.
         if !errors.lacks_fields(fields.len()) {
             for fault in &faults {
-                errors.add_at(literal.span(), fault.render(&text));
+                errors.add_at(literal.span(), fault.message_with_carets(&text));
             }
         }
         let is_sound = faults.is_empty();
@@ -143,11 +143,11 @@ impl Key {
         place: &Range<usize>,
         message: impl Into<String>,
     ) -> String {
-        Fault::new(place, message).render(&self.text)
+        Fault::new(place, message).message_with_carets(&self.text)
     }
 
     /// Returns the segments that follow a part, each with whether that part has a fixed width.
-    pub(crate) fn after_parts<'k>(
+    pub(crate) fn segments_after_parts<'k>(
         &'k self,
         fields: &'k [Field],
     ) -> impl Iterator<Item = (&'k Segment, Option<bool>)> {
@@ -160,7 +160,7 @@ impl Key {
 
     /// Returns whether no key of this template equals one of the other: both begin with a literal, and
     /// the literals differ before one of them ends.
-    pub(crate) fn differs_from_start(&self, other: &Self) -> bool {
+    pub(crate) fn starts_with_different_literal(&self, other: &Self) -> bool {
         match (self.segments.first(), other.segments.first()) {
             (Some(Segment::Literal(first, _)), Some(Segment::Literal(second, _))) => {
                 first.bytes().zip(second.bytes()).any(|(first, second)| first != second)

@@ -51,7 +51,7 @@ fn runtime_called(
     };
     let message =
         format!("this package calls entable `{name}`: write `#[table(crate = \"{name}\")]`");
-    errors.add_missing(input.ident.span(), message);
+    errors.add_unless_incomplete(input.ident.span(), message);
     syn::parse_quote!(::#name)
 }
 

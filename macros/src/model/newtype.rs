@@ -34,7 +34,7 @@ fn only_field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)
         Data::Struct(data) => match (data.fields.iter().next(), data.fields.len()) {
             (Some(field), 1) => {
                 let member = data.fields.members().next()?;
-                return Some((member, names::without_self(&field.ty, &input.ident)));
+                return Some((member, names::replace_self_type(&field.ty, &input.ident)));
             }
             (_, count) => match &data.fields {
                 Fields::Unit => (input.ident.span(), "no field".to_owned()),

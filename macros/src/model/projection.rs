@@ -16,12 +16,12 @@ pub(crate) struct Projection {
     pub(crate) ident: Ident,
     pub(crate) runtime: Path,
     pub(crate) of: Option<Path>,
-    pub(crate) fields: Vec<Projected>,
+    pub(crate) fields: Vec<ProjectedField>,
 }
 
 /// A field of a projection, read from the entity's column of the same name.
 #[derive(Debug)]
-pub(crate) struct Projected {
+pub(crate) struct ProjectedField {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     /// The name of the column constant on the entity.
@@ -37,10 +37,10 @@ impl Projection {
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();
         for field in named {
-            FieldAttr::read_projection_field(&field.attrs, errors);
-            fields.extend(field.ident.map(|ident| Projected {
+            FieldAttr::refuse_projection_field_attributes(&field.attrs, errors);
+            fields.extend(field.ident.map(|ident| ProjectedField {
                 constant: names::column_constant_name(&ident),
-                ty: names::without_self(&field.ty, &input.ident),
+                ty: names::replace_self_type(&field.ty, &input.ident),
                 ident,
             }));
         }

@@ -46,7 +46,7 @@ pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) ->
 
 /// Returns how many parts after its first one the slot of a series is in, which is cut into equal
 /// pieces: the first pieces of 365 slots have 183 and 182.
-pub(crate) fn piece_of(slot: usize, slots: usize) -> usize {
+pub(crate) fn part_offset_of_slot(slot: usize, slots: usize) -> usize {
     let pieces = slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
     let (least, longer) = (slots / pieces, slots % pieces);
     let in_longer = longer * (least + 1);

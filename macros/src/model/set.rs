@@ -69,7 +69,10 @@ impl Set {
             }
         }
         if members.is_empty() {
-            errors.add_missing(input.ident.span(), "expected a set with members, found none");
+            errors.add_unless_incomplete(
+                input.ident.span(),
+                "expected a set with members, found none",
+            );
         }
         Self {
             ident: input.ident.clone(),
@@ -104,7 +107,7 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
             }
         };
         members.extend(field.map(|field| {
-            let ty = names::without_self(&field.ty, this);
+            let ty = names::replace_self_type(&field.ty, this);
             (Member { ident: variant.ident.clone(), ty, count: Count::One }, attr.other.is_set())
         }));
     }
@@ -118,7 +121,7 @@ fn read_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> 
         let Some(ident) = field.ident else { continue };
         let attr = AggregateAttr::read(&field.attrs, ident.span(), errors);
         let count = if attr.one.is_set() { Count::One } else { Count::Many };
-        let ty = names::without_self(&field.ty, &input.ident);
+        let ty = names::replace_self_type(&field.ty, &input.ident);
         members.push((Member { ident, ty, count }, attr.other.is_set()));
     }
     members

@@ -62,7 +62,7 @@ impl Fault {
     }
 
     /// Returns the message, then the template, then carets under the mistake.
-    pub(crate) fn render(&self, template: &str) -> String {
+    pub(crate) fn message_with_carets(&self, template: &str) -> String {
         let shown: String =
             template.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let before = " ".repeat(self.place.start);

@@ -29,7 +29,11 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
 /// type and `EntableParts`.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_part(columns: &[ColumnSchema], part: usize, message: &'static str) {
+pub const fn assert_wide_part_properties(
+    columns: &[ColumnSchema],
+    part: usize,
+    message: &'static str,
+) {
     if ColumnSchema::count_in_part(columns, part) + 2 > PROPERTIES {
         panic!("{}", message);
     }
@@ -38,7 +42,7 @@ pub const fn assert_part(columns: &[ColumnSchema], part: usize, message: &'stati
 /// Fails to compile if `hide_none` stands on a field that is never absent.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_optional(optional: bool, message: &'static str) {
+pub const fn assert_hide_none_is_optional(optional: bool, message: &'static str) {
     if !optional {
         panic!("{}", message);
     }
@@ -74,7 +78,7 @@ pub const fn assert_blob_feature() {
 /// Fails to compile if a date form is coarser than its field, although the type's name says otherwise.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
+pub const fn assert_date_form_resolution(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {
         panic!("{}", message);
     }

@@ -19,7 +19,7 @@ use crate::{
 pub const UNREAD: usize = usize::MAX;
 
 /// Creates a part of a template.
-pub const fn part(
+pub const fn part_segment(
     field: &'static str,
     form: Form,
     width: Option<usize>,
@@ -28,7 +28,7 @@ pub const fn part(
     Segment::Part(Part { field, form, width, encode })
 }
 
-/// Returns the number of characters that the date form `form` writes, for the `width` of [`part`].
+/// Returns the number of characters that the date form `form` writes, for the `width` of [`part_segment`].
 /// Never `None`: every date form has a fixed width.
 pub const fn width_of_date(form: &str) -> Option<usize> {
     Some(date_width(form))

@@ -6,13 +6,13 @@ mod key_part;
 mod property;
 
 pub use assert::{
-    assert_apart, assert_blob_feature, assert_covers, assert_optional, assert_part,
-    assert_properties, assert_separated, assert_time,
+    assert_apart, assert_blob_feature, assert_date_form_resolution, assert_hide_none_is_optional,
+    assert_properties, assert_separated, assert_time, assert_wide_part_properties,
 };
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, encode_bucket, encode_date, encode_descending, encode_hmac, encode_lower, encode_plain,
-    encode_width, key_texts, part, read_date, read_part, read_plain, width_of_bucket,
+    encode_width, key_texts, part_segment, read_date, read_part, read_plain, width_of_bucket,
     width_of_date, write_date,
 };
 pub use property::{
@@ -45,23 +45,23 @@ pub use crate::{
         Message, PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
         PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
-        blob::{Blob, BlobField, BlobNames, BlobValue, push_blob},
+        blob::{Blob, BlobField, BlobNames, BlobValue, push_blob_field_value},
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
         dated::DatedTables,
-        encode_rows::{EncodeRows, owner_keys},
+        encode_rows::{EncodeRows, finish_owner_keys},
         home::home_table,
         names::assert_flattened,
-        path::PathStep,
+        path::PartitionPathBuilder,
         series::{Series, finish_series, store_series},
         set::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},
             derived::{
                 assert_members_apart, assert_older, assert_same_type, assert_same_width,
-                assert_types_apart, declared_table_of, projection_schema, read_projection,
+                assert_types_apart, home_table_of, projection_schema, read_projection,
             },
-            entity_set::resolve_row,
+            entity_set::read_required_set_item,
             forms::{KeyForm, count_key_forms, sort_key_forms},
             markers::{TypeMarker, build_marker_table, marker_hash_table_len},
             members::RowMatch,
@@ -85,9 +85,9 @@ pub use crate::{
     row::Row,
     table::{
         BulkChange, BulkVerb, Rewritable, Writable,
-        set::reread_set,
+        set::decode_reread_row,
         set_write::{
-            plan_delete_of_unknown_type, plan_replace_of_unknown_type, removal_of, replacement_of,
+            removal_of, removal_of_unknown_type, replacement_of, replacement_of_unknown_type,
         },
         writable::bulk_change,
     },
@@ -109,8 +109,8 @@ pub mod short {
         Property as _rt_Property, Range as _rt_Range, RangeInput as _rt_RangeInput,
         ReadPart as _rt_ReadPart, Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row,
         Schema as _rt_Schema, Segment as _rt_Segment, Some as _rt_Some, Template as _rt_Template,
-        TextPart as _rt_TextPart, finish_stored as _rt_finish_stored, part as _rt_part,
-        usize as _rt_usize,
+        TextPart as _rt_TextPart, finish_stored as _rt_finish_stored,
+        part_segment as _rt_part_segment, usize as _rt_usize,
     };
     pub use crate::__private as _rt;
 }
@@ -129,7 +129,11 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 /// # Errors
 ///
 /// `is_decode`: another program changed the row.
-pub fn check_row_key(row: &Row, family: &'static Family, entity: &dyn EncodeRows) -> Result<()> {
+pub fn check_copy_row_key(
+    row: &Row,
+    family: &'static Family,
+    entity: &dyn EncodeRows,
+) -> Result<()> {
     check_copy_key("RowKey", row.row_key(), &encode_rows::row_key_of(entity, family)?)
 }
 
@@ -139,7 +143,7 @@ pub fn check_row_key(row: &Row, family: &'static Family, entity: &dyn EncodeRows
 /// # Errors
 ///
 /// `is_decode`: another program changed the row.
-pub fn check_partition_key(
+pub fn check_copy_partition_key(
     row: &Row,
     family: &'static Family,
     entity: &dyn EncodeRows,
@@ -193,7 +197,7 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
     label = "this field is a part of the key",
     note = "another key is another row: delete the entity and insert it with its new key"
 )]
-pub trait KeyChange {}
+pub trait KeyPatchInput {}
 
 /// The type of a field whose property a patch can remove: an `Option`.
 #[diagnostic::on_unimplemented(
@@ -250,6 +254,6 @@ pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
 }
 
 /// Calls `make` with the number of each bucket, in order.
-pub fn each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
+pub fn map_each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
     (0..count).map(make).collect()
 }

@@ -66,7 +66,7 @@ impl WorkCodes {
     }
 
     /// Returns whether a message needs a code, given what its type declares.
-    pub(crate) fn requires_code_of(&self, declared: MessageAuthenticity) -> bool {
+    pub(crate) fn requires_code_for_message(&self, declared: MessageAuthenticity) -> bool {
         match declared {
             MessageAuthenticity::Required => true,
             MessageAuthenticity::ByClient => self.requires_code(),

@@ -12,5 +12,5 @@ pub use policy::{Authenticity, MessageAuthenticity, WorkAuthenticity};
 
 pub(crate) use self::{
     codes::{WorkCodes, WorkFault, is_key_gone},
-    work::{HeldValues, MovePlace, Work, has_expired},
+    work::{HeldValues, MoveDescription, Work, has_expired},
 };

@@ -34,17 +34,17 @@ pub(crate) enum Work<'w> {
         sent: Option<Ticks>,
     },
     /// A move of an entity whose secret values are `held`. The keys of the source's scope sign it.
-    Move { place: MovePlace<'w>, held: &'w HeldValues },
+    Move { place: MoveDescription<'w>, held: &'w HeldValues },
     /// The consent of the target's scope to a move with this code.
-    Consent { place: MovePlace<'w>, code: &'w [u8] },
+    Consent { place: MoveDescription<'w>, code: &'w [u8] },
     /// The arrival of a moved entity, signed by the target's scope.
-    Arrival { place: MovePlace<'w> },
+    Arrival { place: MoveDescription<'w> },
 }
 
 /// The id of a move, the type of the entity, and the two rows.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
-pub(crate) struct MovePlace<'w> {
+pub(crate) struct MoveDescription<'w> {
     pub(crate) id: &'w str,
     pub(crate) entity_type: &'w str,
     pub(crate) from: RowAt<'w>,
@@ -89,7 +89,7 @@ impl Work<'_> {
             }
             Self::Consent { place, code } => {
                 let mut input = place.signed_input(4, case);
-                input.push_bytes(code);
+                input.push_bytes_without_length(code);
                 input
             }
             Self::Arrival { place } => place.signed_input(5, case),
@@ -98,7 +98,7 @@ impl Work<'_> {
 }
 
 #[cfg(feature = "encrypt")]
-impl MovePlace<'_> {
+impl MoveDescription<'_> {
     fn signed_input(&self, kind: u8, case: TableCase) -> WorkInput {
         let mut input = WorkInput::new(kind);
         input.push_text(self.id);
@@ -130,7 +130,7 @@ fn finish_message(
     input.push_text(name);
     input.push_number(version);
     // A hash in place of the body: a queue keeps the hash after it has dropped the body.
-    input.hash_of(body);
+    input.push_hash_of(body);
     if let Some(sent) = sent {
         input.push_time(sent.get() - Ticks::UNIX_EPOCH.get());
     }

@@ -94,7 +94,7 @@ pub(crate) fn check_not_empty(batch: &Batch) -> Result<()> {
 }
 
 /// Refuses keys that no row can have.
-pub(crate) fn check_keys(table: &str, partition_key: &str, row_key: &str) -> Result<()> {
+pub(crate) fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -> Result<()> {
     limits::check_key("PartitionKey", partition_key)
         .and_then(|()| limits::check_key("RowKey", row_key))
         .map_err(|error| error.in_table(table).at_keys(partition_key, row_key))

@@ -52,7 +52,7 @@ pub(crate) fn row_blob_path(
 
 /// Returns the folder of the blobs of entities whose rows are in `folder`.
 // No table's name begins so, and a file for a row never is where the folder of a blob has to be.
-pub(crate) fn folder_of_copies(folder: &str) -> String {
+pub(crate) fn folder_of_copied_blobs(folder: &str) -> String {
     let folder = folder.trim_end_matches('/');
     let slash = if folder.is_empty() { "" } else { "/" };
     [folder, slash, "_blobs"].concat()

@@ -81,7 +81,7 @@ impl Blobs {
     }
 
     /// Returns the store of all blobs.
-    pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
+    pub(crate) fn inner_object_store(&self) -> Arc<dyn ObjectStore> {
         self.store.clone()
     }
 

@@ -59,7 +59,7 @@ impl StoreTime {
     }
 
     /// Returns whether a blob was written that long ago, or longer.
-    pub(crate) fn is_past(self, age: Duration, blob: &ListedBlob) -> bool {
+    pub(crate) fn is_blob_older_than(self, age: Duration, blob: &ListedBlob) -> bool {
         let elapsed = self.0.saturating_sub(blob.modified.0);
         u64::try_from(elapsed).is_ok_and(|elapsed| Duration::from_micros(elapsed) >= age)
     }
@@ -72,7 +72,7 @@ impl Blobs {
     /// # Errors
     ///
     /// `is_unsupported` if the store cannot tell whether a blob exists when it writes one.
-    pub(crate) async fn put_new(&self, name: &str, bytes: PutPayload) -> Result<bool> {
+    pub(crate) async fn put_if_absent(&self, name: &str, bytes: PutPayload) -> Result<bool> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         match self.store.put_opts(&blob_path(name)?, bytes, options).await {
             Ok(_) => Ok(true),
@@ -125,7 +125,7 @@ impl Blobs {
         let (mut part, mut len) = (Part::default(), 0_u64);
         loop {
             let chunk = match upload {
-                Some(upload) => upload.beside(bytes.next()).await?,
+                Some(upload) => upload.hash_parts_while_waiting(bytes.next()).await?,
                 None => bytes.next().await,
             };
             let Some(chunk) = chunk else { break };
@@ -151,7 +151,7 @@ impl Blobs {
             }
             None => {
                 let payload = part.payload();
-                let (is_new, hash) = join(self.put_new(name, payload), part.hash()).await;
+                let (is_new, hash) = join(self.put_if_absent(name, payload), part.hash()).await;
                 (is_new?, hash?)
             }
         };

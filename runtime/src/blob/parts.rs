@@ -130,7 +130,10 @@ impl PartUpload {
     /// # Errors
     ///
     /// The error of a part that fails before `other` is there.
-    pub(super) async fn beside<T>(&mut self, other: impl Future<Output = T>) -> Result<T> {
+    pub(super) async fn hash_parts_while_waiting<T>(
+        &mut self,
+        other: impl Future<Output = T>,
+    ) -> Result<T> {
         let mut other = pin!(other);
         poll_fn(|cx| {
             self.poll_parts(cx)?;

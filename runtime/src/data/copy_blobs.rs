@@ -12,7 +12,7 @@ use object_store::{
 use crate::{
     entity::blob_name::owner_of_blob,
     error::{Error, ErrorKind, Result},
-    outbox::blob_writes::without_blobs,
+    outbox::blob_writes::missing_blob_store_error,
     table::{
         Client,
         job::{Listener, run_when_awaited},
@@ -124,8 +124,8 @@ impl CopyBlobs {
 
     async fn run(self) -> Result<CopyBlobsReport> {
         let store_of = |client: &Client| {
-            let blobs = client.store().blobs.as_ref().ok_or_else(without_blobs)?;
-            Ok::<_, Error>(blobs.object_store())
+            let blobs = client.store().blobs.as_ref().ok_or_else(missing_blob_store_error)?;
+            Ok::<_, Error>(blobs.inner_object_store())
         };
         self.check_case()?;
         let copier = Copier {

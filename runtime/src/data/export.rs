@@ -14,7 +14,7 @@ use super::{
     digest::RowsDigest,
     lines::{Format, push_json_line, read_json_line},
     pages::RowPages,
-    row_reader::csv_text,
+    row_reader::value_as_csv_text,
     task_or_future::TaskOrFuture,
 };
 use crate::{
@@ -365,9 +365,9 @@ impl Source {
         if self.growth() <= self.most_growth {
             return Ok(());
         }
-        pages.read_from(self.client.store());
+        pages.switch_store(self.client.store());
         self.take_snapshot().await?;
-        pages.read_from(&self.store);
+        pages.switch_store(&self.store);
         Ok(())
     }
 }
@@ -459,7 +459,7 @@ impl Columns {
             left = left.saturating_sub(1);
             match value {
                 ValueRef::String(value) => push_field(text, &escape_formula(value)),
-                value => push_field(text, &csv_text(value)),
+                value => push_field(text, &value_as_csv_text(value)),
             }
         }
         text.push(b'\n');

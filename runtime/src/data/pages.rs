@@ -71,7 +71,7 @@ impl<'s> RowPages<'s> {
 
     /// Reads the following pages from another state of the store. Continuations name keys, which every state
     /// understands.
-    pub(crate) fn read_from(&mut self, store: &Store) {
+    pub(crate) fn switch_store(&mut self, store: &Store) {
         self.store = store.clone();
         self.ahead = None;
     }

@@ -268,7 +268,7 @@ fn infer_value(field: &Field) -> Value {
     if field.is_quoted {
         return string();
     }
-    let number = |edm| parse(edm, text).filter(|value| csv_text(value.as_ref()) == text);
+    let number = |edm| parse(edm, text).filter(|value| value_as_csv_text(value.as_ref()) == text);
     let is_double = text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let is_guid = text.len() == 36;
@@ -287,7 +287,7 @@ fn infer_value(field: &Field) -> Value {
 }
 
 /// Returns the text of a value in a column of its type; that of a String is without quotes.
-pub(crate) fn csv_text(value: crate::edm::ValueRef<'_>) -> String {
+pub(crate) fn value_as_csv_text(value: crate::edm::ValueRef<'_>) -> String {
     use crate::edm::ValueRef;
     match value {
         ValueRef::Boolean(v) => v.to_string(),

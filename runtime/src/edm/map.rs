@@ -124,7 +124,7 @@ impl InvalidValue {
     }
 
     /// Creates the error of a value that no property can hold and a key can.
-    pub(crate) fn beyond_property(
+    pub(crate) fn for_key_only_value(
         value: BeyondProperty,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
@@ -137,7 +137,7 @@ impl InvalidValue {
     }
 
     /// Returns the value, if a key can hold it although no property can.
-    pub(crate) const fn key_only_value(&self) -> Option<BeyondProperty> {
+    pub(crate) const fn as_key_only_value(&self) -> Option<BeyondProperty> {
         self.beyond
     }
 

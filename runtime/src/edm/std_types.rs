@@ -104,7 +104,7 @@ impl EdmValue for u64 {
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         match i64::try_from(*self) {
             Ok(value) => Ok(ValueRef::Int64(value).into()),
-            Err(_) => Err(InvalidValue::beyond_property(
+            Err(_) => Err(InvalidValue::for_key_only_value(
                 BeyondProperty::AboveInt64(*self),
                 format!("{self} is above {}, the largest {}", i64::MAX, Self::EDM),
             )),
@@ -183,7 +183,7 @@ impl EdmValue for Bytes {
 }
 
 /// Converts a time to a DateTime. `None` is a time outside the years 1 to 9999.
-pub(super) fn datetime_from_ticks(
+pub(super) fn edm_datetime_from_ticks(
     ticks: Option<Ticks>,
     shown: &dyn Display,
 ) -> Result<EdmCow<'static>, InvalidValue> {
@@ -191,7 +191,7 @@ pub(super) fn datetime_from_ticks(
     match ticks {
         Some(ticks) if ticks >= Ticks::MIN_PROPERTY => Ok(ValueRef::DateTime(ticks).into()),
         Some(ticks) => {
-            Err(InvalidValue::beyond_property(BeyondProperty::Before1601(ticks), message()))
+            Err(InvalidValue::for_key_only_value(BeyondProperty::Before1601(ticks), message()))
         }
         None => Err(InvalidValue::new(message())),
     }
@@ -203,7 +203,7 @@ impl EdmValue for OffsetDateTime {
     /// Converts to UTC and cuts to 100 ns. Fails outside the years 1601 to 9999.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        datetime_from_ticks(Ticks::try_from(*self).ok(), self)
+        edm_datetime_from_ticks(Ticks::try_from(*self).ok(), self)
     }
 
     #[inline]

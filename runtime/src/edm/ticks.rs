@@ -57,7 +57,7 @@ impl Ticks {
 
     /// Returns the time that is `within` ticks after midnight UTC of `date`. Returns `None` outside
     /// the years 1 to 9999.
-    pub(crate) fn from_day(date: Date, within: i64) -> Option<Self> {
+    pub(crate) fn from_date_and_ticks(date: Date, within: i64) -> Option<Self> {
         let days = i64::from(date.to_julian_day()) - FIRST_DAY;
         days.checked_mul(PER_DAY)?.checked_add(within).and_then(Self::new)
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use super::{
     EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef,
-    std_types::datetime_from_ticks,
+    std_types::edm_datetime_from_ticks,
 };
 
 impl TryFrom<DateTime<Utc>> for Ticks {
@@ -37,7 +37,7 @@ impl EdmValue for DateTime<Utc> {
 
     /// Cuts the time to 100 ns. Fails outside the years 1601 to 9999.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        datetime_from_ticks(Ticks::try_from(*self).ok(), self)
+        edm_datetime_from_ticks(Ticks::try_from(*self).ok(), self)
     }
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {

@@ -49,19 +49,19 @@ enum Content {
     /// The name of a stored blob.
     Stored(Arc<str>),
     /// The name of a blob that no row points to yet.
-    Uploaded(Arc<Upload>),
+    Uploaded(Arc<UploadedBlob>),
 }
 
 /// A blob that was uploaded ahead of the write of its row.
 #[derive(Debug)]
-pub(crate) struct Upload {
+pub(crate) struct UploadedBlob {
     name: Arc<str>,
     /// The last moment at which a row may begin to point to the blob.
     deadline: Deadline,
     is_taken: AtomicBool,
 }
 
-impl Upload {
+impl UploadedBlob {
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn new(name: &str, deadline: Deadline) -> Self {
         Self { name: name.into(), deadline, is_taken: AtomicBool::new(false) }
@@ -70,7 +70,7 @@ impl Upload {
     /// Takes the blob for one write, whatever becomes of that write; `false` if it was taken before.
     // A second write could follow a removal of the blob, and its row would point to nothing.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
-    pub(crate) fn take(&self) -> bool {
+    pub(crate) fn take_for_one_write(&self) -> bool {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
@@ -101,7 +101,12 @@ impl Blob {
     }
 
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn uploaded(upload: Upload, len: u64, hash: [u8; 32], key: Option<BlobKey>) -> Self {
+    pub(crate) fn uploaded(
+        upload: UploadedBlob,
+        len: u64,
+        hash: [u8; 32],
+        key: Option<BlobKey>,
+    ) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
         Self { content, len, hash, content_type: String::new(), key }
     }
@@ -203,7 +208,7 @@ impl Blob {
 
     /// Returns the upload that no row points to yet.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
-    pub(crate) fn upload(&self) -> Option<&Upload> {
+    pub(crate) fn unreferenced_upload(&self) -> Option<&UploadedBlob> {
         match &self.content {
             Content::Uploaded(upload) => Some(upload),
             Content::Bytes(_) | Content::Stored(_) => None,
@@ -223,7 +228,7 @@ impl Blob {
 
     /// Returns the value as it is once its bytes are stored encrypted: `hash` is that of the stored bytes.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn sealed_with(&self, key: BlobKey, hash: [u8; 32]) -> Self {
+    pub(crate) fn as_stored_encrypted(&self, key: BlobKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
     }
 }
@@ -334,7 +339,7 @@ pub struct BlobValue {
 
 /// Adds the value of a field, if it is there, to those of its entity.
 #[doc(hidden)]
-pub fn push_blob(
+pub fn push_blob_field_value(
     values: &mut Vec<BlobValue>,
     field: &'static str,
     names: &'static BlobNames,

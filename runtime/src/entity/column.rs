@@ -144,7 +144,7 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads.
     #[doc(hidden)]
-    pub const fn stored(
+    pub const fn property_from_stored(
         name: &'static str,
         read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
     ) -> Self {
@@ -174,7 +174,7 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     /// Creates the column of a slot that the series does not have: each use of it fails.
-    pub(super) fn out_of_range(slot: usize, length: usize) -> Self {
+    pub(super) fn for_missing_slot(slot: usize, length: usize) -> Self {
         let read = ReadProperty::Row(|_, name: &str| {
             Err(InvalidValue::new("a slot out of range").into_read_error(name))
         });
@@ -191,7 +191,8 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Fails for the column of a slot that the series does not have.
     fn check_slot_exists(&self) -> Result<(), InvalidValue> {
-        self.out_of_range.map_or(Ok(()), |(slot, length)| Err(no_slot_error(slot, length)))
+        self.out_of_range
+            .map_or(Ok(()), |(slot, length)| Err(slot_out_of_range_error(slot, length)))
     }
 
     /// Creates the column of a system property: PartitionKey, RowKey or Timestamp.
@@ -249,7 +250,7 @@ impl<E, F, K> Column<E, F, K> {
 }
 
 /// Returns the fault of a slot that a series does not have.
-pub(super) fn no_slot_error(slot: usize, length: usize) -> InvalidValue {
+pub(super) fn slot_out_of_range_error(slot: usize, length: usize) -> InvalidValue {
     InvalidValue::new(format!(
         "slot {slot} of a series of {length}, expected a number from 0 to {}",
         length.saturating_sub(1)

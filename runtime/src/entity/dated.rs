@@ -134,7 +134,7 @@ impl DatedTables {
     }
 
     /// Returns the first and the last period of a window; `None` if the window is empty.
-    pub(crate) fn periods_of_window(&self, window: TimeWindow) -> Option<(Period, Period)> {
+    pub(crate) fn first_and_last_period_in(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
         if window.is_time {
             return Some((first, first));
@@ -146,7 +146,7 @@ impl DatedTables {
 
     /// Returns whether a window begins and ends where periods do, so that its tables hold no other
     /// times.
-    pub(crate) fn is_whole(&self, window: TimeWindow) -> bool {
+    pub(crate) fn has_whole_periods(&self, window: TimeWindow) -> bool {
         let is_start = |time: Ticks| self.period_at(time).start == time;
         is_start(window.from) && is_start(window.until)
     }
@@ -178,7 +178,7 @@ pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
 /// Refuses a write to a dated table of an entity that belongs to another one of its type. `home` is the
 /// entity's own table. A table of any other name takes entities of every time.
 #[allow(clippy::ptr_arg, reason = "an owned name is that of a dated table")]
-pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()> {
+pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<()> {
     // The name of a table that is not dated is a constant.
     let Cow::Owned(home) = home else { return Ok(()) };
     let letters = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -197,7 +197,7 @@ pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()>
 }
 
 /// Returns the error for keys that do not say which of the dated tables they are in.
-pub(crate) fn without_table(dated: &DatedTables) -> Error {
+pub(crate) fn unspecified_dated_table_error(dated: &DatedTables) -> Error {
     let message = format!(
         "the keys do not say which table of `{}` they are in: write the path with the field that names it, or open one table with `client.table_named`",
         dated.template
@@ -264,10 +264,13 @@ mod tests {
         let days = tables("%Y%m%d");
         let (from, until) = (datetime!(2014-07-30 12:00 UTC), datetime!(2014-08-01 00:00 UTC));
         let window = TimeWindow { from: ticks(from), until: ticks(until), is_time: false };
-        let (first, last) = days.periods_of_window(window).unwrap();
+        let (first, last) = days.first_and_last_period_in(window).unwrap();
         assert_eq!(days.name_of(first).unwrap(), "Logs20140730");
         assert_eq!(days.name_of(last).unwrap(), "Logs20140731");
-        assert!(!days.is_whole(window));
-        assert_eq!(days.periods_of_window(TimeWindow { until: window.from, ..window }), None);
+        assert!(!days.has_whole_periods(window));
+        assert_eq!(
+            days.first_and_last_period_in(TimeWindow { until: window.from, ..window }),
+            None
+        );
     }
 }

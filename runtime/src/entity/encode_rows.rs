@@ -64,7 +64,7 @@ fn row_of(
     let mut row = Row::build(partition_key, row_key);
     let mut out = PropertyWriter::new(&mut row);
     entity.write_properties(family, &mut out);
-    out.end()?;
+    out.return_first_error()?;
     row.finish()
 }
 
@@ -73,7 +73,7 @@ fn row_of(
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-pub(super) fn rows_with(
+pub(super) fn all_rows_of_entity(
     entity: &dyn EncodeRows,
     primary: Row,
     families: &'static [Family],
@@ -122,7 +122,7 @@ pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> R
 /// # Errors
 ///
 /// Returns the error of a key that could not be written.
-pub fn owner_keys(
+pub fn finish_owner_keys(
     partition_key: KeyWriter,
     row_key: KeyWriter,
 ) -> Result<Option<(String, String)>> {

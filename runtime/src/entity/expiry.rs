@@ -37,7 +37,7 @@ impl Schema {
         // A row that cannot be told is left to the reader, who reports it.
         match self.row_kind_of(row, expected).ok()? {
             RowKind::Primary(RowVersion::Known(version))
-            | RowKind::Copy(_, RowVersion::Known(version)) => version.expiry_in(row),
+            | RowKind::Copy(_, RowVersion::Known(version)) => version.expiry_in_this_version(row),
             _ => None,
         }
     }
@@ -46,7 +46,7 @@ impl Schema {
     /// of an unknown version, and for any other row.
     pub(crate) fn expiry_of_primary(&'static self, row: &Row) -> Option<Ticks> {
         match self.row_kind_of(row, self.primary().ok()).ok()? {
-            RowKind::Primary(RowVersion::Known(version)) => version.expiry_in(row),
+            RowKind::Primary(RowVersion::Known(version)) => version.expiry_in_this_version(row),
             _ => None,
         }
     }
@@ -78,7 +78,7 @@ impl Schema {
             })
         };
         // The owner of a copy is found without the index key.
-        let index = index_of(self).filter(|_| !self.has_tokens())?;
+        let index = index_of(self).filter(|_| !self.has_key_tokens())?;
         let is_index = |family: &Family| {
             family.row.text == index.row.text && family.partition.text == index.partition.text
         };
@@ -99,7 +99,7 @@ impl Schema {
     }
 
     /// Returns the time after which a row of this version is over.
-    pub(crate) fn expiry_in(&self, row: &Row) -> Option<Ticks> {
+    pub(crate) fn expiry_in_this_version(&self, row: &Row) -> Option<Ticks> {
         match row.get(self.expires?) {
             Ok(Some(ValueRef::DateTime(time))) => Some(time),
             _ => None,
@@ -131,6 +131,6 @@ impl Members {
         let matched = self.match_row(row).ok()??;
         let schema: &'static Schema = self.schemas().get(matched.member()).copied()?;
         let mut versions = schema.versions();
-        versions.find(|version| version.version == matched.version())?.expiry_in(row)
+        versions.find(|version| version.version == matched.version())?.expiry_in_this_version(row)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Access, Schema, Stored, TableEntity,
-    dated::{without_table, wrong_table_error},
+    dated::{unspecified_dated_table_error, wrong_table_error},
 };
 use crate::{
     edm::{InvalidValue, Ticks},
@@ -24,7 +24,7 @@ pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'sta
             .name_of(dated.period_at(window.from))
             .map(Cow::Owned)
             .map_err(|invalid| invalid.into_write_error(dated.property)),
-        None => Err(without_table(dated)),
+        None => Err(unspecified_dated_table_error(dated)),
     }
 }
 

@@ -65,7 +65,7 @@ pub use reference::KeyRef;
 pub(crate) use related::{can_derive_keys, derive_keys};
 pub(crate) use row_kind::{LIST_MARKER, RowKind, RowVersion, SPILL, head_row_key};
 pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
-pub(crate) use schema::CopyFamily;
+pub(crate) use schema::CopyAndPrimaryFamily;
 pub use schema::{
     ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
 };

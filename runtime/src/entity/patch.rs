@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob_column::store_blob,
-    column::no_slot_error,
+    column::slot_out_of_range_error,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
@@ -93,7 +93,7 @@ impl<E> Patch<E> {
     /// the series does not have is kept as the patch's error.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_slot(
+    pub fn change_series_slot(
         mut self,
         field: &str,
         names: &[&'static str],
@@ -103,7 +103,9 @@ impl<E> Patch<E> {
         if let Some(name) = names.get(slot) {
             return change(self, name);
         }
-        self.fault.get_or_insert_with(|| no_slot_error(slot, names.len()).into_write_error(field));
+        self.fault.get_or_insert_with(|| {
+            slot_out_of_range_error(slot, names.len()).into_write_error(field)
+        });
         self
     }
 

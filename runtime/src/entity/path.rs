@@ -82,13 +82,13 @@ pub trait PathBuilder: Clone {
 
 /// A path builder that has the whole PartitionKey, so that it is a [`Path`] too.
 #[doc(hidden)]
-pub trait PathStep: PathBuilder {
+pub trait PartitionPathBuilder: PathBuilder {
     /// The rows that the path leads to.
     type View: View;
 }
 
 #[diagnostic::do_not_recommend]
-impl<S: PathStep> Path for S {
+impl<S: PartitionPathBuilder> Path for S {
     type Entity = S::Entity;
     type View = S::View;
 
@@ -98,14 +98,14 @@ impl<S: PathStep> Path for S {
 }
 
 #[diagnostic::do_not_recommend]
-impl<S: PathStep> From<S> for Partition<S::Entity, S::View> {
+impl<S: PartitionPathBuilder> From<S> for Partition<S::Entity, S::View> {
     fn from(step: S) -> Self {
         Self::from_path_draft(step.into_draft())
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<S: PathStep> From<S> for Range<S::Entity, S::View> {
+impl<S: PartitionPathBuilder> From<S> for Range<S::Entity, S::View> {
     fn from(step: S) -> Self {
         Self::from_path_draft(step.into_draft())
     }

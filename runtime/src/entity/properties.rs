@@ -73,7 +73,7 @@ impl<T: Properties> Properties for Option<T> {
 pub struct PropertyWriter<'b> {
     row: &'b mut RowBuilder,
     prefix: String,
-    /// The first field that could not be stored; `end` returns it.
+    /// The first field that could not be stored; `return_first_error` returns it.
     fault: Option<crate::Error>,
 }
 
@@ -107,7 +107,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// `is_invalid` if `stored` is the error of a value that cannot be stored.
     #[doc(hidden)]
-    pub fn put_stored(
+    pub fn put_converted_field(
         &mut self,
         name: &str,
         stored: Result<Option<EdmCow<'_>>, InvalidValue>,
@@ -132,11 +132,11 @@ impl<'b> PropertyWriter<'b> {
         let prefix = [self.prefix.as_str(), prefix].concat();
         let mut inner = PropertyWriter { row: &mut *self.row, prefix, fault: None };
         write(&mut inner)?;
-        inner.end()
+        inner.return_first_error()
     }
 
     /// Writes what [`Property::to_stored`] made of a field. An error is kept for
-    /// [`end`](Self::end), so that generated code has one branch for all fields.
+    /// [`return_first_error`](Self::return_first_error), so that generated code has one branch for all fields.
     #[doc(hidden)]
     #[inline]
     pub fn store(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
@@ -163,7 +163,7 @@ impl<'b> PropertyWriter<'b> {
 
     /// Keeps the error of a field that is written in another way than by [`store`](Self::store).
     #[doc(hidden)]
-    pub fn also(&mut self, written: Result<()>) {
+    pub fn keep_error(&mut self, written: Result<()>) {
         if let (Err(error), None) = (written, &self.fault) {
             self.fault = Some(error);
         }
@@ -175,7 +175,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// `is_invalid` for a value that cannot be stored.
     #[doc(hidden)]
-    pub fn end(&mut self) -> Result<()> {
+    pub fn return_first_error(&mut self) -> Result<()> {
         self.fault.take().map_or(Ok(()), Err)
     }
 

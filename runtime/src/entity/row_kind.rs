@@ -59,7 +59,7 @@ pub(crate) enum RowKind {
 /// Tells how a row that another library wrote is recognised as a primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
-pub(crate) enum PrimaryToMigrate {
+pub(crate) enum PrimaryMarking {
     /// The row names its type in the discriminator, as rows of this library do.
     Marked,
     /// A row that only its keys show to be a primary. The migration adds this property, the discriminator.
@@ -94,7 +94,7 @@ impl Schema {
         row: &Row,
         expected: Option<&'static Family>,
     ) -> Result<RowKind> {
-        let Some(family) = expected else { return self.row_kind_among(row, |_| true) };
+        let Some(family) = expected else { return self.row_kind_among_families(row, |_| true) };
         let is_expected = match self.discriminator {
             Discriminator::Property(name) => {
                 self.discriminator_of(row, name)? == Some(family.marker)
@@ -108,7 +108,7 @@ impl Schema {
             FamilyKind::Copy if is_expected => {
                 Ok(RowKind::Copy(family, RowVersion::Known(self.version_with(family))))
             }
-            _ => self.row_kind_among(row, |_| true),
+            _ => self.row_kind_among_families(row, |_| true),
         }
     }
 
@@ -118,7 +118,7 @@ impl Schema {
     /// # Errors
     ///
     /// Fails like [`row_kind_of`](Self::row_kind_of).
-    pub(crate) fn row_kind_among(
+    pub(crate) fn row_kind_among_families(
         &'static self,
         row: &Row,
         accepts: impl Fn(&'static Family) -> bool,
@@ -159,16 +159,19 @@ impl Schema {
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
     )]
-    pub(crate) fn primary_to_migrate(&'static self, row: &Row) -> Result<Option<PrimaryToMigrate>> {
+    pub(crate) fn legacy_primary_marking(
+        &'static self,
+        row: &Row,
+    ) -> Result<Option<PrimaryMarking>> {
         let family = self.primary()?;
         Ok(match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(RowVersion::Known(schema)) if schema.version == self.version => {
-                Some(PrimaryToMigrate::Marked)
+                Some(PrimaryMarking::Marked)
             }
             RowKind::Unmarked if has_keys_of_family(family, row) => {
                 Some(match self.discriminator {
-                    Discriminator::Property(name) => PrimaryToMigrate::Unmarked(name),
-                    Discriminator::RowKey => PrimaryToMigrate::Marked,
+                    Discriminator::Property(name) => PrimaryMarking::Unmarked(name),
+                    Discriminator::RowKey => PrimaryMarking::Marked,
                 })
             }
             _ => None,

@@ -95,7 +95,7 @@ impl ColumnSchema {
 
     /// Creates the column of a field that is one property, by [`Property::COLUMN`](crate::Property).
     #[doc(hidden)]
-    pub const fn property(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
+    pub const fn of_property_type(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
         Self::plain(name, edm, optional)
     }
 
@@ -116,7 +116,11 @@ impl ColumnSchema {
 
     /// Creates the column that stands for all columns of a flattened struct.
     #[doc(hidden)]
-    pub const fn flattened(prefix: &'static str, nested: &'static [Self], stored: bool) -> Self {
+    pub const fn of_flattened_struct(
+        prefix: &'static str,
+        nested: &'static [Self],
+        stored: bool,
+    ) -> Self {
         Self {
             name: prefix,
             edm: None,
@@ -132,7 +136,7 @@ impl ColumnSchema {
     /// Returns the column with values that are encrypted as `sealed` says.
     #[doc(hidden)]
     #[must_use]
-    pub const fn with_seal(mut self, sealed: ColumnEncryption) -> Self {
+    pub const fn with_encryption(mut self, sealed: ColumnEncryption) -> Self {
         self.sealed = Some(sealed);
         self
     }
@@ -204,7 +208,7 @@ impl ColumnSchema {
 }
 
 /// PartitionKey and RowKey of the primary entity that a copy belongs to.
-pub(crate) type OwnerKeys = (String, String);
+pub(crate) type OwnerKeyPair = (String, String);
 
 /// The description of an entity type and its rows: names, keys, columns and versions.
 #[derive(Debug, Clone, Copy)]
@@ -259,7 +263,7 @@ pub struct Schema {
     pub current_form: fn(&Row, &'static Family) -> Result<Row>,
     /// Returns the keys of the primary that a copy of this row family and version belongs to, or
     /// `None` if the copy does not hold them.
-    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeys>>,
+    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyPair>>,
 }
 
 /// The result of asking whether a row is of an entity type.
@@ -277,7 +281,7 @@ pub enum Recognition {
 
 /// A row family of copies, with the row family of the primaries that they follow from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CopyFamily {
+pub(crate) struct CopyAndPrimaryFamily {
     pub(crate) copy: &'static Family,
     pub(crate) primary: &'static Family,
     /// The entity type, in the version of this program.
@@ -393,7 +397,10 @@ impl Schema {
     }
 
     /// Returns the row family of primaries of the version that has this row family of copies.
-    pub(crate) fn primary_of_copy(&'static self, copy: &'static Family) -> Option<&'static Family> {
+    pub(crate) fn primary_family_of_copy(
+        &'static self,
+        copy: &'static Family,
+    ) -> Option<&'static Family> {
         let has = |schema: &&'static Schema| {
             schema
                 .families
@@ -407,7 +414,7 @@ impl Schema {
     /// `None` if the row is no copy of this type or does not hold them.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
         if let RowKind::Copy(family, RowVersion::Known(schema)) =
-            self.row_kind_among(copy, |family| family.is_copy())?
+            self.row_kind_among_families(copy, |family| family.is_copy())?
         {
             return (self.owner)(copy, family, schema.version);
         }
@@ -421,20 +428,20 @@ impl Schema {
         &'static self,
         name: &str,
         is_own: impl Fn(Option<&str>) -> bool,
-    ) -> Option<CopyFamily> {
+    ) -> Option<CopyAndPrimaryFamily> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
             let copy = families.iter().find(|family| {
                 family.is_remote && family.is_copy() && family.name == name && is_own(family.table)
             })?;
-            Some(CopyFamily { copy, primary: families.first()?, schema: self })
+            Some(CopyAndPrimaryFamily { copy, primary: families.first()?, schema: self })
         })
     }
 
     /// Returns whether this version of the entity, or an older one, declares a list `name` that is
     /// kept in another partition: in blobs if `in_blob`, else in rows. `is_own` tells whether it is in the table that a list declares, `None`
     /// for the primaries' own.
-    pub(crate) fn has_remote_list(
+    pub(crate) fn has_remote_list_named(
         &'static self,
         name: &str,
         in_blob: bool,

@@ -32,7 +32,7 @@ impl Schema {
     }
 
     /// Returns whether keys of the entity's rows, in any version, contain blind tokens.
-    pub(crate) fn has_tokens(&'static self) -> bool {
+    pub(crate) fn has_key_tokens(&'static self) -> bool {
         self.token_fields().next().is_some()
     }
 
@@ -56,7 +56,7 @@ impl Schema {
     /// Returns the properties of stored rows, in any version, that programs never see: blind tokens
     /// and seals.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn hidden_properties(&'static self) -> Vec<Cow<'static, str>> {
+    pub(crate) fn token_and_seal_properties(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
         for version in self.versions() {
             let seal = version.sealed.then_some(Cow::Borrowed(SEAL));

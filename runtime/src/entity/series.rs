@@ -64,8 +64,8 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
     pub fn at(&self, slot: usize) -> Column<E, T, K> {
         match self.names.get(slot) {
             Some(name) if self.is_secret => Column::secret(name, T::from_stored),
-            Some(name) => Column::stored(name, T::from_stored),
-            None => Column::out_of_range(slot, N),
+            Some(name) => Column::property_from_stored(name, T::from_stored),
+            None => Column::for_missing_slot(slot, N),
         }
     }
 }

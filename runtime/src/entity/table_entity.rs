@@ -136,7 +136,7 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
     ///
     /// Fails like [`to_row`](Self::to_row).
     fn rows_with(&self, primary: Row) -> Result<EntityRows> {
-        encode_rows::rows_with(self, primary, Self::SCHEMA.families)
+        encode_rows::all_rows_of_entity(self, primary, Self::SCHEMA.families)
     }
 
     /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads

@@ -118,7 +118,7 @@ impl Schema {
     }
 
     /// Returns whether a property of an entity's rows is unknown and stays there.
-    pub(crate) fn keeps_property(&'static self, property: &str) -> bool {
+    pub(crate) fn keeps_unknown_property(&'static self, property: &str) -> bool {
         !self.loses_unknown() && !self.is_declared(property)
     }
 

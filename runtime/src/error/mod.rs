@@ -14,4 +14,4 @@ pub use kind::{ErrorKind, Seen};
 pub(crate) use printable::is_printable;
 pub use seal::SealFault;
 pub use service::ServiceCode;
-pub(crate) use verdict::Retry;
+pub(crate) use verdict::RetryChance;

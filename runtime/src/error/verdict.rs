@@ -8,7 +8,7 @@ use super::{entable_error::Error, kind::ErrorKind, service::ServiceCode};
 
 /// Whether a failed request can succeed when it is sent again unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub(crate) enum RetryChance {
     /// The obstacle goes away by itself: throttling, network, missing keys or permissions, other
     /// writers.
     PassesAlone,
@@ -20,7 +20,7 @@ pub(crate) enum Retry {
 
 impl Error {
     /// Returns whether the failed request was certainly not carried out and never will be.
-    pub(crate) fn is_outcome_known(&self) -> bool {
+    pub(crate) fn is_certainly_not_executed(&self) -> bool {
         match self.kind() {
             // Throttled too: a proxy on the way may answer so after it passed the request on.
             ErrorKind::Ambiguous | ErrorKind::Backend | ErrorKind::Throttled => false,
@@ -80,7 +80,7 @@ impl Error {
 
     /// Returns whether sending the request again can succeed. A worker retries what passes alone,
     /// and puts aside what never succeeds.
-    pub(crate) fn retry(&self) -> Retry {
+    pub(crate) fn retry(&self) -> RetryChance {
         match self.kind() {
             ErrorKind::Throttled
             | ErrorKind::Backend
@@ -89,9 +89,9 @@ impl Error {
             | ErrorKind::PreconditionFailed
             | ErrorKind::KeyUnavailable
             | ErrorKind::Denied
-            | ErrorKind::Locked => Retry::PassesAlone,
+            | ErrorKind::Locked => RetryChance::PassesAlone,
             ErrorKind::Conflict if self.is_refused_by_move() || self.is_table_being_deleted() => {
-                Retry::PassesAlone
+                RetryChance::PassesAlone
             }
             ErrorKind::NotFound
             | ErrorKind::UniqueViolation
@@ -103,12 +103,12 @@ impl Error {
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
             | ErrorKind::Stale
-            | ErrorKind::Corrupt => Retry::Never,
+            | ErrorKind::Corrupt => RetryChance::Never,
             ErrorKind::Conflict
             | ErrorKind::UnrecognizedEntity
             | ErrorKind::LeaseLost
             | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor => Retry::Unclear,
+            | ErrorKind::InvalidCursor => RetryChance::Unclear,
         }
     }
 
@@ -218,15 +218,15 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::{
-        Error, ErrorKind, Retry,
-        Retry::{Never, PassesAlone, Unclear},
+        Error, ErrorKind, RetryChance,
+        RetryChance::{Never, PassesAlone, Unclear},
         ServiceCode,
     };
 
     /// Returns the answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
-    fn answers(error: &Error) -> (Retry, [bool; 5]) {
+    fn answers(error: &Error) -> (RetryChance, [bool; 5]) {
         let rest = [
-            error.is_outcome_known(),
+            error.is_certainly_not_executed(),
             error.is_answer_lost(),
             error.lost_race(),
             error.lost_race_or_table(),
@@ -235,8 +235,8 @@ mod tests {
         (error.retry(), rest)
     }
 
-    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 24] = [
-        // kind, retry, [is_outcome_known, is_answer_lost, lost_race, lost_race_or_table, ends_move]
+    const ANSWERS: [(ErrorKind, RetryChance, [u8; 5]); 24] = [
+        // kind, retry, [is_certainly_not_executed, is_answer_lost, lost_race, lost_race_or_table, ends_move]
         (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1]),
         (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1]),
         (ErrorKind::PreconditionFailed, PassesAlone, [1, 0, 1, 1, 0]),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_code_does_not_settle_a_write_whose_answer_was_lost() {
         let lost = Error::new(ErrorKind::Ambiguous, "lost").with_code(ServiceCode::TableNotFound);
-        assert!(!lost.is_table_missing() && !lost.is_outcome_known());
+        assert!(!lost.is_table_missing() && !lost.is_certainly_not_executed());
     }
 
     #[test]

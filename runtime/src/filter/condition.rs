@@ -54,7 +54,7 @@ impl Comparison {
 
     /// Returns whether every value that fits compares so with a value that lies on that side of all
     /// of them.
-    pub(crate) const fn holds_beside(self, side: Side) -> bool {
+    pub(crate) const fn holds_for_out_of_range(self, side: Side) -> bool {
         match (self, side) {
             (Self::Ne, _)
             | (Self::Lt | Self::Le, Side::Above)
@@ -284,12 +284,12 @@ impl Filter {
 
     /// Returns the condition that a comparison of a property with `value` is, which lies on one side
     /// of all values that the property can hold: no row meets it, or every row that has the property.
-    pub(crate) fn of_properties(
+    pub(crate) fn compare_key_only_value(
         property: &str,
         comparison: Comparison,
         value: BeyondProperty,
     ) -> Self {
-        if comparison.holds_beside(value.out_of_range_side()) {
+        if comparison.holds_for_out_of_range(value.out_of_range_side()) {
             let first: Value = match value {
                 BeyondProperty::AboveInt64(_) => i64::MIN.into(),
                 BeyondProperty::Before1601(_) => Ticks::MIN_PROPERTY.into(),

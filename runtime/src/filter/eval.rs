@@ -64,7 +64,8 @@ impl Filter {
                 }))
             }
             Self::OutOfRange { property, comparison, value } => {
-                Self::of_properties(property, *comparison, *value).matches_within(row, depth)
+                Self::compare_key_only_value(property, *comparison, *value)
+                    .matches_within(row, depth)
             }
             Self::And(all) => {
                 for filter in all {

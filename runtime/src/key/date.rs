@@ -267,5 +267,5 @@ fn ticks_of([year, month, day, hour, minute, second, ticks]: DateUnits) -> Optio
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;
     Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
     let seconds = (hour * 60 + minute) * 60 + second;
-    Ticks::from_day(date, seconds * Ticks::PER_SECOND + ticks)
+    Ticks::from_date_and_ticks(date, seconds * Ticks::PER_SECOND + ticks)
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use crate::{
     edm::InvalidValue,
-    limits::{is_forbidden_in_key, is_plain_in_key},
+    limits::{is_ascii_allowed_in_key, is_forbidden_in_key},
 };
 
 /// The character that starts an escape.
@@ -37,12 +37,12 @@ fn is_escaped(c: char, terminator: Option<char>) -> bool {
 /// ```
 pub fn escape(text: &str, terminator: Option<char>) -> String {
     let mut out = text.to_owned();
-    escape_tail(&mut out, 0, terminator);
+    escape_from_offset(&mut out, 0, terminator);
     out
 }
 
 /// Escapes the text that starts at byte `from` of `out`, in position.
-pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char>) {
+pub(super) fn escape_from_offset(out: &mut String, from: usize, terminator: Option<char>) {
     let Some(tail) = out.get(from..) else { return };
     // Most texts are ASCII, where a byte is a character.
     let any = match tail.is_ascii() {
@@ -122,7 +122,7 @@ pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usiz
     // Nearly all text consists of plain characters, which need no further look.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {
-        is_plain_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
+        is_ascii_allowed_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
     };
     let plain = key.bytes().position(|byte| !is_plain(byte)).unwrap_or(key.len());
     let mut rest = key.get(plain..)?;

@@ -65,7 +65,10 @@ impl Template {
 
     /// Finds the blind tokens in a key, each with its field. Returns `None` if the template cannot
     /// have written the key.
-    pub(crate) fn find_tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
+    pub(crate) fn find_blind_tokens<'k>(
+        &self,
+        key: &'k str,
+    ) -> Option<Vec<(&'static str, &'k str)>> {
         let texts = self.part_texts(key)?;
         let parts = self.parts().zip(texts);
         Some(

@@ -1,6 +1,6 @@
 //! Writes keys from the values of their parts.
 
-use super::{Part, Segment, Template, escape::escape_tail};
+use super::{Part, Segment, Template, escape::escape_from_offset};
 use crate::{
     edm::InvalidValue,
     error::{Error, ErrorKind, Result},
@@ -16,7 +16,7 @@ fn finish_part(
     out: &mut String,
 ) -> Result<(), InvalidValue> {
     let Some(width) = part.width else {
-        escape_tail(out, from, terminator);
+        escape_from_offset(out, from, terminator);
         return Ok(());
     };
     // A value of another width than the part's would make two keys equal.

@@ -1,22 +1,22 @@
 //! Compares the blob fields that the layout file and the code give one version of an entity type.
 
 use super::{
-    keys::VersionChange,
-    needs::{LayoutChanges, Needs},
+    keys::OldAndNewEntity,
+    needs::{EntityTypeChanges, Needs},
     shape::{BlobShape, EntityShape},
 };
 
 const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                        `table.upgrade_all()`";
 
-pub(super) fn compare_blobs(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     let is_of = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
     let mut come: Vec<_> = new.blobs.iter().filter(|is| !is_of(old, &is.name)).collect();
     for was in &old.blobs {
         if let Some(is) = new.blobs.iter().find(|is| is.name == was.name) {
             compare_blob(was, is, changes);
-        } else if new.has_field(&was.name) {
+        } else if new.has_property_or_key_field(&was.name) {
             changes.push(
                 Needs::Migration,
                 format!("field `{}` is a property of the row, no longer a blob", was.name),
@@ -44,10 +44,10 @@ pub(super) fn compare_blobs(versions: VersionChange<'_>, changes: &mut LayoutCha
 /// Returns whether the new blob field `is` may be the removed one `was` under another name: both are optional or
 /// neither is, and no field had the new name.
 fn is_renamed(old: &EntityShape, was: &BlobShape, is: &BlobShape) -> bool {
-    was.is_optional == is.is_optional && !old.has_field(&is.name)
+    was.is_optional == is.is_optional && !old.has_property_or_key_field(&is.name)
 }
 
-fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut LayoutChanges) {
+fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
     changes.push(
         Needs::Version,
         format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
@@ -58,8 +58,8 @@ fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut LayoutChang
     );
 }
 
-fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut LayoutChanges) {
-    if old.has_field(&is.name) {
+fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
+    if old.has_property_or_key_field(&is.name) {
         changes.push(
             Needs::Version,
             format!("property `{}` of the row is now a blob", is.name),
@@ -83,7 +83,7 @@ fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut LayoutChan
     }
 }
 
-fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut LayoutChanges) {
+fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
     let name = &was.name;
     match (was.is_optional, is.is_optional) {
         (true, false) => changes.push(

@@ -2,8 +2,8 @@
 
 use super::{
     blobs,
-    keys::{KeyChange, VersionChange},
-    needs::{LayoutChange, LayoutChanges, Needs},
+    keys::{KeyChange, OldAndNewEntity},
+    needs::{EntityTypeChanges, LayoutChange, Needs},
     properties, rows,
     shape::EntityShape,
     tables,
@@ -38,7 +38,7 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
         let earlier = gone.iter().position(|was| {
             was.first().is_some_and(|was| was.table == newest.table && was.rows == newest.rows)
         });
-        let mut changes = LayoutChanges::changes_of_type(name.clone());
+        let mut changes = EntityTypeChanges::empty_for_type(name.clone());
         match earlier.map(|at| gone.remove(at)) {
             Some(was) => renamed_type(&was, &name, &mut changes),
             None => {
@@ -65,7 +65,7 @@ fn versions_of<'s>(entities: &'s [EntityShape], name: &str) -> Vec<&'s EntitySha
     versions
 }
 
-fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut LayoutChanges) {
+fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut EntityTypeChanges) {
     let Some(was) = was.first() else { return };
     let earlier = &was.entity_type;
     changes.push(
@@ -80,7 +80,7 @@ fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut LayoutChanges) {
 
 fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
     let Some(newest) = was.first() else { return Vec::new() };
-    let mut changes = LayoutChanges::changes_of_type(newest.entity_type.clone());
+    let mut changes = EntityTypeChanges::empty_for_type(newest.entity_type.clone());
     let drain = match newest.rows.iter().any(|rows| rows.is_remote) {
         true => {
             "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
@@ -100,11 +100,11 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     let mut list = Vec::new();
     for was in old {
         if let Some(is) = new.iter().find(|is| is.version == was.version) {
-            list.extend(compare_version(VersionChange { old: was, new: is }));
+            list.extend(compare_version(OldAndNewEntity { old: was, new: is }));
         }
     }
     let (Some(was), Some(is)) = (old.first(), new.first()) else { return list };
-    let mut changes = LayoutChanges::changes_of_type(name.to_owned());
+    let mut changes = EntityTypeChanges::empty_for_type(name.to_owned());
     if is.version < was.version {
         changes.push(
             Needs::Migration,
@@ -132,7 +132,7 @@ fn report_raised_version(
     was: &EntityShape,
     is: &EntityShape,
     new: &[&EntityShape],
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let what = format!("version {} is new", is.version);
     if !new.iter().any(|known| known.version == was.version) {
@@ -143,7 +143,7 @@ fn report_raised_version(
         );
         return changes.push(Needs::Version, what, how);
     }
-    let versions = VersionChange { old: was, new: is };
+    let versions = OldAndNewEntity { old: was, new: is };
     if let (Some(old), Some(new)) = (rows::primary_rows(was), rows::primary_rows(is))
         && versions.compare_keys(&old.partition, &new.partition) == KeyChange::Other
     {
@@ -166,9 +166,9 @@ fn report_raised_version(
     );
 }
 
-fn compare_version(versions: VersionChange<'_>) -> Vec<LayoutChange> {
-    let VersionChange { old, new } = versions;
-    let mut changes = LayoutChanges::changes_of_type(new.discriminator_value());
+fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
+    let OldAndNewEntity { old, new } = versions;
+    let mut changes = EntityTypeChanges::empty_for_type(new.primary_discriminator_value());
     tables::compare_tables(versions, &mut changes);
     if old.discriminator != new.discriminator {
         let name = |discriminator: &Option<String>| match discriminator {

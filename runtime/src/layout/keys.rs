@@ -1,6 +1,6 @@
 //! Compares the templates of keys.
 
-use super::shape::{EntityShape, KeyShape, Piece, RowsShape, split_template};
+use super::shape::{EntityShape, KeyTemplateShape, Piece, RowsShape, split_template};
 
 /// How two templates differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,15 +13,15 @@ pub(super) enum KeyChange {
 
 /// The layout of one version of an entity type before and after a change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VersionChange<'s> {
+pub(super) struct OldAndNewEntity<'s> {
     pub(super) old: &'s EntityShape,
     pub(super) new: &'s EntityShape,
 }
 
-impl VersionChange<'_> {
+impl OldAndNewEntity<'_> {
     /// Compares two templates. A field counts as renamed if the old layout has no field of the new name,
     /// and the new layout none of the old name.
-    pub(super) fn compare_keys(self, old: &KeyShape, new: &KeyShape) -> KeyChange {
+    pub(super) fn compare_keys(self, old: &KeyTemplateShape, new: &KeyTemplateShape) -> KeyChange {
         if old == new {
             return KeyChange::Equal;
         }
@@ -38,8 +38,8 @@ impl VersionChange<'_> {
                     Piece::Part { field: was, form: old_form },
                     Piece::Part { field: is, form: new_form },
                 ) if old_form == new_form
-                    && !self.old.has_field(is)
-                    && !self.new.has_field(was) =>
+                    && !self.old.has_property_or_key_field(is)
+                    && !self.new.has_property_or_key_field(was) =>
                 {
                     renamed.push((was.to_owned(), is.to_owned()));
                 }

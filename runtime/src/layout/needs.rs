@@ -50,14 +50,14 @@ impl fmt::Display for LayoutChange {
 
 /// The differences between the layout file and the code that were found so far in one entity type.
 #[derive(Debug)]
-pub(super) struct LayoutChanges {
+pub(super) struct EntityTypeChanges {
     entity: String,
     list: Vec<LayoutChange>,
 }
 
-impl LayoutChanges {
+impl EntityTypeChanges {
     /// Creates an empty list of layout changes for an entity type.
-    pub(super) fn changes_of_type(entity: String) -> Self {
+    pub(super) fn empty_for_type(entity: String) -> Self {
         Self { entity, list: Vec::new() }
     }
 

@@ -3,7 +3,8 @@
 use std::{iter::Peekable, str::SplitWhitespace};
 
 use super::shape::{
-    BlobShape, EncryptionShape, EntityShape, KeyShape, PropertyShape, RowsShape, SeriesShape,
+    BlobShape, EncryptionShape, EntityShape, KeyTemplateShape, PropertyShape, RowsShape,
+    SeriesShape,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -124,7 +125,7 @@ fn parse_rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<Row
             _ => return None,
         },
     };
-    let empty = || KeyShape { template: String::new(), widths: Vec::new() };
+    let empty = || KeyTemplateShape { template: String::new(), widths: Vec::new() };
     Some(RowsShape {
         kind,
         name: name.to_owned(),
@@ -153,14 +154,14 @@ fn read_key(line: &str, rows: &mut RowsShape) -> Option<()> {
     Some(())
 }
 
-fn parse_key(text: &str) -> Option<KeyShape> {
+fn parse_key(text: &str) -> Option<KeyTemplateShape> {
     let (template, widths) = split_quoted(text)?;
     let width = |word: &str| match word {
         "-" => Some(None),
         width => width.parse().ok().map(Some),
     };
     let widths = widths.split_whitespace().map(width).collect::<Option<_>>()?;
-    Some(KeyShape { template, widths })
+    Some(KeyTemplateShape { template, widths })
 }
 
 fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {

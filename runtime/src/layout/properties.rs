@@ -1,16 +1,16 @@
 //! Compares the properties that the layout file and the code give one version of an entity type.
 
 use super::{
-    keys::VersionChange,
-    needs::{LayoutChanges, Needs},
+    keys::OldAndNewEntity,
+    needs::{EntityTypeChanges, Needs},
     shape::{EncryptionShape, EntityShape, PropertyShape, SeriesShape},
 };
 
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
                          back to `Reject`";
 
-pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     for was in &old.properties {
         if let Some(is) = new.properties.iter().find(|is| is.name == was.name) {
             compare_property(was, is, changes);
@@ -18,8 +18,11 @@ pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut Layo
     }
     // A property that holds the name of a blob now, or held it, is compared with blobs.
     let is_blob = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
-    let is_gone = |was: &&PropertyShape| !new.has_field(&was.name) && !is_blob(new, &was.name);
-    let is_new = |is: &&PropertyShape| !old.has_field(&is.name) && !is_blob(old, &is.name);
+    let is_gone = |was: &&PropertyShape| {
+        !new.has_property_or_key_field(&was.name) && !is_blob(new, &was.name)
+    };
+    let is_new =
+        |is: &&PropertyShape| !old.has_property_or_key_field(&is.name) && !is_blob(old, &is.name);
     let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
     let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
@@ -35,7 +38,11 @@ pub(super) fn compare_properties(versions: VersionChange<'_>, changes: &mut Layo
     compare_all_series(versions, changes);
 }
 
-fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut LayoutChanges) {
+fn report_property_rename(
+    was: &PropertyShape,
+    is: &PropertyShape,
+    changes: &mut EntityTypeChanges,
+) {
     let (was, is) = (&was.name, &is.name);
     changes.push(
         Needs::Version,
@@ -47,7 +54,7 @@ fn report_property_rename(was: &PropertyShape, is: &PropertyShape, changes: &mut
     );
 }
 
-fn report_removed_property(was: &PropertyShape, changes: &mut LayoutChanges) {
+fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges) {
     let how = match was.is_optional || was.has_default {
         true => "stored rows keep the value until they are replaced",
         false => {
@@ -58,7 +65,7 @@ fn report_removed_property(was: &PropertyShape, changes: &mut LayoutChanges) {
     changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
-fn report_added_property(is: &PropertyShape, changes: &mut LayoutChanges) {
+fn report_added_property(is: &PropertyShape, changes: &mut EntityTypeChanges) {
     let what = format!("property `{}` ({}) is new", is.name, is.edm);
     if is.is_optional || is.has_default {
         let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
@@ -73,7 +80,7 @@ fn report_added_property(is: &PropertyShape, changes: &mut LayoutChanges) {
     }
 }
 
-fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut LayoutChanges) {
+fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut EntityTypeChanges) {
     let name = &was.name;
     if was.edm != is.edm {
         let what = format!("property `{name}` was {} and is {}", was.edm, is.edm);
@@ -130,7 +137,7 @@ fn compare_encryption(
     name: &str,
     was: Option<&EncryptionShape>,
     is: Option<&EncryptionShape>,
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let (was, is) = match (was, is) {
         (None, None) => return,
@@ -177,8 +184,8 @@ fn compare_encryption(
     }
 }
 
-fn compare_all_series(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     for was in &old.series {
         match new.series.iter().find(|is| is.field == was.field) {
             Some(is) => compare_series(was, is, changes),
@@ -204,7 +211,7 @@ fn series_noun(series: &SeriesShape) -> String {
     format!("{kind} `{}`", series.field)
 }
 
-fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut LayoutChanges) {
+fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
     let name = series_noun(is);
     let converted = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
                      `table.upgrade_all()`";

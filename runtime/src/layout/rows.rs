@@ -1,14 +1,14 @@
 //! Compares the row families of one version of an entity type.
 
 use super::{
-    keys::{KeyChange, VersionChange},
-    needs::{LayoutChanges, Needs},
+    keys::{KeyChange, OldAndNewEntity},
+    needs::{EntityTypeChanges, Needs},
     shape::{EntityShape, Piece, RowsShape, split_template},
 };
 use crate::key::FamilyKind;
 
-pub(super) fn compare_rows(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+pub(super) fn compare_rows(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     if let (Some(was), Some(is)) = (primary_rows(old), primary_rows(new)) {
         compare_primary(versions, was, is, changes);
     }
@@ -44,10 +44,10 @@ pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
 }
 
 fn compare_primary(
-    versions: VersionChange<'_>,
+    versions: OldAndNewEntity<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let has_copies = versions.old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
     for (key, was, is) in
@@ -137,7 +137,7 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
         None => &entity.table,
     };
     if let (FamilyKind::Copy, Some(property)) = (rows.kind, &entity.discriminator) {
-        let marker = format!("{}#{}", entity.discriminator_value(), rows.name);
+        let marker = format!("{}#{}", entity.primary_discriminator_value(), rows.name);
         return format!(
             "delete its rows with `client.dynamic(\"{table}\").query(Filter::eq(\"{property}\", \
              \"{marker}\")).allow_scan().delete_all()`"
@@ -156,7 +156,7 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
     }
 }
 
-fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut LayoutChanges) {
+fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut EntityTypeChanges) {
     let delete = deletion_step(entity, was);
     let what = format!("{} is gone", rows_noun(was));
     if was.is_remote {
@@ -176,7 +176,7 @@ fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Layo
     }
 }
 
-fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut LayoutChanges) {
+fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut EntityTypeChanges) {
     let duplicates = match is.is_unique {
         true => "; its report and the poison table name entities that have one value",
         false => "",
@@ -193,7 +193,7 @@ fn report_rows_rename(
     old: &EntityShape,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let what = format!("{} is now called `{}`", rows_noun(was), is.name);
     if was.kind == FamilyKind::List && !was.is_remote {
@@ -214,10 +214,10 @@ fn report_rows_rename(
 }
 
 fn compare_derived(
-    versions: VersionChange<'_>,
+    versions: OldAndNewEntity<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let (old, new) = (versions.old, versions.new);
     let name = rows_noun(was);
@@ -258,10 +258,10 @@ fn compare_derived(
 }
 
 fn compare_flags(
-    versions: VersionChange<'_>,
+    versions: OldAndNewEntity<'_>,
     was: &RowsShape,
     is: &RowsShape,
-    changes: &mut LayoutChanges,
+    changes: &mut EntityTypeChanges,
 ) {
     let name = rows_noun(was);
     match (was.is_unique, is.is_unique) {

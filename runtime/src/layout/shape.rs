@@ -40,15 +40,15 @@ pub(super) struct RowsShape {
     pub(super) in_blob: bool,
     pub(super) is_unique: bool,
     pub(super) is_conditional: bool,
-    pub(super) partition: KeyShape,
-    pub(super) row: KeyShape,
+    pub(super) partition: KeyTemplateShape,
+    pub(super) row: KeyTemplateShape,
     /// The properties that a partial copy lacks.
     pub(super) left_out: Vec<String>,
 }
 
 /// The template of a key, in the names of the stored properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KeyShape {
+pub(super) struct KeyTemplateShape {
     pub(super) template: String,
     /// Number of characters of each part, or `None` where texts differ in length.
     pub(super) widths: Vec<Option<usize>>,
@@ -144,7 +144,7 @@ impl EntityShape {
     }
 
     /// Returns the discriminator's value of the rows, without that of an index.
-    pub(super) fn discriminator_value(&self) -> String {
+    pub(super) fn primary_discriminator_value(&self) -> String {
         match self.version {
             1 => self.entity_type.clone(),
             version => format!("{}.v{version}", self.entity_type),
@@ -152,7 +152,7 @@ impl EntityShape {
     }
 
     /// Returns whether a property outside of series and blobs, or a field in a key, has this name.
-    pub(super) fn has_field(&self, name: &str) -> bool {
+    pub(super) fn has_property_or_key_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
         self.properties.iter().any(|property| property.name == name)
             || parts.into_iter().any(|key| key.fields().any(|field| field == name))
@@ -169,14 +169,14 @@ impl RowsShape {
             in_blob: family.in_blob,
             is_unique: family.unique,
             is_conditional: family.conditional,
-            partition: KeyShape::shape_of_key(&family.partition),
-            row: KeyShape::shape_of_key(&family.row),
+            partition: KeyTemplateShape::shape_of_key(&family.partition),
+            row: KeyTemplateShape::shape_of_key(&family.row),
             left_out: family.left_out.iter().map(|name| (*name).to_owned()).collect(),
         }
     }
 }
 
-impl KeyShape {
+impl KeyTemplateShape {
     fn shape_of_key(template: &Template) -> Self {
         Self {
             template: template_text(template),
@@ -321,7 +321,7 @@ impl fmt::Display for RowsShape {
     }
 }
 
-impl fmt::Display for KeyShape {
+impl fmt::Display for KeyTemplateShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.template)?;
         self.widths.iter().try_for_each(|width| match width {

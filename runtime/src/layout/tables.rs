@@ -1,8 +1,8 @@
 //! Compares the tables of one version of an entity type.
 
 use super::{
-    keys::VersionChange,
-    needs::{LayoutChanges, Needs},
+    keys::OldAndNewEntity,
+    needs::{EntityTypeChanges, Needs},
     shape::{EntityShape, Piece, split_template},
 };
 
@@ -24,8 +24,8 @@ fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     Some(name)
 }
 
-pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     if (&old.table, &old.dated_by) == (&new.table, &new.dated_by) {
         return;
     }
@@ -75,10 +75,11 @@ pub(super) fn compare_tables(versions: VersionChange<'_>, changes: &mut LayoutCh
 }
 
 /// Compares the fields that name the tables, whose names have one prefix and form.
-fn compare_field(versions: VersionChange<'_>, prefix: &str, changes: &mut LayoutChanges) {
-    let VersionChange { old, new } = versions;
+fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
     let (Some(was), Some(is)) = (&old.dated_by, &new.dated_by) else { return };
-    let is_renamed = was == is || (!old.has_field(is) && !new.has_field(was));
+    let is_renamed =
+        was == is || (!old.has_property_or_key_field(is) && !new.has_property_or_key_field(was));
     if !is_renamed {
         return changes.push(
             Needs::Migration,

@@ -16,8 +16,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     key::{DatePart, Family},
     outbox::guard::Guard,
-    store::dated::{Floor, make_tables, name_of, raise_floor, read_floor, read_floor_with_date},
-    table::{Table, every_table::tables_of},
+    store::dated::{
+        Floor, create_table_with_copies, name_of, raise_floor, read_floor, read_floor_with_date,
+    },
+    table::{Table, every_table::find_dated_tables},
     worker::tables_with_open_work,
 };
 
@@ -71,7 +73,7 @@ impl<E: TableEntity> Table<E> {
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
         let Some((first, last)) =
-            dated.periods_of_window(TimeWindow { from, until, is_time: false })
+            dated.first_and_last_period_in(TimeWindow { from, until, is_time: false })
         else {
             return Ok(0);
         };
@@ -87,7 +89,7 @@ impl<E: TableEntity> Table<E> {
             name.get(dated.prefix.len()..).is_some_and(|digits| !floor.refuses_period(digits))
         });
         let made: Vec<bool> = stream::iter(names)
-            .map(|name| async move { make_tables(store, E::SCHEMA, &name).await })
+            .map(|name| async move { create_table_with_copies(store, E::SCHEMA, &name).await })
             .buffered(TABLES_IN_FLIGHT)
             .try_collect()
             .await?;
@@ -183,12 +185,12 @@ impl<E: TableEntity> Table<E> {
         let all = client.tables().await?;
         let case = client.store().table_case();
         let is_old = |period: &Period| *period < floor_period;
-        let mut names = tables_of(dated, &all, case);
+        let mut names = find_dated_tables(dated, &all, case);
         names.retain(|(period, _)| is_old(period));
         let mut copies: Vec<(Period, String)> = Vec::new();
         for (prefix, template) in prefixes_of_copies(E::SCHEMA) {
             let of_copies = DatedTables { prefix, template, ..*dated };
-            copies.extend(tables_of(&of_copies, &all, case));
+            copies.extend(find_dated_tables(&of_copies, &all, case));
         }
         copies.retain(|(period, _)| is_old(period));
         if names.is_empty() && copies.is_empty() {

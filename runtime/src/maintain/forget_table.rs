@@ -8,7 +8,7 @@ use crate::{
     address::RowAddress,
     backend::Scan,
     batch::{Condition, Operation},
-    entity::{CopyFamily, RowKind, RowVersion, Schema},
+    entity::{CopyAndPrimaryFamily, RowKind, RowVersion, Schema},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     outbox::state::Outbox,
@@ -17,7 +17,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, KeyHolder, read_claim_state, read_key_holder},
+        derive::{ClaimState, KeyHolder, check_primary_holds_key, read_claim_state},
     },
     table::Client,
 };
@@ -88,10 +88,10 @@ async fn free_key(
     for schema in schemas {
         let kind = schema.row_kind_of(&row, None)?;
         let RowKind::Copy(copy, RowVersion::Known(_)) = kind else { continue };
-        let (true, Some(primary)) = (copy.is_remote, schema.primary_of_copy(copy)) else {
+        let (true, Some(primary)) = (copy.is_remote, schema.primary_family_of_copy(copy)) else {
             continue;
         };
-        let kinds = CopyFamily { copy, primary, schema };
+        let kinds = CopyAndPrimaryFamily { copy, primary, schema };
         let address = &CopyAddress::for_row(schema.table, copy, &row);
         // The row as scanned decides only whether to look; each attempt reads it again.
         let named = NamedOwners::owners_named_in_row(&row, kinds)?;
@@ -113,7 +113,7 @@ struct NamedOwners {
 }
 
 impl NamedOwners {
-    fn owners_named_in_row(row: &Row, kinds: CopyFamily) -> Result<Self> {
+    fn owners_named_in_row(row: &Row, kinds: CopyAndPrimaryFamily) -> Result<Self> {
         let owner = owner_of_copy(row, kinds, kinds.schema.table)?;
         Ok(Self { owner, previous: previous_owner(row)? })
     }
@@ -130,7 +130,7 @@ fn is_of(outbox: &Outbox, named: &RowAddress, table: &str) -> bool {
 /// Makes one attempt to free the key of the row at an address.
 async fn free_key_once(
     outbox: &Outbox,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     address: &CopyAddress,
     name: &str,
 ) -> Result<Attempt<bool>> {
@@ -159,7 +159,7 @@ async fn free_key_once(
         let mut kinds = kinds;
         // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
-            match read_key_holder(store, named.as_row_at(), kinds.schema, address).await? {
+            match check_primary_holds_key(store, named.as_row_at(), kinds.schema, address).await? {
                 KeyHolder::Holds(copy) => {
                     operation = Operation::replace(copy.to_row()?, seen);
                     kinds = copy.kinds;

@@ -75,7 +75,7 @@ pub(crate) async fn read_primary<E: TableEntity>(
     if !E::SCHEMA.is_wide() {
         return read_row(table, at).await;
     }
-    crate::store::derive::read_primary(table.client.store(), at, Some(E::SCHEMA)).await
+    crate::store::derive::read_primary_to_derive(table.client.store(), at, Some(E::SCHEMA)).await
 }
 
 /// Returns the copies and list entries that a primary entity should have, by the version that wrote

@@ -170,7 +170,7 @@ impl<E: TableEntity> Upgrade<E> {
         if E::SCHEMA.older.is_none() {
             return Ok(BulkReport::default());
         }
-        let query = match self.table.queried_tables().await? {
+        let query = match self.table.all_tables_to_query().await? {
             Some(tables) => self.query.edit_request(|request| request.read_several_tables(tables)),
             None => self.query,
         };

@@ -36,7 +36,7 @@ const NAME_ATTEMPTS: usize = 3;
 
 /// The uploads of one commit. Its attempts share them.
 #[derive(Debug, Default)]
-pub(crate) struct BlobWrites(Mutex<Vec<BlobWrite>>);
+pub(crate) struct BlobUploads(Mutex<Vec<BlobWrite>>);
 
 /// One blob that was written for a row of the commit.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ struct BlobWrite {
     deadline: Deadline,
 }
 
-impl BlobWrites {
+impl BlobUploads {
     /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies other blobs
     /// to which the entity's row does not point yet. Encrypts what its field encrypts. Returns the effects
     /// with the names and keys of these blobs in their rows.
@@ -197,18 +197,18 @@ async fn write_blob(
     verb: usize,
     value: &BlobValue,
 ) -> Result<BlobWrite> {
-    require_blob_store(outbox)?;
+    check_has_blob_store(outbox)?;
     let BlobValue { field, names, ref blob } = *value;
     let seals = names.key.is_some() && blob.key().is_none();
     if names.key.is_some() {
         // Checked before the upload, which would be in vain.
-        outbox.store.sealing.require_keys()?;
+        outbox.store.sealing.check_keys_configured()?;
     }
     let written = |blob, deadline| {
         let stored = BlobValue { field, names, blob };
         Ok(BlobWrite { verb, stored, deadline })
     };
-    if let Some(upload) = blob.upload() {
+    if let Some(upload) = blob.unreferenced_upload() {
         if upload.deadline().is_over() {
             let message =
                 "the upload is too old to be written, a sweep may remove it: upload again";
@@ -216,7 +216,10 @@ async fn write_blob(
         }
         let name = blob.name().unwrap_or_default().to_owned();
         // An upload is taken once. Another row that uses it gets a copy under a name of its own.
-        if !seals && is_blob_name_of_row(&name, owner, outbox.store.table_case()) && upload.take() {
+        if !seals
+            && is_blob_name_of_row(&name, owner, outbox.store.table_case())
+            && upload.take_for_one_write()
+        {
             return written(blob.pointing_to_blob(&name), upload.deadline().clone());
         }
     }
@@ -244,17 +247,17 @@ async fn put_blob(
     blob: &Blob,
     key: Option<&BlobKey>,
 ) -> Result<Option<Blob>> {
-    let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
+    let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
     let stored = blob.pointing_to_blob(name);
     if let Some(bytes) = blob.bytes() {
         let (payload, stored) = match key {
             None => (bytes.clone().into(), stored),
             Some(key) => {
                 let (payload, hash) = seal_bytes(key, bytes);
-                (payload, stored.sealed_with(key.clone(), hash))
+                (payload, stored.as_stored_encrypted(key.clone(), hash))
             }
         };
-        return Ok(blobs.put_new(name, payload).await?.then_some(stored));
+        return Ok(blobs.put_if_absent(name, payload).await?.then_some(stored));
     }
     let source = blob.name().unwrap_or_default();
     if owner_of_blob(source).is_none() {
@@ -275,7 +278,7 @@ async fn put_blob(
     let expected = Uploaded { len: blob.len(), hash: *blob.hash() };
     // Through this program, since the store cannot encrypt what it copies.
     let uploaded = blobs.put_stream(name, seal_stream(key, bytes, Some(expected))).await?;
-    Ok(uploaded.map(|uploaded| stored.sealed_with(key.clone(), uploaded.hash)))
+    Ok(uploaded.map(|uploaded| stored.as_stored_encrypted(key.clone(), uploaded.hash)))
 }
 
 #[cfg(feature = "blob")]
@@ -290,28 +293,28 @@ fn missing_blob_error(source: &str) -> Error {
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
 async fn put_blob(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Option<Blob>> {
-    Err(without_blobs())
+    Err(missing_blob_store_error())
 }
 
 /// Deletes a blob that no row points to. A blob that is gone already counts as success.
 #[cfg(feature = "blob")]
 pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
-    let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
+    let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
     blobs.delete_blob(name).await
 }
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
 pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
-    Err(without_blobs())
+    Err(missing_blob_store_error())
 }
 
 /// Fails with `Unsupported` for a client that has no store for blobs.
-pub(crate) fn require_blob_store(outbox: &Outbox) -> Result<()> {
-    if outbox.store.has_blobs() { Ok(()) } else { Err(without_blobs()) }
+pub(crate) fn check_has_blob_store(outbox: &Outbox) -> Result<()> {
+    if outbox.store.has_blobs() { Ok(()) } else { Err(missing_blob_store_error()) }
 }
 
-pub(crate) fn without_blobs() -> Error {
+pub(crate) fn missing_blob_store_error() -> Error {
     let message = "a field is kept in a blob, and the client has no store for blobs: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }

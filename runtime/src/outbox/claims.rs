@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 
 use super::{
     deadline::WriteDeadline,
-    expired::DeleteExpired,
+    expired::DeleteExpiredHolder,
     fast_path::FastPath,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
@@ -48,11 +48,11 @@ pub(crate) struct Claims {
 
 /// How a commit treats rows that occupy the keys which it reserves.
 #[derive(Clone, Copy)]
-pub(crate) struct ReserveContext<'w> {
+pub(crate) struct OccupiedKeyPolicy<'w> {
     /// The source of an entity that arrives by a move: its keys come with it.
     pub(crate) moving_from: Option<&'w RowAddress>,
     /// Deletes the entities that hold keys and have expired.
-    pub(crate) expired: &'w dyn DeleteExpired,
+    pub(crate) expired: &'w dyn DeleteExpiredHolder,
     /// Keeps the claim for which the next attempt has to wait.
     pub(crate) claim: &'w ClaimInTheWay,
 }
@@ -80,7 +80,7 @@ impl Claims {
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
-        ReserveContext { moving_from, expired, claim: in_the_way }: ReserveContext<'_>,
+        OccupiedKeyPolicy { moving_from, expired, claim: in_the_way }: OccupiedKeyPolicy<'_>,
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
     ) -> Result<Option<Self>> {
@@ -140,7 +140,7 @@ impl Claims {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        (expired, in_the_way): (&dyn DeleteExpired, &ClaimInTheWay),
+        (expired, in_the_way): (&dyn DeleteExpiredHolder, &ClaimInTheWay),
     ) -> Result<()> {
         let mut results = Vec::new();
         // All keys are tried, even after a failure: those that were reserved must be known, to be
@@ -198,7 +198,7 @@ impl Claims {
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
-        expired: &dyn DeleteExpired,
+        expired: &dyn DeleteExpiredHolder,
     ) -> Result<Row, ReserveError> {
         let primary = self.primary_of(wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
@@ -231,7 +231,7 @@ impl Claims {
         key: &OccupiedKey<'_>,
         wanted: &WantedKey,
         copy: &Row,
-        expired: &dyn DeleteExpired,
+        expired: &dyn DeleteExpiredHolder,
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
         let row = reservation_row(copy, &self.row().id, None)?;
@@ -337,7 +337,7 @@ impl Claims {
         wanted: &WantedKey,
         error: Error,
     ) -> Result<Option<Row>, ReserveError> {
-        if error.is_outcome_known() {
+        if error.is_certainly_not_executed() {
             return Err(ReserveError::NotReserved(error));
         }
         match outbox.store.read_row(wanted.address.as_row_at()).await {
@@ -435,7 +435,7 @@ async fn insert_claim_row(
                 }
             }
             // A claim whose answer was lost is never used: a worker deletes it.
-            Err(error) if !error.is_outcome_known() => error,
+            Err(error) if !error.is_certainly_not_executed() => error,
             Err(error) => return Err(error.without_operation()),
         };
         if attempt == ATTEMPTS {

@@ -9,9 +9,9 @@ use std::{
 use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
-    blob_writes::BlobWrites,
+    blob_writes::BlobUploads,
     claims::Claims,
-    expired::{DeleteExpired, ExpiredRows, InTheWay, deletion_of, find_in_the_way},
+    expired::{DeleteExpiredHolder, ExpiredRows, InTheWay, deletion_of, find_in_the_way},
     expiry::{can_expire, write_markers_of_effects},
     guard::Guard,
     live_claim::ClaimInTheWay,
@@ -41,7 +41,7 @@ use crate::{
 
 /// The result of one committed change.
 #[derive(Debug, Clone)]
-pub(crate) struct Outcome {
+pub(crate) struct CommittedChange {
     /// The store's answer for the primary; `None` if there was nothing to write.
     pub(crate) written: Option<Written>,
     /// The primary after the change; `None` if the verb does not know all its properties.
@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
 /// The results of changes that were committed together.
 #[derive(Debug)]
 pub(crate) struct Committed {
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<CommittedChange>,
     /// The writes of remote copies and lists that still go on.
     pub(crate) pending: BackgroundWork,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn commit_until(
     let attempts = outbox.options.attempts;
     let state = CommitState {
         extra_rows,
-        blobs: BlobWrites::default(),
+        blobs: BlobUploads::default(),
         expired: ExpiredRows::default(),
         claim_in_the_way: ClaimInTheWay::default(),
     };
@@ -119,7 +119,7 @@ pub(crate) async fn commit_until(
         return Ok(committed);
     }
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
-    Err(backoff::contended_after(attempts).in_table(table).at_keys(partition_key, row_key))
+    Err(backoff::contended_attempts_error(attempts).in_table(table).at_keys(partition_key, row_key))
 }
 
 /// Creates the missing table of changes that insert into a dated table. Returns `false` without an
@@ -193,13 +193,13 @@ async fn fill_tokens_of_verb(
     if !tokens.has_key_per_scope() {
         return verb.fill_tokens(tokens);
     }
-    outbox.store.with_blind_token_keys(tokens, || verb.clone().fill_tokens(tokens)).await
+    outbox.store.run_with_index_keys(tokens, || verb.clone().fill_tokens(tokens)).await
 }
 
 /// The state that all attempts of one commit share.
 struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
-    blobs: BlobWrites,
+    blobs: BlobUploads,
     expired: ExpiredRows,
     claim_in_the_way: ClaimInTheWay,
 }
@@ -216,7 +216,7 @@ async fn try_commit_once(
     let CommitState { extra_rows, blobs, expired, claim_in_the_way } = state;
     // An attempt that meets the claim once more takes six requests, this look one.
     if claim_in_the_way.has_claim()
-        && let Some(error) = Box::pin(claim_in_the_way.error_while_alive(outbox)).await?
+        && let Some(error) = Box::pin(claim_in_the_way.last_error_if_claim_alive(outbox)).await?
     {
         return Ok(Attempt::Busy(error));
     }
@@ -283,7 +283,7 @@ async fn try_commit_once(
     // entities that want them get a unique violation.
     match (&claims, &committed) {
         (Some(claims), Ok(None) | Err(_)) => {
-            let is_known = committed.as_ref().err().is_none_or(Error::is_outcome_known);
+            let is_known = committed.as_ref().err().is_none_or(Error::is_certainly_not_executed);
             Box::pin(claims.release_keys(outbox, is_known)).await;
         }
         (Some(claims), Ok(Some(_))) => claims.note_committed(),
@@ -411,7 +411,7 @@ impl PlannedChanges<'_> {
                 return Ok(false);
             }
             let Some(change) = changes.get(verb) else { return Ok(false) };
-            state.expired.can_replace_expired_row(outbox, table, (verb, change)).await
+            state.expired.can_retry_occupied_insert(outbox, table, (verb, change)).await
         })
     }
 
@@ -432,17 +432,17 @@ impl PlannedChanges<'_> {
                     1 => holder.row_key().to_owned(),
                     part => row_key_of_part(holder.row_key(), part)?,
                 };
-                if transaction.operation_position(&key).is_some() {
+                if transaction.position_of_row_key(&key).is_some() {
                     return Ok(false);
                 }
             }
             let deletion = deletion_of(outbox, schema, &holder).await?;
             let change = Change::from_effect(deletion.clone());
-            let operations = change.estimate_size()?.0 + change.shared_framework_rows();
+            let operations = change.estimate_size()?.0 + change.shared_framework_row_count();
             if transaction.planned_operations().len() + operations > BATCH_OPERATIONS {
                 return delete_holder(outbox, self.table, deletion).await;
             }
-            self.state.expired.delete_holder_with_changes(deletion);
+            self.state.expired.add_holder_deletion(deletion);
             Ok(true)
         })
     }
@@ -455,7 +455,7 @@ struct ExpiredHolders<'h> {
     expired: &'h ExpiredRows,
 }
 
-impl DeleteExpired for ExpiredHolders<'_> {
+impl DeleteExpiredHolder for ExpiredHolders<'_> {
     // Boxed, since a commit is made within a commit.
     fn delete_if_over<'d>(
         &'d self,
@@ -467,7 +467,7 @@ impl DeleteExpired for ExpiredHolders<'_> {
                 return Ok(false);
             }
             let Self { outbox, expired } = *self;
-            let _locked = expired.lock_holders().await;
+            let _locked = expired.lock_holder_deletions().await;
             let keys = (holder.partition_key, holder.row_key);
             match find_in_the_way(outbox, holder.table, schema, keys).await? {
                 // It was deleted for another of its values, or by a worker.
@@ -532,7 +532,7 @@ async fn effect_of_change(
     let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
     let effect = outbox
         .store
-        .with_blind_token_keys(verb.tokens(), || verb.effect_on_primary(row.as_ref()))
+        .run_with_index_keys(verb.token_maker(), || verb.effect_on_primary(row.as_ref()))
         .await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
@@ -592,10 +592,10 @@ fn outcomes(
     effects: &[Arc<Effect>],
     transaction: &TransactionPlan,
     written: &[Written],
-) -> Vec<Outcome> {
+) -> Vec<CommittedChange> {
     let answers = transaction.answers_of_verbs(effects.len(), written);
     let outcomes = effects.iter().zip(answers);
-    outcomes.map(|(effect, written)| Outcome { written, row: effect.row.clone() }).collect()
+    outcomes.map(|(effect, written)| CommittedChange { written, row: effect.row.clone() }).collect()
 }
 
 /// Why a transaction failed, by the row at which it failed.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     batch::{Deadline, Operation, Written},
     clock::Clock,
-    entity::CopyFamily,
+    entity::CopyAndPrimaryFamily,
     error::{Error, ErrorKind, Result},
     plan::StoredAs,
     store::{Store, sealing::plan::OperationToSeal},
@@ -61,7 +61,7 @@ impl WriteDeadline {
         &self,
         store: &Store,
         table: &str,
-        kinds: CopyFamily,
+        kinds: CopyAndPrimaryFamily,
         operation: Operation,
     ) -> Result<Written> {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Deletes the entity that holds a unique value, if the entity has expired.
-pub(crate) trait DeleteExpired: Sync {
+pub(crate) trait DeleteExpiredHolder: Sync {
     /// Deletes an entity of `schema` that has expired by the store's date. Returns whether the value that it
     /// held may be free now, so that it is worth another attempt: `false` for an entity that is alive.
     fn delete_if_over<'d>(
@@ -56,7 +56,7 @@ impl ExpiredRows {
 
     /// Waits until no other holder is being deleted for the commit: an entity may hold several of its
     /// values, and is deleted once.
-    pub(crate) async fn lock_holders(&self) -> Locked<'_, ()> {
+    pub(crate) async fn lock_holder_deletions(&self) -> Locked<'_, ()> {
         self.deleting.lock().await
     }
 
@@ -72,7 +72,7 @@ impl ExpiredRows {
     }
 
     /// Has the next attempt delete a holder with its changes, in their transaction.
-    pub(crate) fn delete_holder_with_changes(&self, deletion: Effect) {
+    pub(crate) fn add_holder_deletion(&self, deletion: Effect) {
         self.lock_rows().deleted.push(Arc::new(deletion));
     }
 
@@ -88,7 +88,7 @@ impl ExpiredRows {
 
     /// Returns whether an insert whose key is occupied can be tried again: the row in its way has
     /// expired, so that the next attempt replaces it, or has been deleted meanwhile.
-    pub(crate) async fn can_replace_expired_row(
+    pub(crate) async fn can_retry_occupied_insert(
         &self,
         outbox: &Outbox,
         table: &str,
@@ -110,7 +110,7 @@ impl ExpiredRows {
             InTheWay::Expired(row) => row,
             InTheWay::Stays => return Ok(false),
         };
-        let tokens = outbox.store.token_maker_of(schema).await?;
+        let tokens = outbox.store.token_maker_of_type(schema).await?;
         let effect = replace_entity(schema, tokens, &found, rows.clone())?;
         self.lock_rows().replaced.insert(verb, Arc::new(effect));
         Ok(true)
@@ -123,7 +123,7 @@ pub(crate) async fn deletion_of(
     schema: &'static Schema,
     row: &Row,
 ) -> Result<Effect> {
-    let tokens = outbox.store.token_maker_of(schema).await?;
+    let tokens = outbox.store.token_maker_of_type(schema).await?;
     delete_entity(schema, tokens, row)
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn find_in_the_way(
 
 /// A row that was read with the store's date.
 #[derive(Debug)]
-pub(crate) struct RowWithExpiry {
+pub(crate) struct RowWithExpiredFlag {
     /// The row: decrypted, or as it is stored if it cannot be.
     pub(crate) row: Row,
     /// Whether it is a primary of the type that has expired. `false` for a row that does not open.
@@ -173,11 +173,13 @@ pub(crate) async fn read_with_date(
     table: &str,
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
-) -> Result<Option<RowWithExpiry>> {
+) -> Result<Option<RowWithExpiredFlag>> {
     if schema.is_wide() {
         let keys = (partition_key, row_key);
-        let (row, date) = outbox.store.read_snapshot_with_date(table, keys, schema).await?;
-        return Ok(row.map(|row| RowWithExpiry { is_expired: is_expired(schema, &row, date), row }));
+        let (row, date) = outbox.store.read_wide_entity_with_date(table, keys, schema).await?;
+        return Ok(
+            row.map(|row| RowWithExpiredFlag { is_expired: is_expired(schema, &row, date), row })
+        );
     }
     let filter = Keys::point(partition_key, row_key).filter();
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
@@ -187,9 +189,9 @@ pub(crate) async fn read_with_date(
     let opened =
         outbox.store.sealing.open_one_row(table, row.clone(), ReadAs::Typed(schema), None).await;
     Ok(Some(match opened {
-        Ok(row) => RowWithExpiry { row, is_expired },
+        Ok(row) => RowWithExpiredFlag { row, is_expired },
         // A row that does not open is kept: its expiry cannot be trusted.
-        Err(_) => RowWithExpiry { row, is_expired: false },
+        Err(_) => RowWithExpiredFlag { row, is_expired: false },
     }))
 }
 

@@ -11,7 +11,7 @@ use super::{
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     list_retry::write_list_again,
-    remote_list::{is_membership_settled, write_lists},
+    remote_list::{is_safe_from_late_writers, write_lists},
     state::Outbox,
 };
 use crate::{
@@ -20,10 +20,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, DirtyRowToWrite, ListAddress, ListMembership,
-        copy_owner, plan_step_for_row, reserving_claim,
+        compare_owner_in_copy, plan_step_for_row, reserving_claim,
     },
     row::{ETag, Row},
-    store::lists::{Lists, find_lists, require_blob_store},
+    store::lists::{Lists, check_blob_store_for_list, find_lists},
 };
 
 /// The remote copies and lists of one transaction, as they were before its commit.
@@ -75,19 +75,19 @@ impl FastPath {
 
     /// Fails if this client has no store for a list or a blob that the transaction changes, so that
     /// its work could not be done.
-    pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
+    pub(crate) async fn check_blob_store_if_needed(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
-            require_blob_store(&outbox.store, &membership.address.list_address()).await?;
+            check_blob_store_for_list(&outbox.store, &membership.address.list_address()).await?;
         }
         match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
-            true => blob_writes::require_blob_store(outbox),
+            true => blob_writes::check_has_blob_store(outbox),
             false => Ok(()),
         }
     }
 
     /// Fails if the transaction would encrypt a copy for a scope of keys that a program without
     /// keys may have chosen.
-    pub(crate) fn check_scopes(&self, outbox: &Outbox) -> Result<()> {
+    pub(crate) fn refuse_untrusted_copy_scopes(&self, outbox: &Outbox) -> Result<()> {
         for dirty in self.dirty_rows_to_write() {
             for change in &dirty.copy_changes {
                 let Some(copy) = &change.wanted else { continue };
@@ -233,7 +233,7 @@ impl FastPath {
         for (dirty, membership) in with_dirty() {
             let address = membership.address.list_address();
             match written.get(&address) {
-                Some(Ok(write)) if is_membership_settled(outbox, membership, *write) => {
+                Some(Ok(write)) if is_safe_from_late_writers(outbox, membership, *write) => {
                     settled.push(membership)
                 }
                 // Written, but a delayed writer could undo it: the dirty row stays.
@@ -251,7 +251,7 @@ impl FastPath {
                 Ok((current, write)) => {
                     let current = current.iter().zip(&late);
                     let is_settled = |(current, _): &(&ListMembership, _)| {
-                        is_membership_settled(outbox, current, write)
+                        is_safe_from_late_writers(outbox, current, write)
                     };
                     let now_settled = current.filter(is_settled);
                     settled.extend(now_settled.map(|(_, (_, membership))| *membership));
@@ -331,7 +331,7 @@ impl FastPath {
         }
         let case = outbox.store.table_case();
         let found = match found {
-            Some(found) => Some((found, copy_owner(found, *kinds, owner, case)?)),
+            Some(found) => Some((found, compare_owner_in_copy(found, *kinds, owner, case)?)),
             None => None,
         };
         let (operation, is_there) =
@@ -347,7 +347,7 @@ impl FastPath {
                 }
             };
         // The write is conditional: on the ETag of before the commit, or on the key's absence.
-        let operation = outbox.guards.remote_write(operation)?;
+        let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
         self.deadline.write_copy(&outbox.store, &address.row.table, *kinds, operation).await?;
         Ok(is_there)
     }

@@ -1,6 +1,8 @@
 //! The keys of unique remote indexes that one transaction takes and releases.
 
-use crate::{address::RowAddress, entity::CopyFamily, plan::outbox::CopyAddress, row::Row};
+use crate::{
+    address::RowAddress, entity::CopyAndPrimaryFamily, plan::outbox::CopyAddress, row::Row,
+};
 
 /// A unique key that a transaction takes for an entity.
 #[derive(Debug, Clone)]
@@ -9,7 +11,7 @@ pub(crate) struct WantedKey {
     /// entity's copy changes.
     pub(crate) position: (usize, usize),
     pub(crate) address: CopyAddress,
-    pub(crate) kinds: CopyFamily,
+    pub(crate) kinds: CopyAndPrimaryFamily,
     /// The RowKey of the entity's primary.
     pub(crate) primary: String,
     pub(crate) copy: Row,

@@ -8,7 +8,7 @@ use std::{
 use super::guard::{Guard, Guards};
 use crate::{
     address::TableCase,
-    entity::{CopyFamily, Schema},
+    entity::{CopyAndPrimaryFamily, Schema},
     key::table_beside,
     plan::outbox::CopyAddress,
 };
@@ -45,7 +45,7 @@ impl KnownTypes {
         home: &str,
         address: &CopyAddress,
         (guards, case): (Guards, TableCase),
-    ) -> Option<(&'static Schema, CopyFamily)> {
+    ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
         let (entity_type, index) = address.split_index()?;
         self.find_in_versions(|schema| {
             if schema.entity_type != entity_type {
@@ -68,7 +68,7 @@ impl KnownTypes {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find_in_versions(|schema| {
             let is_it = schema.entity_type == entity_type
-                && schema.has_remote_list(
+                && schema.has_remote_list_named(
                     list,
                     in_blob,
                     is_own_address(home, address, guards, case),
@@ -78,7 +78,7 @@ impl KnownTypes {
     }
 
     /// Returns the number of versions of types that are known.
-    pub(crate) fn version_count(&self) -> usize {
+    pub(crate) fn type_version_count(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 

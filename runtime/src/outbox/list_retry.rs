@@ -14,7 +14,7 @@ use crate::{
     plan::outbox::{DirtyRowToWrite, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},
-        derive::{derive_stored_primary, read_primary},
+        derive::{derive_stored_primary, read_primary_to_derive},
         lists::find_lists,
     },
 };
@@ -74,7 +74,7 @@ async fn current_membership(
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
     let schema = outbox.type_of_list(table, &membership.address);
-    let primary = read_primary(&outbox.store, at, schema).await?;
+    let primary = read_primary_to_derive(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {
             derive_stored_primary(&outbox.store, table, schema, &primary).await?
@@ -84,6 +84,7 @@ async fn current_membership(
     };
     let case = outbox.store.table_case();
     let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-    let wanted = listed.any(|listed| membership.address.is_for_list(table, listed, case));
+    let wanted =
+        listed.any(|listed| membership.address.is_same_address_as_list(table, listed, case));
     Ok(ListMembership { is_wanted: wanted, ..membership.clone() })
 }

@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    authentic::{HeldValues, MovePlace, Work, WorkCodes, WorkFault, is_key_gone},
+    authentic::{HeldValues, MoveDescription, Work, WorkCodes, WorkFault, is_key_gone},
     entity::Schema,
-    error::{Error, ErrorKind, Result, Retry, SealFault},
+    error::{Error, ErrorKind, Result, RetryChance, SealFault},
     plan::{
         Change, Effect,
         moves::{
-            Arrival, MoveMessage, delete_source, insert_target, move_id, plan_abort, remove_mark,
-            update_target,
+            MoveMessage, MoveOrigin, delete_source, insert_target, move_id, plan_abort,
+            remove_mark, update_target_from_source,
         },
         outbox::{
             CODE, MessageCodes, MessageIdentity, code_of, insert_arrival, insert_tombstone,
@@ -27,7 +27,7 @@ use crate::{
     store::{
         backoff::{self, Attempt},
         derive::{SealedPrimary, decrypt_primary, read_sealed_primary},
-        sealing::held::{has_envelope, held_when_read},
+        sealing::held::{has_encrypted_property, held_values_after_read},
     },
 };
 
@@ -179,7 +179,7 @@ impl MoveJob<'_> {
                 Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
             }
             // The target takes nothing: no entity can arrive there either.
-            Err(error) if error.retry() == Retry::Never => Ok(true),
+            Err(error) if error.retry() == RetryChance::Never => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -225,10 +225,10 @@ impl MoveJob<'_> {
     }
 
     /// Returns the source and target of the move, over which its codes are made.
-    fn move_place(&self) -> MovePlace<'_> {
+    fn move_place(&self) -> MoveDescription<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
-        MovePlace { id: self.id, entity_type, from: self.source_address(), to }
+        MoveDescription { id: self.id, entity_type, from: self.source_address(), to }
     }
 
     /// Returns the address of the entity at the source.
@@ -245,7 +245,7 @@ impl MoveJob<'_> {
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
             return Ok(MoveSource::Gone);
         }
-        if !self.outbox.codes.has_keys() && has_envelope(&stored.row)? {
+        if !self.outbox.codes.has_keys() && has_encrypted_property(&stored.row)? {
             let message = "the entity has encrypted values, and this client has no keys";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
         }
@@ -256,7 +256,7 @@ impl MoveJob<'_> {
             opened => opened?,
         };
         if self.outbox.guards.guard_holds(guard) {
-            let held = held_when_read(self.schema, &stored.row, &source)?;
+            let held = held_values_after_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(MoveSource::Fault(fault));
             }
@@ -279,7 +279,7 @@ impl MoveJob<'_> {
             return Ok(MessageCodes::default());
         };
         let source = self.decrypt_source(&stored).await?;
-        let held = held_when_read(self.schema, &stored.row, &source)?;
+        let held = held_values_after_read(self.schema, &stored.row, &source)?;
         sign_move(&self.outbox.codes, self.move_place(), &held, true).await
     }
 
@@ -372,7 +372,7 @@ impl MoveJob<'_> {
     ) -> Result<(), TargetError> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.message;
         let from = self.source_address().to_owned();
-        let arrival = Arrival { id: self.id.to_owned(), from };
+        let arrival = MoveOrigin { id: self.id.to_owned(), from };
         let effect = insert_target(self.schema, source, self.message, &arrival)
             .map_err(TargetError::Refused)?;
         let mut extra_rows =
@@ -410,7 +410,7 @@ impl MoveJob<'_> {
             // Deleted at the target since it arrived. It must not come back.
             return Ok(());
         };
-        match update_target(self.schema, source, &target, self.message, &arrival)? {
+        match update_target_from_source(self.schema, source, &target, self.message, &arrival)? {
             None => Ok(()),
             Some(effect) => self
                 .commit(deadline, to_table, effect, &ExtraRows::default())
@@ -432,7 +432,7 @@ impl MoveJob<'_> {
 /// target's. Fails without a key if `must` is set; otherwise returns empty codes.
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
-    place: MovePlace<'_>,
+    place: MoveDescription<'_>,
     held: &HeldValues,
     must: bool,
 ) -> Result<MessageCodes> {

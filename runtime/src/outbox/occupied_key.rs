@@ -4,11 +4,11 @@ use super::{guard::Mutation, keys::ReleasedKey, live_claim::LiveClaim, state::Ou
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
-    entity::CopyFamily,
+    entity::CopyAndPrimaryFamily,
     error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, KeyHolder, read_claim_state, read_key_holder},
+    store::derive::{ClaimState, KeyHolder, check_primary_holds_key, read_claim_state},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -49,7 +49,7 @@ pub(crate) struct OccupiedKey<'c> {
     /// The keys that other entities release in the same transaction or move.
     pub(crate) released: &'c [ReleasedKey],
     pub(crate) address: &'c CopyAddress,
-    pub(crate) kinds: CopyFamily,
+    pub(crate) kinds: CopyAndPrimaryFamily,
 }
 
 impl OccupiedKey<'_> {
@@ -133,7 +133,9 @@ impl OccupiedKey<'_> {
     /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
     /// as holding it.
     async fn find_holder(&self, named: RowAt<'_>) -> Result<Holder> {
-        match read_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
+        match check_primary_holds_key(&self.outbox.store, named, self.kinds.schema, self.address)
+            .await
+        {
             Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
             Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
             Ok(KeyHolder::TableMissing)

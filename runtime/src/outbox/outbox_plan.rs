@@ -4,8 +4,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::{Claims, ReserveContext},
-    expired::DeleteExpired,
+    claims::{Claims, OccupiedKeyPolicy},
+    expired::DeleteExpiredHolder,
     fast_path::FastPath,
     guard::{Guard, Mutation},
     live_claim::ClaimInTheWay,
@@ -98,11 +98,11 @@ impl<'n> OutboxPlan<'n> {
     pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
-        expired: &dyn DeleteExpired,
+        expired: &dyn DeleteExpiredHolder,
         claim: &ClaimInTheWay,
     ) -> Result<Option<Claims>> {
         let moving_from = self.extra_rows.from.as_ref();
-        let context = ReserveContext { moving_from, expired, claim };
+        let context = OccupiedKeyPolicy { moving_from, expired, claim };
         Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
     }
 
@@ -126,8 +126,10 @@ impl<'n> OutboxPlan<'n> {
         claims: Option<&Claims>,
     ) -> Result<()> {
         // Checked before the commit: a list that this client cannot write would wait for ever.
-        self.fast_path.check_lists(outbox).await?;
-        self.fast_path.check_scopes(outbox).map_err(|error| error.in_table(&self.table))?;
+        self.fast_path.check_blob_store_if_needed(outbox).await?;
+        self.fast_path
+            .refuse_untrusted_copy_scopes(outbox)
+            .map_err(|error| error.in_table(&self.table))?;
         if let Some(deletion) =
             claims.map(|claims| claims.delete_operation(outbox)).transpose()?.flatten()
         {
@@ -155,7 +157,7 @@ impl<'n> OutboxPlan<'n> {
         }
         // The transaction fails if the fence is gone: no open work is left where no worker looks.
         let fence = registered_fence(outbox, &self.table, &partition_key).await?;
-        let touch = fence.touch_operation(outbox.random_fence_value())?;
+        let touch = fence.touch_operation(outbox.random_touch_value())?;
         if let Some(touch) = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch) {
             transaction.push_framework_row(Role::Fence, touch);
         }
@@ -195,7 +197,7 @@ impl<'n> OutboxPlan<'n> {
             return BackgroundWork::default();
         }
         let etag = |row_key: &str| {
-            let position = transaction.operation_position(row_key)?;
+            let position = transaction.position_of_row_key(row_key)?;
             transaction.etag_at(position, written)
         };
         let dirty = self.fast_path.dirty_rows_to_write();

@@ -8,7 +8,7 @@ use super::{deadline::WriteDeadline, guard::Guard, state::Outbox};
 #[cfg(feature = "blob")]
 use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
-use crate::store::lists::without_blobs;
+use crate::store::lists::no_list_blob_store_error;
 use crate::{
     address::TableCase,
     batch::{Batch, Verb},
@@ -105,7 +105,7 @@ async fn ids_in_old_form(
 
 /// Returns whether no delayed writer can undo a membership after this write of its list, so that
 /// the dirty row may be deleted.
-pub(crate) fn is_membership_settled(
+pub(crate) fn is_safe_from_late_writers(
     outbox: &Outbox,
     membership: &ListMembership,
     written: ListWrite,
@@ -168,7 +168,9 @@ async fn write_rows(
     let mut batch =
         Batch::new(&address.row.table).with_deadline(deadline.batch_deadline().cloned());
     for operation in operations {
-        batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
+        batch
+            .push(outbox.guards.keep_remote_condition_if_guarded(operation)?)
+            .map_err(explain_too_large)?;
     }
     deadline.run_request(outbox.store.apply_unsealed(&batch)).await.map_err(explain_too_large)?;
     Ok(if is_deleted { ListWrite::Deleted } else { ListWrite::Rows })
@@ -184,7 +186,7 @@ async fn write_blob(
     delta: &ListDelta,
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {
-    let blobs = outbox.store.blobs.as_ref().ok_or_else(without_blobs)?;
+    let blobs = outbox.store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), outbox.store.table_case());
     let name = list_blob_path(at, case)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();

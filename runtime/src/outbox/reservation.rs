@@ -8,13 +8,13 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
-    entity::{CopyFamily, Schema},
+    entity::{CopyAndPrimaryFamily, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{ClaimedKey, CopyAddress, CopyOwner, previous_owner, reserving_claim},
+    plan::outbox::{ClaimedKey, CopyAddress, CopyOwnership, previous_owner, reserving_claim},
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{KeyHolder, classify_copy_owner, read_key_holder},
+        derive::{KeyHolder, check_primary_holds_key, compare_copy_owner},
     },
 };
 
@@ -45,7 +45,7 @@ pub(crate) async fn resolve_reservation(
 
 async fn resolve_reservation_once(
     outbox: &Outbox,
-    (schema, kinds): (&'static Schema, CopyFamily),
+    (schema, kinds): (&'static Schema, CopyAndPrimaryFamily),
     owner: RowAt<'_>,
     id: &str,
     key: &ClaimedKey,
@@ -62,12 +62,12 @@ async fn resolve_reservation_once(
     // A claim row may have been forged. It resolves no reservation of another primary, even if that
     // one holds this claim's id: the other primary's claim resolves it.
     if outbox.guards.guard_holds(Guard::OwnReservation)
-        && classify_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
+        && compare_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwnership::Another
     {
         return Ok(Attempt::Done(()));
     }
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
-    let operation = outbox.guards.remote_write(operation)?;
+    let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
     match deadline.write_copy(&outbox.store, &key.address.row.table, kinds, operation).await {
         Err(error)
             if error.lost_race() && outbox.guards.has_mutation(Mutation::SettlingGivesUp) =>
@@ -94,11 +94,11 @@ pub(crate) fn unknown_owner_error(owner: RowAt<'_>, address: &CopyAddress) -> Er
 async fn restored_copy(
     outbox: &Outbox,
     schema: &'static Schema,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     key: &ClaimedKey,
     found: &Row,
-) -> Result<(CopyFamily, Operation)> {
+) -> Result<(CopyAndPrimaryFamily, Operation)> {
     // The ETag of the row that was read before its owners. Another writer in between makes the
     // write fail, and the next attempt reads all of it again.
     let seen = Condition::for_etag(found.etag());
@@ -107,7 +107,7 @@ async fn restored_copy(
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
-        match read_key_holder(&outbox.store, holder, schema, &key.address).await? {
+        match check_primary_holds_key(&outbox.store, holder, schema, &key.address).await? {
             KeyHolder::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }

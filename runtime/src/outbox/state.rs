@@ -13,7 +13,7 @@ use crate::{
     address::TableCase,
     authentic::WorkCodes,
     clock::Clock,
-    entity::{BackgroundWork, CopyFamily, Schema},
+    entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
     error::Result,
     plan::outbox::CopyAddress,
     queue::ServerClock,
@@ -99,7 +99,7 @@ impl Outbox {
     /// Returns the number of known types. A larger number than before means that unknown rows may
     /// be understood now.
     pub(crate) fn number_of_known_types(&self) -> usize {
-        self.known_types.version_count()
+        self.known_types.type_version_count()
     }
 
     /// Returns the type and the index that the address of a copy names; `None` if they are not
@@ -108,7 +108,7 @@ impl Outbox {
         &self,
         home: &str,
         address: &CopyAddress,
-    ) -> Option<(&'static Schema, CopyFamily)> {
+    ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
         self.known_types.type_of_copy(home, address, self.guards_and_case())
     }
 
@@ -127,7 +127,7 @@ impl Outbox {
     }
 
     /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
-    pub(crate) fn random_fence_value(&self) -> i64 {
+    pub(crate) fn random_touch_value(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.random_number().to_ne_bytes())
     }
 }

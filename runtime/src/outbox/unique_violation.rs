@@ -1,7 +1,7 @@
 //! Finds the entity whose local copy occupies a key that a transaction could not insert.
 
 use super::{
-    expired::{RowWithExpiry, read_with_date},
+    expired::{RowWithExpiredFlag, read_with_date},
     state::Outbox,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     key::Family,
     plan::Effect,
     row::Row,
-    store::{derive::read_primary, sealing::open::ReadAs},
+    store::{derive::read_primary_to_derive, sealing::open::ReadAs},
 };
 
 /// A local copy that a transaction could not insert, since its key is occupied.
@@ -102,9 +102,9 @@ impl OccupiedCopy<'_> {
     /// Returns whether a primary derives the local copy with that RowKey.
     async fn derives_copy(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
-        let tokens = outbox.store.token_maker_of(schema).await?;
+        let tokens = outbox.store.token_maker_of_type(schema).await?;
         let derived =
-            outbox.store.with_blind_token_keys(&tokens, || schema.derive_rows(primary, &tokens));
+            outbox.store.run_with_index_keys(&tokens, || schema.derive_rows(primary, &tokens));
         let rows = derived.await?.into_known_rows(schema)?;
         let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
@@ -117,10 +117,10 @@ impl OccupiedCopy<'_> {
         let Ok(Some((partition_key, row_key))) = schema.owner_of_copy(found) else {
             return Ok(Some(describe_row(found)));
         };
-        let tokens = outbox.store.token_maker_of(schema).await?;
+        let tokens = outbox.store.token_maker_of_type(schema).await?;
         let keys = [&*partition_key, &*row_key];
         let resolve = || tokens.resolve_row_key(schema, keys, found);
-        let row_key = outbox.store.with_blind_token_keys(&tokens, resolve).await?;
+        let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
         let mut is_expired = false;
         let read = match (schema.can_expire(), schema.is_wide()) {
             // In a page, whose date says whether the holder has expired.
@@ -128,7 +128,7 @@ impl OccupiedCopy<'_> {
                 let keys = (&*partition_key, &*row_key);
                 let found = read_with_date(outbox, self.table, schema, keys).await;
                 found.map(|found| {
-                    found.map(|RowWithExpiry { row, is_expired: expired }| {
+                    found.map(|RowWithExpiredFlag { row, is_expired: expired }| {
                         is_expired = expired;
                         row
                     })
@@ -136,7 +136,7 @@ impl OccupiedCopy<'_> {
             }
             (false, true) => {
                 let at = RowAt::new(self.table, &partition_key, &row_key);
-                read_primary(&outbox.store, at, Some(schema)).await
+                read_primary_to_derive(&outbox.store, at, Some(schema)).await
             }
             (false, false) => self.read_current(outbox, &row_key).await,
         };

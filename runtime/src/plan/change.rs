@@ -63,7 +63,7 @@ impl VerbOnCurrent {
     }
 
     /// Returns the maker of blind tokens for the effect's rows.
-    pub(crate) fn tokens(&self) -> &TokenMaker {
+    pub(crate) fn token_maker(&self) -> &TokenMaker {
         &self.planner.tokens
     }
 
@@ -180,7 +180,7 @@ impl Change {
 
     /// Returns the number of framework rows that all changes of a transaction share: the
     /// partition's fence, and a claim if unique remote keys are taken.
-    pub(crate) fn shared_framework_rows(&self) -> usize {
+    pub(crate) fn shared_framework_row_count(&self) -> usize {
         let Self::Blind(effect) = self else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
@@ -237,7 +237,7 @@ impl Unresolved {
     /// Creates a verb on an entity of type `schema`. `at` is the access path that the caller gave;
     /// `None` if the caller gave an entity.
     pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
-        if schema.has_tokens() {
+        if schema.has_key_tokens() {
             let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
             return Ok(Self::NeedsTokens(Box::new(verb)));
         }

@@ -68,7 +68,7 @@ pub(crate) struct PropertyChanges {
 
 /// An entity that a caller has read and changes under its ETag.
 #[derive(Debug, Clone)]
-pub(crate) struct LoadedEntity {
+pub(crate) struct EntityReadByCaller {
     pub(crate) row: Row,
     /// The index whose copy `row` is; `None` if `row` is the primary.
     pub(crate) copy: Option<&'static Family>,
@@ -92,13 +92,13 @@ impl Planner {
     /// Returns whether a verb can be sent without reading what is stored: the entity is its primary
     /// alone, and no older version uses other parts.
     pub(super) fn can_write_unread(&self) -> bool {
-        self.is_single_row() && !wide::may_have_other_parts(self.schema)
+        self.is_single_row() && !wide::may_have_older_layout(self.schema)
     }
 
     /// Returns whether the stored entity is of an older version, whose properties may be in other
     /// parts.
     fn has_other_parts(&self, current: &Row) -> Result<bool> {
-        if !wide::may_have_other_parts(self.schema) {
+        if !wide::may_have_older_layout(self.schema) {
             return Ok(false);
         }
         let kind = self.schema.row_kind_of(current, Some(self.schema.primary()?))?;
@@ -128,7 +128,7 @@ impl Planner {
     }
 
     /// Returns whether a patch can be sent as one merge, whatever the stored row holds.
-    pub(super) fn is_one_merge(&self, patch: &PropertyChanges) -> bool {
+    pub(super) fn can_patch_by_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
         // older one, and breaks the seal of a whole row.
         let can_merge =
@@ -150,7 +150,7 @@ impl Planner {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
         let names = || patch.set.iter().map(|(name, _)| name);
-        self.is_one_merge(patch)
+        self.can_patch_by_merge(patch)
             && !columns.iter().any(|column| sets(&column.name))
             && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
     }
@@ -199,7 +199,11 @@ impl Planner {
 
     /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
     /// that no version of the type declares.
-    pub(super) fn replace_keeping(&self, current: &Row, new: EntityRows) -> Result<Effect> {
+    pub(super) fn replace_and_keep_undeclared(
+        &self,
+        current: &Row,
+        new: EntityRows,
+    ) -> Result<Effect> {
         let unknown =
             self.schema.unknown_of(current).map_err(|error| error_at_row(current, error))?;
         if unknown.is_empty() {
@@ -238,7 +242,7 @@ impl Planner {
     /// Returns the effect that writes the difference between `current` and `new` under the ETag of
     /// `current`: a merge of the changed properties unless one is removed.
     pub(super) fn update(&self, current: &Row, new: EntityRows) -> Result<Effect> {
-        let mut effect = self.replace_keeping(current, new)?;
+        let mut effect = self.replace_and_keep_undeclared(current, new)?;
         // A seal covers the whole row, so a sealed row is written whole.
         if self.schema.sealed || effect.primary.len() != 1 || self.has_other_parts(current)? {
             return Ok(effect);
@@ -277,8 +281,8 @@ impl Planner {
     /// Returns the effect of a patch on `current` under its ETag: a merge where that suffices,
     /// otherwise a replacement.
     pub(super) fn patch(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
-        if !self.is_one_merge(patch) {
-            return self.rewrite(current, patch);
+        if !self.can_patch_by_merge(patch) {
+            return self.patch_by_replacing(current, patch);
         }
         refuse_moving(current)?;
         let row = row_of_bag(current.keys(), &patch.set)?.with_encrypted_names_of(current);
@@ -287,7 +291,11 @@ impl Planner {
     }
 
     /// Returns the effect that replaces `current` by itself with a patch applied.
-    pub(super) fn rewrite(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
+    pub(super) fn patch_by_replacing(
+        &self,
+        current: &Row,
+        patch: &PropertyChanges,
+    ) -> Result<Effect> {
         refuse_moving(current)?;
         let row =
             apply_patch(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
@@ -305,7 +313,7 @@ impl Planner {
 
     /// Returns the effect of deleting an entity that is not stored: nothing, or an error if it must
     /// exist.
-    pub(super) fn delete_missing(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
+    pub(super) fn delete_nothing_or_fail(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
         if must_exist {
             Err(self.missing_entity_error(keys))
         } else {
@@ -322,9 +330,9 @@ impl Planner {
     ///
     /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
     /// does not exist any more.
-    pub(super) fn primary_unchanged_since_read<'r>(
+    pub(super) fn check_unchanged_since_read<'r>(
         &self,
-        loaded: &'r LoadedEntity,
+        loaded: &'r EntityReadByCaller,
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
         // Read through its own keys: the ETag itself will tell.
@@ -346,7 +354,7 @@ impl Planner {
 
     /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
     /// copy.
-    pub(super) fn primary_keys(&self, loaded: &LoadedEntity) -> Result<Row> {
+    pub(super) fn primary_keys(&self, loaded: &EntityReadByCaller) -> Result<Row> {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
             .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows));

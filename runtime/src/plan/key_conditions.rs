@@ -44,7 +44,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
                     .rewrite_as_filter(family, access)
             }
             None => refuse_left_out(property, access)
-                .map(|()| Filter::of_properties(property, *comparison, *value)),
+                .map(|()| Filter::compare_key_only_value(property, *comparison, *value)),
         },
         Filter::Property(property) | Filter::Blind { property, .. } => {
             refuse_left_out(property, access).map(|()| filter.clone())
@@ -138,7 +138,7 @@ impl KeyCondition<'_> {
                 // No key holds a value on that side, so every key answers alike.
                 Err(invalid) => match invalid.out_of_range_side() {
                     Some(side) => {
-                        return Ok(Filter::Constant(self.comparison.holds_beside(side)));
+                        return Ok(Filter::Constant(self.comparison.holds_for_out_of_range(side)));
                     }
                     None => return Err(invalid.into_write_error(self.field)),
                 },

@@ -68,12 +68,12 @@ pub(crate) fn moving_error(row: &Row) -> Error {
 
 /// Names the move that inserted a row, and the row's source.
 #[derive(Debug, Clone)]
-pub(crate) struct Arrival {
+pub(crate) struct MoveOrigin {
     pub(crate) id: String,
     pub(crate) from: RowAddress,
 }
 
-impl Arrival {
+impl MoveOrigin {
     /// Reads which move inserted a row; `None` if no move did.
     pub(crate) fn from_target_row(row: &Row) -> Result<Option<Self>> {
         let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
@@ -87,7 +87,7 @@ impl Arrival {
     /// Writes the arrival and the source's ETag as JSON.
     fn to_json(&self, source: &Row) -> String {
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
-        let [table, partition_key, row_key] = self.from.as_row_at().table_and_keys();
+        let [table, partition_key, row_key] = self.from.as_row_at().table_and_key_texts();
         serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])
             .to_string()
     }
@@ -95,7 +95,8 @@ impl Arrival {
     /// Returns whether both name one move from one source, compared by exact text.
     fn is_same_move(&self, other: &Self) -> bool {
         self.id == other.id
-            && self.from.as_row_at().table_and_keys() == other.from.as_row_at().table_and_keys()
+            && self.from.as_row_at().table_and_key_texts()
+                == other.from.as_row_at().table_and_key_texts()
     }
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
             "an entity is moved as it was read through its own keys, not through an index",
         );
     }
-    if E::SCHEMA.has_tokens() {
+    if E::SCHEMA.has_key_tokens() {
         return refused(
             "an entity with `{..:hmac}` in its keys is not moved; insert it where it belongs, then delete it here",
         );
@@ -210,7 +211,7 @@ fn target_row(
     schema: &Schema,
     source: &Row,
     message: &MoveMessage,
-    arrival: &Arrival,
+    arrival: &MoveOrigin,
 ) -> Result<Row> {
     let own = arrival.to_json(source);
     let row =
@@ -250,7 +251,7 @@ pub(crate) fn insert_target(
     schema: &'static Schema,
     source: &Row,
     message: &MoveMessage,
-    arrival: &Arrival,
+    arrival: &MoveOrigin,
 ) -> Result<Effect> {
     let row = target_row(schema, source, message, arrival)?;
     let new = Some(rows_of_primary(schema, &row)?);
@@ -260,16 +261,16 @@ pub(crate) fn insert_target(
 /// Plans the step that writes a changed source to its target again, after the target was inserted.
 /// Keeps properties that only the target has. Returns `None` if the source has not changed, or if
 /// another move inserted the target.
-pub(crate) fn update_target(
+pub(crate) fn update_target_from_source(
     schema: &'static Schema,
     source: &Row,
     target: &Row,
     message: &MoveMessage,
-    arrival: &Arrival,
+    arrival: &MoveOrigin,
 ) -> Result<Option<Effect>> {
     // A row of another move, or one that was written anew since, must not be overwritten.
     let is_other =
-        !Arrival::from_target_row(target)?.is_some_and(|found| found.is_same_move(arrival));
+        !MoveOrigin::from_target_row(target)?.is_some_and(|found| found.is_same_move(arrival));
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }

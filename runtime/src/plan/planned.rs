@@ -51,7 +51,7 @@ pub(crate) enum StoredAs {
 
 impl StoredAs {
     /// Returns the stored form of a primary of this type; `Untyped` without a type.
-    pub(crate) fn primary_of(schema: Option<&'static Schema>) -> Result<Self> {
+    pub(crate) fn stored_form_of_primary(schema: Option<&'static Schema>) -> Result<Self> {
         match schema {
             Some(schema) => Ok(Self::Entity(schema, schema.primary()?)),
             None => Ok(Self::Untyped),
@@ -60,7 +60,10 @@ impl StoredAs {
 
     /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a list
     /// entry as a row of the framework.
-    pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
+    pub(crate) fn stored_form_of_copy(
+        schema: Option<&'static Schema>,
+        family: &'static Family,
+    ) -> Self {
         match schema {
             Some(schema) if family.has_one_entity_per_row() => Self::Entity(schema, family),
             Some(_) => Self::Framework,

@@ -245,7 +245,7 @@ impl TokenMaker {
         schema: &'static Schema,
         rows: EntityRows,
     ) -> Result<EntityRows> {
-        if !schema.has_tokens() {
+        if !schema.has_key_tokens() {
             return Ok(rows);
         }
         let values = rows.primary.clone();
@@ -301,7 +301,7 @@ impl TokenMaker {
         copy: &Row,
     ) -> Result<String> {
         let mut row_key = row_key.to_owned();
-        if !schema.has_tokens() {
+        if !schema.has_key_tokens() {
             return Ok(row_key);
         }
         // A copy holds the fields from which the tokens of its primary's keys are made.
@@ -379,7 +379,7 @@ impl TokenMaker {
         let scope = self.token_scope(family, row.partition_key());
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         for (template, key) in keys {
-            for (field, found) in template.find_tokens(key).unwrap_or_default() {
+            for (field, found) in template.find_blind_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
                 if self.make_token(&scope, schema.table, field, value)? != found {
                     return Err(
@@ -449,7 +449,7 @@ fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> Stri
 fn check_complete(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {
-        let tokens = template.find_tokens(key).unwrap_or_default();
+        let tokens = template.find_blind_tokens(key).unwrap_or_default();
         if let Some((field, _)) = tokens.iter().find(|(_, token)| *token == TOKEN_PLACEHOLDER) {
             let message = "the key has a token of this field, and the row does not hold the field";
             return Err(Error::new(ErrorKind::Decode, message).in_property(field));
@@ -464,7 +464,7 @@ fn no_index_key(field: &str) -> Error {
     Error::seal(fault, message).in_property(field)
 }
 
-/// Returns the error for a blind token whose key has not been fetched. `Store::with_blind_token_keys`
+/// Returns the error for a blind token whose key has not been fetched. `Store::run_with_index_keys`
 /// fetches the key and tries again, so its callers never see this error.
 #[cfg(feature = "encrypt")]
 fn unfetched_key(scope: &KeyScope) -> Error {

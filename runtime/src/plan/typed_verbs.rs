@@ -3,7 +3,7 @@
 use super::{
     TokenMaker,
     change::Unresolved,
-    effect::{Effect, LoadedEntity, Planner, PropertyChanges, error_at_row, row_of_bag},
+    effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, error_at_row, row_of_bag},
     verb::Verb,
 };
 use crate::{
@@ -27,8 +27,8 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     entity.rows()
 }
 
-fn loaded_entity<S>(stored: &Stored<S>) -> LoadedEntity {
-    LoadedEntity { row: stored.row().clone(), copy: stored.copy_family() }
+fn loaded_entity<S>(stored: &Stored<S>) -> EntityReadByCaller {
+    EntityReadByCaller { row: stored.row().clone(), copy: stored.copy_family() }
 }
 
 /// Plans the insertion of the entity.
@@ -48,12 +48,12 @@ pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Unresolved> 
 
 /// Plans to replace the entity under the ETag with which it was read.
 pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> {
-    replace_with(stored, &**stored)
+    replace_row_by_entity(stored, &**stored)
 }
 
 /// Plans to replace a row by an entity under the ETag with which the row was read, perhaps as
 /// another type, such as a set.
-pub(crate) fn replace_with<S, E: TableEntity>(
+pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
 ) -> Result<Unresolved> {
@@ -72,7 +72,7 @@ pub(crate) fn replace_whole<E: TableEntity>(entity: &E, current: Row) -> Result<
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
     let rows = validated_rows(&**stored).map_err(|error| error_at_row(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
-    if !E::SCHEMA.has_tokens() {
+    if !E::SCHEMA.has_key_tokens() {
         let unknown = E::SCHEMA.unknown_of(stored.row())?;
         if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
             return Ok(None);

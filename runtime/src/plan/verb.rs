@@ -1,6 +1,6 @@
 //! The verbs of typed tables as data, and the operations that each amounts to.
 
-use super::effect::{Effect, LoadedEntity, Planner, PropertyChanges, row_of_bag};
+use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
@@ -20,7 +20,7 @@ pub(crate) enum Verb {
     ReplaceAny(EntityRows),
     /// Replaces the entity that was read.
     Replace {
-        loaded: LoadedEntity,
+        loaded: EntityReadByCaller,
         rows: EntityRows,
     },
     /// Replaces the row that was read, whatever it holds, and keeps nothing of it.
@@ -30,12 +30,12 @@ pub(crate) enum Verb {
     },
     /// Writes the difference between the entity that was read and `rows`.
     Update {
-        loaded: LoadedEntity,
+        loaded: EntityReadByCaller,
         rows: EntityRows,
     },
     /// Sets and removes properties of the entity that was read.
     Patch {
-        loaded: LoadedEntity,
+        loaded: EntityReadByCaller,
         patch: PropertyChanges,
     },
     /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row with the
@@ -45,7 +45,7 @@ pub(crate) enum Verb {
         patch: PropertyChanges,
     },
     /// Deletes the entity that was read.
-    Delete(LoadedEntity),
+    Delete(EntityReadByCaller),
     /// Deletes a stored entity whatever its ETag. `keys` is a row with the keys alone.
     DeleteAt {
         keys: Row,
@@ -116,7 +116,9 @@ impl Verb {
                 let row = rows.primary.clone();
                 planner.primary_only(Operation::replace(row.clone(), Condition::Any), Some(row))
             }
-            Self::Replace { loaded, rows } => planner.replace_keeping(&loaded.row, rows.clone())?,
+            Self::Replace { loaded, rows } => {
+                planner.replace_and_keep_undeclared(&loaded.row, rows.clone())?
+            }
             Self::ReplaceWhole { current, rows } => planner.replace(current, rows.clone())?,
             Self::Update { loaded, rows } => planner.update(&loaded.row, rows.clone())?,
             Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
@@ -147,24 +149,24 @@ impl Verb {
             // Err(planner.missing_entity_error(&rows.primary)), => A replacement must not create
             // the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
-            (Self::Replace { loaded, rows }, current) => planner.replace_keeping(
-                planner.primary_unchanged_since_read(loaded, current)?,
+            (Self::Replace { loaded, rows }, current) => planner.replace_and_keep_undeclared(
+                planner.check_unchanged_since_read(loaded, current)?,
                 rows.clone(),
             ),
             (Self::Update { loaded, rows }, current) => {
-                planner.update(planner.primary_unchanged_since_read(loaded, current)?, rows.clone())
+                planner.update(planner.check_unchanged_since_read(loaded, current)?, rows.clone())
             }
             (Self::Patch { loaded, patch }, current) => {
-                planner.patch(planner.primary_unchanged_since_read(loaded, current)?, patch)
+                planner.patch(planner.check_unchanged_since_read(loaded, current)?, patch)
             }
             (Self::Delete(loaded), current) => {
-                planner.delete(planner.primary_unchanged_since_read(loaded, current)?)
+                planner.delete(planner.check_unchanged_since_read(loaded, current)?)
             }
             (Self::PatchAt { patch, .. }, Some(current)) => planner.patch(current, patch),
             (Self::PatchAt { keys, .. }, None) => Err(planner.missing_entity_error(keys)),
             (Self::DeleteAt { .. }, Some(current)) => planner.delete(current),
             (Self::DeleteAt { keys, must_exist }, None) => {
-                planner.delete_missing(keys, *must_exist)
+                planner.delete_nothing_or_fail(keys, *must_exist)
             }
         }
     }

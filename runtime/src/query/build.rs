@@ -288,13 +288,13 @@ impl<E, T> Query<E, T> {
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn types_to_decrypt(&self) -> ReadAs {
-        self.request.types_to_decrypt()
+    pub(crate) fn decryption_types(&self) -> ReadAs {
+        self.request.decryption_types()
     }
 
     /// Puts blind tokens into the keys of a path.
-    pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
-        self.request.with_key_tokens(access).await
+    pub(crate) async fn path_with_key_tokens(&self, access: &Access) -> Result<Access> {
+        self.request.path_with_key_tokens(access).await
     }
 
     setters!();

@@ -2,7 +2,7 @@
 
 use super::{
     columns::SYSTEM,
-    encrypted_filter::{TokenCondition, filter_with_tokens, has_encrypted, no_token_error},
+    encrypted_filter::{MakeTokenCondition, filter_with_tokens, has_encrypted, no_token_error},
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -26,7 +26,7 @@ impl Request {
     }
 
     /// Returns key bounds, type condition and the caller's conditions as one filter.
-    fn filter_of(&self, access: &Access, token: TokenCondition<'_>) -> Result<Filter> {
+    fn filter_of(&self, access: &Access, token: MakeTokenCondition<'_>) -> Result<Filter> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -54,7 +54,7 @@ impl Request {
 
     /// Returns the caller's conditions alone, as a filter on the properties that rows of `family`
     /// store.
-    pub(crate) fn condition_on(&self, family: &'static Family) -> Result<Filter> {
+    pub(crate) fn conditions_as_filter(&self, family: &'static Family) -> Result<Filter> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -114,17 +114,17 @@ impl Request {
         !is_declared
             && property != marker
             && !SYSTEM.contains(&property)
-            && self.store.sealing.encrypts_undeclared(partition_key, "", property)
+            && self.store.sealing.is_undeclared_property_encrypted(partition_key, "", property)
     }
 
     /// Puts blind tokens into the keys of a path. Returns a path without `{..:hmac}` parts
     /// unchanged.
-    pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
+    pub(crate) async fn path_with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
             Some(schema) if access.needs_key_tokens() => {
                 let tokens = self.store.token_maker().await?;
                 let resolve = || tokens.resolve_tokens(schema, access);
-                self.store.with_blind_token_keys(&tokens, resolve).await
+                self.store.run_with_index_keys(&tokens, resolve).await
             }
             _ if access.needs_key_tokens() => {
                 let message =
@@ -148,7 +148,7 @@ impl Request {
         if self.reads_list() || !self.conditions.iter().any(has_encrypted) {
             return Ok(None);
         }
-        self.condition_on(self.access.family.map_or_else(
+        self.conditions_as_filter(self.access.family.map_or_else(
             || match self.schema {
                 Some(schema) => schema.primary(),
                 None => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
@@ -175,7 +175,7 @@ impl Request {
         let asked = tokens.scopes_of_filter(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {
-            let key = self.store.with_blind_token_keys(&tokens, || tokens.check_scope(scope)).await;
+            let key = self.store.run_with_index_keys(&tokens, || tokens.check_scope(scope)).await;
             match key {
                 Err(error) if self.store.is_of_shredded_scope(&error, access, scope).await => {}
                 // Kept: making the token fails with this error, which the caller then gets.
@@ -197,14 +197,14 @@ impl Request {
             Ok(Filter::any(terms))
         };
         let filter =
-            self.store.with_blind_token_keys(&tokens, || self.filter_of(access, &token)).await?;
+            self.store.run_with_index_keys(&tokens, || self.filter_of(access, &token)).await?;
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
         Ok((!finds_nothing).then_some(filter))
     }
 
     /// Returns whether no row can meet the conditions without a blind token, while `token` knows
     /// none.
-    fn needs_a_token(&self, token: TokenCondition<'_>) -> Result<bool> {
+    fn needs_a_token(&self, token: MakeTokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
             if filter_with_tokens(condition, token)? == Filter::Constant(false) {
                 return Ok(true);
@@ -215,7 +215,7 @@ impl Request {
 
     /// Returns whether every row that the filter finds is an item: the type has one version, and
     /// the filter compares it.
-    pub(crate) fn is_type_compared_exactly(&self) -> bool {
+    pub(crate) fn finds_only_items(&self) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition().is_some()
     }

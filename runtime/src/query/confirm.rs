@@ -2,7 +2,7 @@
 //! primary derives now.
 
 use super::{
-    columns::{family_with_reservations, may_be_reserved},
+    columns::{may_be_reserved, member_family_with_reservations},
     request::Request,
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{
-        derive::{KeyHolder, read_key_holder},
+        derive::{KeyHolder, check_primary_holds_key},
         rows::Store,
     },
 };
@@ -40,7 +40,7 @@ pub(crate) async fn confirmed_row(
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
         if let KeyHolder::Holds(held) =
-            read_key_holder(store, place.as_row_at(), schema, &name).await?
+            check_primary_holds_key(store, place.as_row_at(), schema, &name).await?
         {
             // With the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {
@@ -58,7 +58,7 @@ impl Request {
     pub(crate) async fn confirm_reserved_rows(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
         let family = self.access.family.filter(|family| may_be_reserved(family));
         let may_have_reserved = match self.members {
-            Some(members) => self.copies && family_with_reservations(members).is_some(),
+            Some(members) => self.copies && member_family_with_reservations(members).is_some(),
             None => family.is_some(),
         };
         if !may_have_reserved {
@@ -95,7 +95,7 @@ impl Request {
                 let row = confirmed_row(&self.store, &self.table, schema, family, row).await?;
                 // The reserved row met the conditions; the copy that the primary derives may not.
                 let wanted = match self.schema {
-                    Some(_) => self.condition_on(family)?,
+                    Some(_) => self.conditions_as_filter(family)?,
                     None => Filter::all(self.conditions.clone()),
                 };
                 Ok(row.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())

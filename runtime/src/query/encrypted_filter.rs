@@ -13,7 +13,7 @@ use crate::{
 
 /// Returns the condition that compares the blind token of a property's value. Fails if the property
 /// has no blind token.
-pub(crate) type TokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
+pub(crate) type MakeTokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
 /// Returns whether the filter has conditions on encrypted properties.
 pub(crate) fn has_encrypted(filter: &Filter) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn has_encrypted(filter: &Filter) -> bool {
 }
 
 /// Returns the filter to send. Every row that meets `filter` meets it too.
-pub(crate) fn filter_with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
+pub(crate) fn filter_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<Filter> {
     if has_encrypted(filter) {
         approximate_filter(filter, Approximation::Wider, token)
     } else {
@@ -57,7 +57,7 @@ impl Approximation {
 fn approximate_filter(
     filter: &Filter,
     bound: Approximation,
-    token: TokenCondition<'_>,
+    token: MakeTokenCondition<'_>,
 ) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Approximation::Wider => {

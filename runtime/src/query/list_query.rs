@@ -81,7 +81,7 @@ pub(crate) async fn read_key_page(
             Err(error) if is_dated_table_missing(&error) && request.is_dated() => Vec::new(),
             keys => keys?,
         };
-        return Ok((keys, prepared.next_table(cursor)?));
+        return Ok((keys, prepared.cursor_at_next_table(cursor)?));
     }
     // Refused here: a list in a blob is found by its whole key only, not by a scan.
     blob_of(request)?;
@@ -166,7 +166,7 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     let table = prepared.table_of_page(cursor)?.unwrap_or_default();
     let table = table.as_str();
     let primary = E::SCHEMA.primary()?;
-    let filter = request.condition_on(primary)?;
+    let filter = request.conditions_as_filter(primary)?;
     let remote = request.family().filter(|family| family.is_remote);
     let select = match &filter {
         // Whether an entity belongs in a remote list depends on all of its fields.
@@ -178,14 +178,14 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
             let select = select.as_deref();
             async move {
                 let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
-                let row = match request.store.read_decrypted(read, request.types_to_decrypt()).await
+                let row = match request.store.read_decrypted(read, request.decryption_types()).await
                 {
                     // The table was dropped after the list was read.
                     Err(error) if is_dated_table_missing(&error) && request.is_dated() => None,
                     row => row?,
                 };
                 let is_over = |row: &Row| {
-                    request.store.is_row_expired(row, request.types_to_decrypt(), Some(primary))
+                    request.store.is_row_expired(row, request.decryption_types(), Some(primary))
                 };
                 Ok::<_, Error>(row.filter(|row| !is_over(row)))
             }
@@ -235,13 +235,13 @@ impl MembershipTest {
         prepared: &PreparedRequest,
         family: &'static Family,
     ) -> Result<Self> {
-        let tokens = prepared.request.store.token_maker_of(E::SCHEMA).await?;
+        let tokens = prepared.request.store.token_maker_of_type(E::SCHEMA).await?;
         Ok(Self { family, keys: prepared.access.keys.clone(), tokens })
     }
 
     async fn is_member<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
         let derive = || E::SCHEMA.derive_rows(row, &self.tokens);
-        let derived = store.with_blind_token_keys(&self.tokens, derive).await?;
+        let derived = store.run_with_index_keys(&self.tokens, derive).await?;
         let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob

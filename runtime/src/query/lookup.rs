@@ -158,7 +158,7 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
-        let access = self.0.query.with_key_tokens(point.as_access()).await?;
+        let access = self.0.query.path_with_key_tokens(point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
         let kept = self.cached_or_read().await?;
         let at = kept.by_keys.get(&(partition_key.to_owned(), row_key.to_owned()));

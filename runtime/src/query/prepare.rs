@@ -15,7 +15,7 @@ use crate::{
     row::Row,
     store::{
         dated::{is_dated_table_missing, name_of},
-        name_bad_table,
+        replace_by_table_name_error,
     },
 };
 
@@ -49,7 +49,7 @@ impl Request {
         let members = self.members.map(|members| members.schemas()).unwrap_or_default();
         // Before the first page, whose date then corrects the clock that hides expired rows.
         self.store.watch_store_time(self.schema.into_iter().chain(members.iter().copied()));
-        let keyed = match self.with_key_tokens(&self.access).await {
+        let keyed = match self.path_with_key_tokens(&self.access).await {
             Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {
                 None
             }
@@ -97,7 +97,7 @@ impl Request {
         if self.with_expired {
             return;
         }
-        let (read_as, family) = (self.types_to_decrypt(), self.family());
+        let (read_as, family) = (self.decryption_types(), self.family());
         let is_over = |row: &Row| self.store.is_row_expired(row, read_as, family);
         // A row that is an error stays: the caller has to see it.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
@@ -173,7 +173,7 @@ impl PreparedRequest {
 
     /// Returns the cursor at the beginning of the next table; `None` after the last table, and for
     /// a query of one table.
-    pub(crate) fn next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
+    pub(crate) fn cursor_at_next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
         let Some(tables) = &self.request.tables else { return Ok(None) };
         let after = tables.period_of(cursor)?.and_then(|period| tables.period_after(period));
         after.map(|period| tables.cursor_at(period, self.fingerprint, cursor)).transpose()
@@ -199,12 +199,12 @@ impl PreparedRequest {
             }
             page => page,
         };
-        let page = page.map_err(|error| name_bad_table(error, table))?;
+        let page = page.map_err(|error| replace_by_table_name_error(error, table))?;
         let found = page.rows.len();
         let opened = request
             .store
             .sealing
-            .open_rows(table, page.rows, request.types_to_decrypt(), select)
+            .open_rows(table, page.rows, request.decryption_types(), select)
             .await;
         let mut rows = request.confirm_reserved_rows(opened).await;
         let joins = request.may_join_rows()?;
@@ -218,7 +218,7 @@ impl PreparedRequest {
                 rows = request.store.join_page(table, schema, rows).await?;
             }
             Some((schema, PartsRead::One(part))) => {
-                let whole = |row| wide::entity_of_part(schema, row, part);
+                let whole = |row| wide::part_as_entity_row(schema, row, part);
                 rows = rows.into_iter().map(|row| row.and_then(whole)).collect();
             }
             None => {}

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     columns::{
-        columns_with_owner, columns_with_system, family_with_reservations, has_sealed_member,
-        is_read_whole,
+        columns_with_owner, columns_with_system, has_sealed_member, is_read_whole,
+        member_family_with_reservations,
     },
     encrypted_filter::has_encrypted,
     tables::{Periods, QueriedTables},
@@ -45,7 +45,7 @@ pub(crate) struct BulkWriteTarget {
 }
 
 /// Tells whether a row of no member of a set is an item of the set.
-pub(crate) type UnmatchedRowTest = fn(&Row) -> Result<bool>;
+pub(crate) type AcceptsNonMemberRow = fn(&Row) -> Result<bool>;
 
 /// Paths, conditions and options of a query, before it runs. Creating a request sends nothing.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ pub(crate) struct Request {
     pub(crate) copies: bool,
     /// Whether rows are only counted, so that their keys and type suffice.
     keys_only: bool,
-    is_other: UnmatchedRowTest,
+    is_other: AcceptsNonMemberRow,
     pub(crate) origin: Option<BulkWriteTarget>,
     /// The tables that are read one after the other; then `table` is their name template. `None`
     /// for one table.
@@ -110,7 +110,7 @@ impl Request {
 
     /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
-    pub(crate) fn for_outbox_and_table(self, outbox: &Arc<Outbox>, table: &str) -> Self {
+    pub(crate) fn with_bulk_write_target(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = BulkWriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
@@ -119,7 +119,7 @@ impl Request {
     /// template, or one of the tables.
     pub(crate) fn for_dated_tables(mut self, dated: &'static DatedTables, name: &str) -> Self {
         let Some(window) = self.access.window else { return self };
-        let periods = dated.periods_of_window(window);
+        let periods = dated.first_and_last_period_in(window);
         let case = self.store.table_case();
         let named = dated.period_of(name, case);
         if window.is_time {
@@ -160,7 +160,7 @@ impl Request {
             let periods = Periods::Window(periods);
             self.tables = Some(QueriedTables { dated, periods, newest_first });
         }
-        if !is_all || !dated.is_whole(window) {
+        if !is_all || !dated.has_whole_periods(window) {
             let bound = |comparison, time| {
                 Filter::compare(dated.property, comparison, Value::DateTime(time))
             };
@@ -213,17 +213,21 @@ impl Request {
     }
 
     /// Sets the entity type whose keys the path contains.
-    pub(crate) fn with_keys_of(self, tokens: Option<&'static Schema>) -> Self {
+    pub(crate) fn with_schema_of_keys(self, tokens: Option<&'static Schema>) -> Self {
         Self { tokens, ..self }
     }
 
     /// Turns the request into one for the members of a set.
-    pub(crate) fn for_members(self, members: &'static Members, is_other: UnmatchedRowTest) -> Self {
+    pub(crate) fn for_members(
+        self,
+        members: &'static Members,
+        is_other: AcceptsNonMemberRow,
+    ) -> Self {
         Self { members: Some(members), is_other, ..self }
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn types_to_decrypt(&self) -> ReadAs {
+    pub(crate) fn decryption_types(&self) -> ReadAs {
         match (self.schema, self.members) {
             (Some(schema), _) => ReadAs::Typed(schema),
             (None, Some(members)) => ReadAs::Members(members),
@@ -348,7 +352,7 @@ impl Request {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {
-            Some(members) if self.copies => family_with_reservations(members),
+            Some(members) if self.copies => member_family_with_reservations(members),
             _ => self.access.family,
         };
         Some(columns_with_owner(columns_with_system(columns, self.schema), family))
@@ -360,7 +364,7 @@ impl Request {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 if let Discriminator::Property(name) = schema.discriminator
-                    && (schema.can_expire() || !self.is_type_compared_exactly())
+                    && (schema.can_expire() || !self.finds_only_items())
                 {
                     columns.push(name.to_owned());
                 }
@@ -373,7 +377,7 @@ impl Request {
                 columns.extend(members.columns());
                 columns = columns_with_owner(
                     columns,
-                    family_with_reservations(members).filter(|_| self.copies),
+                    member_family_with_reservations(members).filter(|_| self.copies),
                 );
             }
             (None, None) => {}

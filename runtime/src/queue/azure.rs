@@ -63,11 +63,11 @@ impl AzureQueue {
     ///
     /// `is_invalid` for an invalid name, or for options without the address of the queues.
     pub fn new(options: AzureOptions, name: impl Into<String>) -> Result<Self> {
-        Self::with_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
+        Self::with_retry_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
     }
 
     /// Names a queue whose requests are repeated by `policy`.
-    pub(crate) fn with_policy(
+    pub(crate) fn with_retry_policy(
         queues: AzureQueues,
         name: String,
         policy: RetryPolicy,
@@ -75,13 +75,13 @@ impl AzureQueue {
         let poison = [&name, POISON_SUFFIX].concat();
         check_name(&name)?;
         check_name(&poison)?;
-        let retry = Retry::around(queues.azure().clone(), policy);
+        let retry = Retry::around(queues.azure_backend().clone(), policy);
         Ok(Self { queues, retry, name, poison })
     }
 
     /// Sends a request, and repeats it if it was certainly not carried out.
     async fn with_retry<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
-        self.retry.retry_other_read(request).await
+        self.retry.retry_non_backend_read(request).await
     }
 
     /// Adds a text to a queue, which it creates if necessary, and returns the message's id.

@@ -153,7 +153,7 @@ impl MessageQueue {
         self.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         // An id of our own: the queue's may change when a message is moved or sent again.
         let envelope = Envelope::wrap_message(self.random.random_id(), message, self.clock.now())?;
-        let must = self.codes.requires_code_of(M::AUTHENTICITY);
+        let must = self.codes.requires_code_for_message(M::AUTHENTICITY);
         let work = envelope.as_work(self.name(), &envelope.id);
         // The queue's name is part of the code: a copy of the message in another queue fails to
         // verify.
@@ -211,7 +211,7 @@ impl MessageQueue {
         };
         let Some(code) = envelope.authenticity_code() else {
             // The type alone tells whether it needs a code, and types are not known here.
-            return Ok(match self.codes.requires_code_of(MessageAuthenticity::ByClient) {
+            return Ok(match self.codes.requires_code_for_message(MessageAuthenticity::ByClient) {
                 true => WorkAuthenticity::Unverified,
                 false => WorkAuthenticity::Unsigned,
             });

@@ -41,7 +41,7 @@ pub(super) async fn measure_store(
             Some(dated) => figures_of_dated(client, dated, &names, case).await?,
         });
     }
-    let (status, is_whole) = client.open_work(MOST_PARTITIONS).await?;
+    let (status, is_whole) = client.read_open_work(MOST_PARTITIONS).await?;
     Ok(OutboxFigures { is_whole, status })
 }
 

@@ -4,7 +4,7 @@ use super::{
     draw::escape_markup,
     model::{CostModel, EntityModel, OutboxFigures, Place, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
-    picture::{draw_legend, draw_pictures},
+    picture::{draw_legend, draw_wide_and_narrow},
 };
 
 const STYLE: &str =
@@ -55,7 +55,7 @@ fn push_table(table: &TableModel, out: &mut String) {
         push_figures(figures, out);
     }
     out.push_str("<figure>\n");
-    out.push_str(&draw_pictures(table));
+    out.push_str(&draw_wide_and_narrow(table));
     out.push_str("<figcaption>");
     let mut rows = table.entities.iter().flat_map(|entity| &entity.rows);
     out.push_str(&draw_legend(rows.any(|rows| rows.place == Place::Upload)));
@@ -216,7 +216,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     });
     let heads = ["path", "given", "class", "$filter", "requests"];
     push_cells("Access paths", "paths", &heads, paths, out);
-    let costs = entity.costs.iter().map(|cost| cost.cells_behind(code_markup(cost.verb)));
+    let costs = entity.costs.iter().map(|cost| cost.cells_of_verb(code_markup(cost.verb)));
     push_cells("Cost of each verb", "costs", &CostModel::HEADS, costs, out);
     out.push_str("</article>\n");
 }

@@ -137,7 +137,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     );
     push_table(
         &CostModel::HEADS,
-        entity.costs.iter().map(|cost| cost.cells_behind(code_markup(cost.verb))),
+        entity.costs.iter().map(|cost| cost.cells_of_verb(code_markup(cost.verb))),
         out,
     );
     if !entity.warnings.is_empty() {

@@ -179,19 +179,25 @@ impl CostModel {
     ];
 
     /// Returns the cells of the verb in a table of costs, the first of which is `verb`.
-    pub(super) fn cells_behind(&self, verb: String) -> Vec<String> {
+    pub(super) fn cells_of_verb(&self, verb: String) -> Vec<String> {
         let (reads, operations) = (self.reads.to_string(), self.operations.to_string());
-        vec![verb, self.before_words(), reads, operations, self.after_words()]
+        vec![
+            verb,
+            self.request_words_before_answer(),
+            reads,
+            operations,
+            self.request_words_after_answer(),
+        ]
     }
 
     /// Returns in words how many requests a verb sends before it answers its caller.
-    pub(super) fn before_words(&self) -> String {
+    pub(super) fn request_words_before_answer(&self) -> String {
         with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 
     /// Returns in words how many requests a verb causes after it answered its caller, and whether a
     /// worker sends more.
-    pub(super) fn after_words(&self) -> String {
+    pub(super) fn request_words_after_answer(&self) -> String {
         let later = if self.is_confirmed { ", and a worker's" } else { "" };
         with_blobs(self.after, self.removals) + later
     }

@@ -54,7 +54,7 @@ pub(super) fn picture_file(table: &TableModel) -> String {
 }
 
 /// Returns the pictures of a table, for wide and for narrow screens.
-pub(super) fn draw_pictures(table: &TableModel) -> String {
+pub(super) fn draw_wide_and_narrow(table: &TableModel) -> String {
     [WIDE, NARROW].map(|measures| draw_picture(table, measures)).concat()
 }
 

@@ -1,7 +1,7 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
 use super::{
-    compact_row::{Row, property_name_text, service_size_of_property},
+    compact_row::{Row, property_name_from_utf8, service_size_of_property},
     read::corrupt_row,
     row_bytes::RowBytes,
 };
@@ -47,7 +47,7 @@ impl Row {
         let mut names: Vec<&str> = Vec::with_capacity(16);
         let (mut size, mut bytes) = (self.service_size_of_keys(), 0);
         while let Some((name, value)) = properties.next()? {
-            let name = property_name_text(name)?;
+            let name = property_name_from_utf8(name)?;
             limits::check_property_name(name)?;
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);
@@ -107,7 +107,7 @@ impl RowBytes<'_> {
             // Most names have a bit of their own, so that few are compared with those before them.
             let bit = name_bit(name);
             if seen & bit != 0 && self.has_name_before(name, count)? {
-                return Err(repeated_error(property_name_text(name)?));
+                return Err(repeated_error(property_name_from_utf8(name)?));
             }
             seen |= bit;
             count += 1;

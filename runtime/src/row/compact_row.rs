@@ -73,7 +73,7 @@ impl Row {
 
     /// Copies borrowed bytes into a row that owns its bytes.
     #[cfg(feature = "embedded")]
-    pub(crate) fn copy_of(bytes: RowBytes<'_>) -> Self {
+    pub(crate) fn from_row_bytes(bytes: RowBytes<'_>) -> Self {
         Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
     }
 
@@ -190,7 +190,7 @@ impl Row {
         let mut row = RowBuilder::new(partition_key, row_key);
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = property_name_text(name)?;
+            let name = property_name_from_utf8(name)?;
             let new = values.iter().find(|(property, _)| *property == name);
             row.put(name, new.map_or(value, |(_, new)| new.as_ref()));
         }
@@ -276,7 +276,7 @@ impl Row {
     /// Returns the byte offset in this row that a reader of its properties has reached, for
     /// [`properties_from`](Self::properties_from).
     #[inline]
-    pub(crate) fn offset_of(&self, properties: &PropertyReader<'_>) -> u32 {
+    pub(crate) fn offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
         u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
     }
 
@@ -309,7 +309,7 @@ impl Row {
         let mut bag = Vec::new();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            bag.push((property_name_text(name)?.to_owned(), value.to_value()));
+            bag.push((property_name_from_utf8(name)?.to_owned(), value.to_value()));
         }
         Ok(bag.into_iter().collect())
     }
@@ -345,7 +345,7 @@ impl Row {
         let mut size = self.service_size_of_keys();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            size += service_size_of_property(property_name_text(name)?, value);
+            size += service_size_of_property(property_name_from_utf8(name)?, value);
         }
         Ok(size)
     }
@@ -373,6 +373,6 @@ pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize
 }
 
 /// Returns a property's name as text.
-pub(super) fn property_name_text(name: &[u8]) -> Result<&str> {
+pub(super) fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
     from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
 }

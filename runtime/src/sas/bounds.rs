@@ -7,7 +7,7 @@
 
 use std::{cmp::Ordering, ops::Bound};
 
-use super::token::invalid_sas;
+use super::token::invalid_sas_error;
 use crate::{
     access::Keys,
     error::{Error, Result},
@@ -29,13 +29,13 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
     let Some(partition) = &keys.partition else {
         return match keys.bounds_row_key() {
             false => Ok((None, None)),
-            true => Err(invalid_sas(
+            true => Err(invalid_sas_error(
                 "a signature cannot bound RowKeys over all partitions; name one partition",
             )),
         };
     };
     if partition.is_empty() {
-        return Err(invalid_sas(
+        return Err(invalid_sas_error(
             "a signature cannot be kept to the empty PartitionKey: an empty end is none and would let in \
              every partition; use a PartitionKey that is not empty, or sign for the whole table",
         ));
@@ -53,7 +53,9 @@ pub(super) fn check_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Resu
         limits::check_key("PartitionKey", partition_key)?;
         limits::check_key("RowKey", row_key.as_deref().unwrap_or_default())?;
         if partition_key.is_empty() {
-            return Err(invalid_sas("a key range cannot begin or end at the empty PartitionKey"));
+            return Err(invalid_sas_error(
+                "a key range cannot begin or end at the empty PartitionKey",
+            ));
         }
     }
     if let Some((_, Some(row_key))) = to
@@ -101,7 +103,7 @@ fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
 }
 
 fn empty_row_key() -> Error {
-    invalid_sas(
+    invalid_sas_error(
         "a signature cannot end at the empty RowKey: an empty end is none and would let in the whole \
          partition; sign for the partition, or use a RowKey that is not empty",
     )
@@ -138,7 +140,7 @@ fn previous_char(c: char) -> Option<char> {
 }
 
 fn no_key_error() -> Error {
-    invalid_sas(
+    invalid_sas_error(
         "the path leads to no key: its end is before its beginning; nothing is signed for it",
     )
 }

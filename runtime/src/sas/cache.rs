@@ -64,7 +64,7 @@ impl SasCache {
         let now = OffsetDateTime::from(self.clock.now());
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |token: &SasToken, left: Duration| {
-            token.expires_at().is_some_and(|end| OffsetDateTime::from(end) > now + left)
+            token.expiry_ticks().is_some_and(|end| OffsetDateTime::from(end) > now + left)
         };
         if let Some(token) = tokens.get(sas).filter(|token| fresh(token, self.lifetime / 5)) {
             metering::count_lookup("signatures", true);

@@ -9,12 +9,12 @@ use super::{
     bounds::{self, RangeEnd},
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_sas, query_string},
+    token::{VERSION, invalid_sas_error, query_string},
 };
 use crate::{
     access::Keys,
     backend::azure::AccountKey,
-    entity::{Path, TableEntity, dated::check_sibling, home::table_of_path},
+    entity::{Path, TableEntity, dated::check_home_table, home::table_of_path},
     error::Result,
     limits,
 };
@@ -156,12 +156,14 @@ impl TableSas {
             if let Some(family) = dated {
                 home = Cow::Owned(family.table_beside(&home).into_owned());
             }
-            check_sibling(&self.table, &home)?;
+            check_home_table(&self.table, &home)?;
         }
         match access.family.filter(|_| dated.is_none()).and_then(|family| family.table) {
-            Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid_sas(format!(
-                "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
-            ))),
+            Some(other) if !other.eq_ignore_ascii_case(&self.table) => {
+                Err(invalid_sas_error(format!(
+                    "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
+                )))
+            }
             _ => self.keys(access.checked()?),
         }
     }
@@ -250,15 +252,17 @@ impl TableSas {
         self.terms.check_terms()?;
         bounds::check_ends(self.from.as_ref(), self.to.as_ref())?;
         if self.policy.chars().any(char::is_control) {
-            return Err(invalid_sas("the name of the stored policy holds a control character"));
+            return Err(invalid_sas_error(
+                "the name of the stored policy holds a control character",
+            ));
         }
         if self.policy.is_empty() && self.permissions == TablePermissions::NONE {
-            return Err(invalid_sas(
+            return Err(invalid_sas_error(
                 "the signature allows nothing; give permissions or a stored policy",
             ));
         }
         if self.policy.is_empty() && self.terms.expires.is_none() {
-            return Err(invalid_sas("the signature has no end; give one or a stored policy"));
+            return Err(invalid_sas_error("the signature has no end; give one or a stored policy"));
         }
         Ok(())
     }

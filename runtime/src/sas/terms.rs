@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use time::OffsetDateTime;
 
-use super::token::invalid_sas;
+use super::token::invalid_sas_error;
 use crate::{edm::Ticks, error::Result};
 
 /// When and from where a signature is valid: times, IPv4 addresses, protocol.
@@ -37,7 +37,7 @@ impl Terms {
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
-            return Err(invalid_sas(format!(
+            return Err(invalid_sas_error(format!(
                 "the signature ends at {expires}, which is not after its beginning at {starts}"
             )));
         }
@@ -46,7 +46,7 @@ impl Terms {
         match (one(first), one(last)) {
             _ if self.ip.is_empty() => Ok(()),
             (Some(first), Some(last)) if first <= last => Ok(()),
-            _ => Err(invalid_sas(format!(
+            _ => Err(invalid_sas_error(format!(
                 "`{}` is not an address range such as `168.1.5.60` or `168.1.5.60-168.1.5.70`",
                 self.ip.escape_debug()
             ))),

@@ -42,7 +42,7 @@ impl SasToken {
         self.expires.map(OffsetDateTime::from)
     }
 
-    pub(super) fn expires_at(&self) -> Option<Ticks> {
+    pub(super) fn expiry_ticks(&self) -> Option<Ticks> {
         self.expires
     }
 }
@@ -53,7 +53,7 @@ impl fmt::Debug for SasToken {
     }
 }
 
-pub(super) fn invalid_sas(message: impl Into<String>) -> Error {
+pub(super) fn invalid_sas_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -147,7 +147,7 @@ mod work {
     use super::hex;
     use crate::{
         address::{RowAt, TableCase},
-        authentic::{HeldValues, MovePlace, Work},
+        authentic::{HeldValues, MoveDescription, Work},
         edm::{Ticks, Value},
         error::SealFault,
         seal::{DataKey, RootKey},
@@ -165,8 +165,8 @@ mod work {
         VECTORS.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n, hex(v))).collect()
     }
 
-    fn place() -> MovePlace<'static> {
-        MovePlace {
+    fn place() -> MoveDescription<'static> {
+        MoveDescription {
             id: ID,
             entity_type: "Employee",
             from: RowAt::new("people", "Sales", "00001"),
@@ -250,7 +250,7 @@ mod work {
     #[test]
     fn codes_over_all_types_come_out_as_the_vectors_say() {
         let (vectors, held) = (vectors(), all_values());
-        let to_nowhere = MovePlace { to: RowAt::new("people", "", "00001"), ..place() };
+        let to_nowhere = MoveDescription { to: RowAt::new("people", "", "00001"), ..place() };
         let (name, version) = ("ArchiveEmployee", 1);
         let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000);
         let odd = "\u{10ffff}\r\n\0";
@@ -278,17 +278,17 @@ mod work {
         let (held, place) = (held(Some("123-45-6789".into())), place());
         let input = |work: &Work<'_>| work.signed_input(TableCase::Insensitive);
         let code = key(0x42).sign_work(&input(&Work::Move { place, held: &held })).unwrap();
-        let from = |table, partition_key, row_key| MovePlace {
+        let from = |table, partition_key, row_key| MoveDescription {
             from: RowAt::new(table, partition_key, row_key),
             ..place
         };
-        let to = |table, partition_key, row_key| MovePlace {
+        let to = |table, partition_key, row_key| MoveDescription {
             to: RowAt::new(table, partition_key, row_key),
             ..place
         };
         let others = [
-            MovePlace { id: "0102030405060708090a0b0d", ..place },
-            MovePlace { entity_type: "Employe", ..place },
+            MoveDescription { id: "0102030405060708090a0b0d", ..place },
+            MoveDescription { entity_type: "Employe", ..place },
             from("person", "Sales", "00001"),
             from("people", "Sale", "00001"),
             from("people", "Sales", "00002"),
@@ -300,7 +300,7 @@ mod work {
             from("people", "Sales0", "0001"),
             to("people", "Marketing0", "0001"),
             // Source and target exchanged.
-            MovePlace { from: place.to, to: place.from, ..place },
+            MoveDescription { from: place.to, to: place.from, ..place },
         ];
         let kinds = |place| {
             [

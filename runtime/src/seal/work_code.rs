@@ -60,12 +60,12 @@ impl WorkInput {
     }
 
     /// Appends the SHA-256 of a text.
-    pub(crate) fn hash_of(&mut self, text: &str) {
+    pub(crate) fn push_hash_of(&mut self, text: &str) {
         self.fields.extend_from_slice(&Sha256::digest(text.as_bytes()));
     }
 
     /// Appends bytes as they are. Their length must follow from the kind.
-    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_bytes_without_length(&mut self, bytes: &[u8]) {
         self.fields.extend_from_slice(bytes);
     }
 

@@ -46,11 +46,11 @@ pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
 
 /// Returns the error for a loop of [`ATTEMPTS`] attempts that all lost their races.
 pub(crate) fn contended_error() -> Error {
-    contended_after(ATTEMPTS)
+    contended_attempts_error(ATTEMPTS)
 }
 
 /// Returns the error for a loop of which that many attempts all lost their races.
-pub(crate) fn contended_after(attempts: u32) -> Error {
+pub(crate) fn contended_attempts_error(attempts: u32) -> Error {
     let message = format!("other writers were first {attempts} times in a row");
     Error::new(ErrorKind::Contended, message)
 }

@@ -150,19 +150,23 @@ pub(crate) async fn make_table(
     (table, reads_floor): (&str, bool),
 ) -> Result<bool> {
     if !reads_floor {
-        return make_tables(store, schema, table).await;
+        return create_table_with_copies(store, schema, table).await;
     }
     let digits = digits_of(dated, period)?;
     let floor = read_floor(store, dated).await?;
     if floor.refuses_period(&digits) {
         return Err(below_floor(dated, table, &floor));
     }
-    make_tables(store, schema, table).await
+    create_table_with_copies(store, schema, table).await
 }
 
 /// Creates a table of an entity with the tables of its copies and lists. Returns whether the table
 /// did not exist.
-pub(crate) async fn make_tables(store: &Store, schema: &Schema, table: &str) -> Result<bool> {
+pub(crate) async fn create_table_with_copies(
+    store: &Store,
+    schema: &Schema,
+    table: &str,
+) -> Result<bool> {
     // The tables of copies are made first: where the table of the entities exists, they exist too, and
     // nobody has to look for them.
     for name in tables_of_copies(schema, table) {

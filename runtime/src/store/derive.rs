@@ -8,11 +8,12 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
     backend::Read,
-    entity::{CopyFamily, EntityRows, Schema},
+    entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
         outbox::{
-            CopyAddress, CopyOwner, claim_row_key, copy_owner, copy_with_owner, is_claim_alive,
+            CopyAddress, CopyOwnership, claim_row_key, compare_owner_in_copy, copy_with_owner,
+            is_claim_alive,
         },
         wide,
     },
@@ -21,7 +22,7 @@ use crate::{
 
 /// Reads a primary in order to derive from it: as it is stored, or joined and decrypted if `schema`
 /// is wide.
-pub(crate) async fn read_primary(
+pub(crate) async fn read_primary_to_derive(
     store: &Store,
     at: RowAt<'_>,
     schema: Option<&'static Schema>,
@@ -71,12 +72,12 @@ pub(crate) async fn decrypt_primary(
     if sealed.parts.is_empty() {
         return store.decrypt_typed(table, sealed.row.clone(), schema).await;
     }
-    let parts = store.decrypt_parts(table, sealed.parts.clone(), schema, None).await?;
+    let parts = store.decrypt_each_part(table, sealed.parts.clone(), schema, None).await?;
     let opened = join_wide_parts(schema, table, sealed.row.keys(), &parts)?;
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
-/// Returns the rows that a stored primary derives, given the row that [`read_primary`] returned:
+/// Returns the rows that a stored primary derives, given the row that [`read_primary_to_derive`] returned:
 /// decrypts it, and derives them by the version that wrote it. Returns `None` if the row is not of
 /// the type.
 pub(crate) async fn derive_stored_primary(
@@ -91,9 +92,9 @@ pub(crate) async fn derive_stored_primary(
         false => store.decrypt_typed(table, primary.clone(), schema).await?,
     };
     // Blind tokens are made with the client's index key, which a type without them does not need.
-    let tokens = store.token_maker_of(schema).await?;
+    let tokens = store.token_maker_of_type(schema).await?;
     let derived =
-        store.with_blind_token_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
+        store.run_with_index_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
     derived.into_known_rows(schema)
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn derive_stored_primary(
 #[derive(Debug, Clone)]
 pub(crate) struct DerivedCopy {
     pub(crate) primary: RowAddress,
-    pub(crate) kinds: CopyFamily,
+    pub(crate) kinds: CopyAndPrimaryFamily,
     pub(crate) copy: Row,
     version: ETag,
 }
@@ -130,13 +131,13 @@ pub(crate) enum KeyHolder {
 }
 
 /// Reads the primary that a row names, and returns whether it derives the copy at an address.
-pub(crate) async fn read_key_holder(
+pub(crate) async fn check_primary_holds_key(
     store: &Store,
     named: RowAt<'_>,
     schema: &'static Schema,
     address: &CopyAddress,
 ) -> Result<KeyHolder> {
-    let row = match read_primary(store, named, Some(schema)).await {
+    let row = match read_primary_to_derive(store, named, Some(schema)).await {
         Err(error) if error.is_table_missing() => None,
         row => Some(row?),
     };
@@ -148,7 +149,7 @@ pub(crate) async fn read_key_holder(
     }
     for table in tables_of_old_form(store, named.table) {
         let primary = RowAt { table: &table, ..named };
-        let row = match read_primary(store, primary, Some(schema)).await {
+        let row = match read_primary_to_derive(store, primary, Some(schema)).await {
             Err(error) if error.is_table_missing() => None,
             row => row?,
         };
@@ -182,31 +183,31 @@ async fn derived_copy(
     let rows = derive_stored_primary(store, primary.table, schema, row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let case = store.table_case();
-    let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy, case);
+    let is_at_address = |copy: &_| address.is_same_address_as_copy(primary.table, copy, case);
     let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };
-    let Some(family) = schema.primary_of_copy(copy.family) else { return Ok(None) };
-    let kinds = CopyFamily { copy: copy.family, primary: family, schema };
+    let Some(family) = schema.primary_family_of_copy(copy.family) else { return Ok(None) };
+    let kinds = CopyAndPrimaryFamily { copy: copy.family, primary: family, schema };
     let primary = primary.to_owned();
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
 /// Returns whether a remote copy belongs to the primary `owner` or to another one. If the copy names
 /// the table in the old form, asks whether a table of exactly that name exists.
-pub(crate) async fn classify_copy_owner(
+pub(crate) async fn compare_copy_owner(
     store: &Store,
     found: &Row,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
-) -> Result<CopyOwner> {
-    let named = copy_owner(found, kinds, owner, store.table_case())?;
-    if named != CopyOwner::OursInOldForm {
+) -> Result<CopyOwnership> {
+    let named = compare_owner_in_copy(found, kinds, owner, store.table_case())?;
+    if named != CopyOwnership::OursInOldForm {
         return Ok(named);
     }
     let table = &*owner.table.to_ascii_lowercase();
     match store.read_row(RowAt { table, ..owner }).await {
         // No table of that name: the row is in the old form, and this primary's.
-        Err(error) if error.is_table_missing() => Ok(CopyOwner::Ours),
-        row => row.map(|_| CopyOwner::Another),
+        Err(error) if error.is_table_missing() => Ok(CopyOwnership::Ours),
+        row => row.map(|_| CopyOwnership::Another),
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
 
 /// Reads the lists that each row wants, row by row, until they take more than `limit` bytes: all of the
 /// first row's, and those of later rows while there is room.
-pub(crate) async fn find_lists_within(
+pub(crate) async fn find_lists_within_bytes(
     store: &Store,
     wanted: &[Vec<ListAddress>],
     limit: usize,
@@ -91,12 +91,13 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
     if address.in_blob {
         return find_blob(store, address).await.map_err(|error| error_at_list(address, error));
     }
-    let list = read_list_with_ids(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
+    let list =
+        read_list_with_id_form(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
     list.map(FoundList::Rows).map_err(|error| error_at_list(address, error))
 }
 
 /// Fails for a list in a blob if the client has no store for blobs, or cannot replace blobs safely.
-pub(crate) async fn require_blob_store(store: &Store, address: &ListAddress) -> Result<()> {
+pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
         true => check_blobs(store).await.map_err(|error| error_at_list(address, error)),
         false => Ok(()),
@@ -105,17 +106,17 @@ pub(crate) async fn require_blob_store(store: &Store, address: &ListAddress) -> 
 
 #[cfg(feature = "blob")]
 async fn check_blobs(store: &Store) -> Result<()> {
-    store.blobs.as_ref().ok_or_else(without_blobs)?.check_version_comparison().await
+    store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?.check_version_comparison().await
 }
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "the other form awaits")]
 async fn check_blobs(_: &Store) -> Result<()> {
-    Err(without_blobs())
+    Err(no_list_blob_store_error())
 }
 
 /// Returns the error for a list in a blob of a client that has no store for blobs.
-pub(crate) fn without_blobs() -> Error {
+pub(crate) fn no_list_blob_store_error() -> Error {
     let message =
         "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
@@ -129,12 +130,12 @@ pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
 
 #[cfg(not(feature = "blob"))]
 pub(crate) fn list_blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
-    Err(without_blobs())
+    Err(no_list_blob_store_error())
 }
 
 #[cfg(feature = "blob")]
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
+    let blobs = store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), store.table_case());
     if let Some(blob) = blobs.read_blob_version(&list_blob_path(at, case)?).await? {
         return BlobList::parse(blob, at, case).map(|list| FoundList::Blob(Some(list)));
@@ -163,7 +164,7 @@ async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "the other form awaits")]
 async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
-    Err(without_blobs())
+    Err(no_list_blob_store_error())
 }
 
 impl FoundList {
@@ -196,12 +197,12 @@ pub(crate) async fn read_list(
     partition_key: &str,
     row_key: &str,
 ) -> Result<Option<StoredList>> {
-    read_list_with_ids(store, table, (partition_key, row_key), IdForm::RowKeys).await
+    read_list_with_id_form(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
 /// Reads a list with ids of the form `of`: its head, and the spill rows that belong to the head's
 /// ETag.
-pub(crate) async fn read_list_with_ids(
+pub(crate) async fn read_list_with_id_form(
     store: &Store,
     table: &str,
     (partition_key, row_key): (&str, &str),

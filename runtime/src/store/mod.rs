@@ -13,5 +13,5 @@ pub(crate) mod dated;
 pub(crate) mod derive;
 pub(crate) mod lists;
 
-pub(crate) use rows::{Store, name_bad_table};
+pub(crate) use rows::{Store, replace_by_table_name_error};
 pub use sealing::PlaintextPolicy;

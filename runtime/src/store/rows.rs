@@ -131,15 +131,19 @@ impl Store {
     }
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
-    /// [`with_blind_token_keys`](Self::with_blind_token_keys).
+    /// [`run_with_index_keys`](Self::run_with_index_keys).
     pub(crate) async fn token_maker(&self) -> Result<TokenMaker> {
         self.sealing.token_maker().await
     }
 
     /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
     /// no blind tokens.
-    pub(crate) async fn token_maker_of(&self, schema: &'static Schema) -> Result<TokenMaker> {
-        if schema.has_tokens() { self.token_maker().await } else { Ok(TokenMaker::without_keys()) }
+    pub(crate) async fn token_maker_of_type(&self, schema: &'static Schema) -> Result<TokenMaker> {
+        if schema.has_key_tokens() {
+            self.token_maker().await
+        } else {
+            Ok(TokenMaker::without_keys())
+        }
     }
 
     /// Returns whether a lookup by a blind token failed because all keys of its scope are
@@ -153,9 +157,10 @@ impl Store {
         access: &Access,
         named: &TokenScope,
     ) -> bool {
-        let is_shredded = self.sealing.is_shredded(error, access, named).await;
-        self.usage.count_shredded(is_shredded);
-        is_shredded
+        let is_lookup_of_shredded_scope =
+            self.sealing.is_lookup_of_shredded_scope(error, access, named).await;
+        self.usage.count_shredded(is_lookup_of_shredded_scope);
+        is_lookup_of_shredded_scope
     }
 
     /// Returns whether a row that a lookup by a blind token found cannot be decrypted because all
@@ -187,7 +192,7 @@ impl Store {
     /// Calls `make`, which makes blind tokens. If it lacks index keys of scopes, fetches them and
     /// calls it again, so `make` must have no effects before its tokens are made.
     #[cfg(feature = "encrypt")]
-    pub(crate) async fn with_blind_token_keys<T>(
+    pub(crate) async fn run_with_index_keys<T>(
         &self,
         tokens: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
@@ -208,7 +213,7 @@ impl Store {
     /// Calls `make`. In a build without encryption it has no blind tokens to make.
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn with_blind_token_keys<T>(
+    pub(crate) async fn run_with_index_keys<T>(
         &self,
         _: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
@@ -259,7 +264,10 @@ impl Store {
         request: Read<'_>,
         read_as: ReadAs,
     ) -> Result<Option<Row>> {
-        let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
+        let read = self
+            .read(request)
+            .await
+            .map_err(|error| replace_by_table_name_error(error, request.table));
         let Some(row) = read? else { return Ok(None) };
         let opened = self.sealing.open_one_row(request.table, row, read_as, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
@@ -295,13 +303,13 @@ impl Store {
             async move {
                 let row_key = &wide::row_key_of_part(row_key, *part).map_err(located)?;
                 let read = self.read(Read { table, partition_key, row_key, select }).await;
-                let row = read.map_err(|error| name_bad_table(error, table))?;
+                let row = read.map_err(|error| replace_by_table_name_error(error, table))?;
                 Ok::<_, Error>((*part, row))
             }
         });
         // In parallel: a writer in between is noticed by the generations of the parts.
         let rows = try_join_all(reads).await?;
-        let rows = self.decrypt_parts(table, rows, schema, select.as_deref()).await?;
+        let rows = self.decrypt_each_part(table, rows, schema, select.as_deref()).await?;
         match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
             JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
             // Without part 1, its absence says nothing about the entity.
@@ -323,7 +331,7 @@ impl Store {
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
-        let (row, _) = self.read_snapshot_with_date(table, keys, schema).await?;
+        let (row, _) = self.read_wide_entity_with_date(table, keys, schema).await?;
         Ok(row)
     }
 
@@ -333,14 +341,14 @@ impl Store {
     /// # Errors
     ///
     /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-    pub(crate) async fn read_snapshot_with_date(
+    pub(crate) async fn read_wide_entity_with_date(
         &self,
         table: &str,
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<(Option<Row>, Option<Ticks>)> {
         let (rows, date) = self.sealed_parts_with_date(table, keys, schema).await?;
-        let rows = self.decrypt_parts(table, rows, schema, None).await?;
+        let rows = self.decrypt_each_part(table, rows, schema, None).await?;
         Ok((join_wide_parts(schema, table, keys, &rows)?, date))
     }
 
@@ -371,7 +379,7 @@ impl Store {
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
         let rows = self.sealed_parts(table, keys, schema).await?;
-        let rows = self.decrypt_parts(table, rows, schema, None).await?;
+        let rows = self.decrypt_each_part(table, rows, schema, None).await?;
         match wide::join_parts(schema, keys, &rows)? {
             JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
             JoinedRow::Absent => Ok(None),
@@ -429,7 +437,7 @@ impl Store {
     }
 
     /// Decrypts the parts of a wide entity.
-    pub(super) async fn decrypt_parts(
+    pub(super) async fn decrypt_each_part(
         &self,
         table: &str,
         rows: Vec<(usize, Option<Row>)>,
@@ -460,7 +468,7 @@ impl Store {
         rows: Vec<Result<Row>>,
     ) -> Result<Vec<Result<Row>>> {
         let mut joined = Vec::new();
-        for item in wide::join_page(schema, rows) {
+        for item in wide::join_parts_in_page(schema, rows) {
             let (partition_key, row_key, begins_here) = match item {
                 PageItem::Ready(row) => {
                     joined.push(row);
@@ -571,7 +579,7 @@ impl Store {
         let written = answer.map_err(|error| {
             // An error without a position is about the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
-            let error = name_bad_table(error, batch.table()).in_table(batch.table());
+            let error = replace_by_table_name_error(error, batch.table()).in_table(batch.table());
             match failed {
                 Some(failed) => error.at_keys(failed.row().partition_key(), failed.row().row_key()),
                 None => error,
@@ -639,7 +647,7 @@ pub(super) fn join_wide_parts(
 }
 
 /// Replaces the error of a missing table by the error of its name if no table can have that name.
-pub(crate) fn name_bad_table(error: Error, table: &str) -> Error {
+pub(crate) fn replace_by_table_name_error(error: Error, table: &str) -> Error {
     if !error.is_table_missing() {
         return error;
     }

@@ -113,7 +113,7 @@ impl UsageCounters {
         let name = backend.capabilities().name;
         let port = backend.server_port();
         Self {
-            metering: metering.for_backend(name),
+            metering: metering.with_backend_name(name),
             backend: name,
             server,
             port,
@@ -268,7 +268,7 @@ impl UsageCounters {
     }
 
     /// Returns the counts so far.
-    pub(crate) fn read_counts(&self) -> Usage {
+    pub(crate) fn current_usage(&self) -> Usage {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {
             reads: of(&self.reads),

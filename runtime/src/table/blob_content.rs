@@ -19,12 +19,12 @@ use crate::{
     },
     entity::{
         Blob, BlobColumn, BlobField, BlobKey, TableEntity,
-        blob::Upload,
+        blob::UploadedBlob,
         blob_name::{blob_name, is_blob_name_of_row, owner_of_blob, table_prefix},
         points_to,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
-    outbox::blob_writes::{UPLOAD_TIME, without_blobs},
+    outbox::blob_writes::{UPLOAD_TIME, missing_blob_store_error},
     store::Store,
 };
 
@@ -119,7 +119,7 @@ impl<E: TableEntity> Table<E> {
         let store = self.client.store();
         let blobs = blobs_of(store).map_err(place)?;
         let access = entity.point();
-        let access = self.with_key_tokens(access.as_access()).await.map_err(place)?;
+        let access = self.path_with_key_tokens(access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
         let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())
@@ -140,7 +140,7 @@ impl<E: TableEntity> Table<E> {
             return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
         };
         let len = if key.is_some() { content_len(len) } else { len };
-        Ok(Blob::uploaded(Upload::new(&name, deadline), len, hash, key))
+        Ok(Blob::uploaded(UploadedBlob::new(&name, deadline), len, hash, key))
     }
 
     /// Removes the table's blobs that no row points to: those of writes that failed after their upload,
@@ -179,12 +179,12 @@ impl<E: TableEntity> Table<E> {
 /// Makes the key of a blob that is to be encrypted. Fails for a client that was given no keys: the row
 /// could not hold it.
 fn new_key(store: &Store) -> Result<BlobKey> {
-    store.sealing.require_keys()?;
+    store.sealing.check_keys_configured()?;
     BlobKey::generate()
 }
 
 fn blobs_of(store: &Store) -> Result<&Blobs> {
-    store.blobs.as_ref().ok_or_else(without_blobs)
+    store.blobs.as_ref().ok_or_else(missing_blob_store_error)
 }
 
 /// A reader of one blob's bytes. See [`Table::blob`].
@@ -323,7 +323,7 @@ impl BlobReader {
     ///
     /// Those of [`bytes`](Self::bytes). `is_conflict` if another blob has the name there; `is_invalid` if
     /// the copy would be the blob itself.
-    pub(super) async fn copy_to(&self, target: &Blobs, folder: &str) -> Result<()> {
+    pub(super) async fn copy_to_store(&self, target: &Blobs, folder: &str) -> Result<()> {
         let (source, name) = (blobs_of(&self.store)?, self.blob_name()?);
         let to = [folder, "/", name].concat();
         for _ in 0..COPY_ATTEMPTS {
@@ -506,7 +506,7 @@ impl SweepBlobs {
             let Some(owner) = owner_in_blob_name(&self.store, &self.table, &listed.name) else {
                 return Ok(SweptBlobs::default());
             };
-            if !now.is_past(self.grace, &listed) {
+            if !now.is_blob_older_than(self.grace, &listed) {
                 return Ok(SweptBlobs { young: 1, ..SweptBlobs::default() });
             }
             self.look_at_blob(blobs, &owner, &listed).await

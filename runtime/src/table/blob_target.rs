@@ -98,7 +98,7 @@ impl<E: TableEntity> Target<E> for BlobTarget {
     fn put_blob<'a>(&'a self, blob: &'a BlobReader) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let blobs = Blobs::new(BlobStore::new(self.store.clone()), true, "")?;
-            blob.copy_to(&blobs, &archive::folder_of_copies(&self.folder)).await
+            blob.copy_to_store(&blobs, &archive::folder_of_copied_blobs(&self.folder)).await
         })
     }
 

@@ -209,7 +209,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn usage(&self) -> Usage {
-        self.store().usage.read_counts()
+        self.store().usage.current_usage()
     }
 
     /// Returns what the backend can do.

@@ -73,7 +73,7 @@ impl Selection {
 
     /// Makes a request for the selected rows.
     pub(super) fn into_request(self, store: crate::store::Store, table: String) -> Request {
-        let mut request = Request::new(store, table, self.access).with_keys_of(self.schema);
+        let mut request = Request::new(store, table, self.access).with_schema_of_keys(self.schema);
         if let Some(filter) = self.filter {
             request.add_condition(Ok(filter));
         }
@@ -223,7 +223,7 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.for_outbox_and_table(&self.client.outbox, &self.name);
+        let request = request.with_bulk_write_target(&self.client.outbox, &self.name);
         Query::new(request, decode)
     }
 

@@ -27,7 +27,7 @@ impl<E: TableEntity> Table<E> {
         &self,
         dated: &DatedTables,
     ) -> Result<Vec<(Period, String)>> {
-        Ok(tables_of(dated, &self.client.tables().await?, self.client.store().table_case()))
+        Ok(find_dated_tables(dated, &self.client.tables().await?, self.client.store().table_case()))
     }
 
     /// Returns each table of the entity: this one, or the dated tables that exist, the earliest first.
@@ -38,7 +38,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the tables that a query of every table of the entity reads; `None` for one table.
-    pub(crate) async fn queried_tables(&self) -> Result<Option<QueriedTables>> {
+    pub(crate) async fn all_tables_to_query(&self) -> Result<Option<QueriedTables>> {
         let Some(dated) = self.dated_tables_meant() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
         let periods = Periods::Existing(existing.map(|(period, _)| period).collect::<Arc<[_]>>());
@@ -53,12 +53,12 @@ impl<E: TableEntity> Table<E> {
     /// Returns whether an error says that a dated table is gone, which a job over every table passes
     /// over: its rows went with it.
     pub(crate) fn is_table_gone(&self, error: &Error) -> bool {
-        self.period().is_some() && is_dated_table_missing(error)
+        self.period_of_table().is_some() && is_dated_table_missing(error)
     }
 }
 
 /// Returns the periods and names of dated tables among some names, the earliest first.
-pub(crate) fn tables_of(
+pub(crate) fn find_dated_tables(
     dated: &DatedTables,
     names: &[String],
     case: TableCase,

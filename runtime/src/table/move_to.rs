@@ -3,7 +3,7 @@
 use super::typed::Table;
 use crate::{
     address::RowAt,
-    authentic::MovePlace,
+    authentic::MoveDescription,
     entity::{BackgroundWork, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, SealFault},
     outbox::guard::Guard,
@@ -15,7 +15,7 @@ use crate::{
     plan::{
         Change, Effect, StoredAs,
         moves::{
-            Arrival, MoveMessage, mark_moving, move_id, moving_error, plan_abort, remove_mark,
+            MoveMessage, MoveOrigin, mark_moving, move_id, moving_error, plan_abort, remove_mark,
         },
         outbox::{
             MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
@@ -87,10 +87,12 @@ impl<E: TableEntity> Table<E> {
         // Handles of dated tables stand for the table that the entity is in, and that it goes to.
         let target_table = target.table_of_entity(stored)?;
         let source = self.table_of_stored(stored)?;
-        if let (Some(dated), Some(period)) = (&E::SCHEMA.dated, target_table.period()) {
+        if let (Some(dated), Some(period_of_table)) =
+            (&E::SCHEMA.dated, target_table.period_of_table())
+        {
             let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
-            make_table(self.client.store(), E::SCHEMA, dated, period, target).await?;
+            make_table(self.client.store(), E::SCHEMA, dated, period_of_table, target).await?;
         }
         source.move_from(stored, &target_table).await
     }
@@ -219,9 +221,9 @@ impl<E: TableEntity> Table<E> {
         let home =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
         let placed = OperationToSeal::new(marked.clone(), home);
-        let held = &outbox.store.sealing.held_when_written(schema, &placed)?;
+        let held = &outbox.store.sealing.held_values_before_write(schema, &placed)?;
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = journey;
-        let place = MovePlace {
+        let place = MoveDescription {
             id,
             entity_type,
             from: RowAt::new(&self.name, partition_key, &journey.row_key),
@@ -234,7 +236,7 @@ impl<E: TableEntity> Table<E> {
     /// Refuses an entity whose last move is not over: a change of the source row would not find it
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
-        let Some(Arrival { id, from }) = Arrival::from_target_row(stored.row())? else {
+        let Some(MoveOrigin { id, from }) = MoveOrigin::from_target_row(stored.row())? else {
             return Ok(());
         };
         let left = self.client.store().row_if_table_exists(from.as_row_at()).await?;

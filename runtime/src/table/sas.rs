@@ -98,7 +98,10 @@ impl Client {
     /// for a missing table, and with `is_denied` for a client without the account's key.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
-        account.retry.retry_other_read(|| Box::pin(account.azure.access_policies(table))).await
+        account
+            .retry
+            .retry_non_backend_read(|| Box::pin(account.azure.access_policies(table)))
+            .await
     }
 
     /// Replaces a table's stored access policies, at most five; an empty list removes all. The
@@ -130,7 +133,7 @@ impl Client {
         let set = || -> crate::backend::BoxFuture<'_, Result<()>> {
             Box::pin(azure.set_access_policies(table, policies))
         };
-        account.retry.retry_other_write(set, || Box::pin(holds())).await
+        account.retry.retry_non_backend_write(set, || Box::pin(holds())).await
     }
 
     /// Returns a queue of messages in this client's account, as an Azure Storage queue.
@@ -156,7 +159,7 @@ impl Client {
     ) -> Result<crate::queue::typed::MessageQueue> {
         let account = self.account("there are no Azure Storage queues")?;
         let (queues, policy) = (account.azure.queues()?, account.policy.clone());
-        let queue = crate::AzureQueue::with_policy(queues, name.into(), policy)?;
+        let queue = crate::AzureQueue::with_retry_policy(queues, name.into(), policy)?;
         Ok(self.queue_over(queue))
     }
 

@@ -249,7 +249,7 @@ impl<S: EntitySet> SetTable<S> {
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
-        let access = request.with_key_tokens(&request.access).await.map_err(place)?;
+        let access = request.path_with_key_tokens(&request.access).await.map_err(place)?;
         let point = access.checked().map_err(place)?.as_point().filter(|_| is_point);
         let Some((partition_key, row_key)) = point else {
             let message = "`get` takes both keys of one row; use `query` for several rows";
@@ -298,7 +298,7 @@ impl<S: EntitySet> SetTable<S> {
     /// ```
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.for_outbox_and_table(&self.client.outbox, &self.name);
+        let request = request.with_bulk_write_target(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
         Query::new(request.for_members(S::MEMBERS, is_other), decode::<S>(false))
     }
@@ -540,7 +540,7 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
 /// # Errors
 ///
 /// Fails as [`SetTable::get`] does.
-pub fn reread_set<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
+pub fn decode_reread_row<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
     decode_item(row, false)
 }
 

@@ -21,7 +21,7 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     place: usize,
 ) -> Result<BulkChange> {
     refuse_changed_variant(stored, place)?;
-    plan::replace_with(stored, member).map(BulkChange)
+    plan::replace_row_by_entity(stored, member).map(BulkChange)
 }
 
 /// Returns the change that deletes an entity which was read as a variant of a set.
@@ -45,7 +45,7 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
 ///
 /// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as a
 /// member.
-pub fn plan_replace_of_unknown_type<S: EntitySet>(
+pub fn replacement_of_unknown_type<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
 ) -> Result<BulkChange> {
@@ -58,7 +58,7 @@ pub fn plan_replace_of_unknown_type<S: EntitySet>(
 /// # Errors
 ///
 /// Keys that cannot be; `is_invalid` for a row that was read as a member.
-pub fn plan_delete_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
+pub fn removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     refuse_member_row(stored)?;
     plan::delete_row(stored).map(BulkChange)
 }

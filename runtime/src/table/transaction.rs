@@ -7,7 +7,7 @@ use super::{
     writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
-    commit::{Outcome, commit_changes_and_rows, resolve_changes},
+    commit::{CommittedChange, commit_changes_and_rows, resolve_changes},
     guard::Guard,
     outbox_plan::ExtraRows,
 };
@@ -15,7 +15,7 @@ use crate::{
     authentic::MessageAuthenticity,
     batch::{Operation, Written},
     entity::{
-        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling,
+        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_home_table,
         home::table_of_path,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -459,7 +459,7 @@ impl Transaction {
         let codes = &self.client.outbox().codes;
         let stored = StoredMessage::from_row(message.row.clone())?;
         let work = stored.as_work_in_partition(table, partition_key);
-        let must = codes.requires_code_of(message.authenticity);
+        let must = codes.requires_code_for_message(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
     }
@@ -513,7 +513,7 @@ impl Transaction {
         let table = named.as_deref().unwrap_or(&declared);
         let place = |error: Error| error.in_table(table).at_operation(verb);
         let added = added.map_err(place)?;
-        check_sibling(table, &declared).map_err(place)?;
+        check_home_table(table, &declared).map_err(place)?;
         let declared = &*declared;
         self.take_table_of_entity(declared).map_err(place)?;
         // A verb that needs blind tokens has no keys yet: `commit` admits it.
@@ -584,7 +584,7 @@ impl Transaction {
 }
 
 /// Returns the result of one change. A verb that had nothing to do has succeeded.
-fn written_result(outcome: Outcome) -> Written {
+fn written_result(outcome: CommittedChange) -> Written {
     outcome.written.unwrap_or_else(|| Written::new(204, None))
 }
 

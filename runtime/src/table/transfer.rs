@@ -209,7 +209,7 @@ impl<E: TableEntity> Table<E> {
         let held = store.read_to_overwrite(&at.table, keys, schema, schema.is_single_row()).await;
         match held {
             // The insertion makes a dated table that was dropped.
-            Err(error) if error.is_table_missing() && self.period().is_some() => Ok(None),
+            Err(error) if error.is_table_missing() && self.period_of_table().is_some() => Ok(None),
             held => Ok(held?.map(|row| (at, row))),
         }
     }

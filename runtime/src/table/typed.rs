@@ -10,7 +10,7 @@ use crate::{
     entity::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
         TableEntity,
-        dated::{Period, check_sibling},
+        dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
     },
     error::Result,
@@ -93,7 +93,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the period of the table, if it is one of dated tables.
-    pub(crate) fn period(&self) -> Option<Period> {
+    pub(crate) fn period_of_table(&self) -> Option<Period> {
         E::SCHEMA.dated.as_ref()?.period_of(&self.name, self.client.store().table_case())
     }
 
@@ -117,8 +117,8 @@ impl<E: TableEntity> Table<E> {
             let name = home().map_err(|error| error.in_table(&self.name))?;
             return Ok(Cow::Owned(Self::new(self.client.clone(), name.into_owned())));
         }
-        if self.period().is_some() {
-            check_sibling(&self.name, &home()?)?;
+        if self.period_of_table().is_some() {
+            check_home_table(&self.name, &home()?)?;
         }
         Ok(Cow::Borrowed(self))
     }
@@ -375,7 +375,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_keyed_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        let access = self.with_key_tokens(access).await?;
+        let access = self.path_with_key_tokens(access).await?;
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
         let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
@@ -406,7 +406,9 @@ impl<E: TableEntity> Table<E> {
             false => store.read_row_decrypted(read, read_as).await,
         };
         let row = match read {
-            Err(error) if is_dated_table_missing(&error) && self.period().is_some() => None,
+            Err(error) if is_dated_table_missing(&error) && self.period_of_table().is_some() => {
+                None
+            }
             read => read?,
         };
         let is_over = |row: &Row| {
@@ -453,7 +455,7 @@ impl<E: TableEntity> Table<E> {
             family => self.table_of(family).into_owned(),
         };
         let mut request = Request::new(self.client.store().clone(), table, access)
-            .for_outbox_and_table(&self.client.outbox, &self.name);
+            .with_bulk_write_target(&self.client.outbox, &self.name);
         if let Some(dated) = &E::SCHEMA.dated {
             request = request.for_dated_tables(dated, &self.name);
         }
@@ -483,7 +485,7 @@ impl<E: TableEntity> Table<E> {
         P: Path<Entity = E, View = ListRows>,
     {
         let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
-            .with_keys_of(Some(E::SCHEMA));
+            .with_schema_of_keys(Some(E::SCHEMA));
         let request = match &E::SCHEMA.dated {
             Some(dated) => request.for_dated_tables(dated, &self.name),
             None => request,
@@ -553,24 +555,27 @@ impl<E: TableEntity> Table<E> {
     pub(crate) async fn key_token_maker(&self) -> Result<TokenMaker> {
         self.client
             .store()
-            .token_maker_of(E::SCHEMA)
+            .token_maker_of_type(E::SCHEMA)
             .await
             .map_err(|error| error.in_table(&self.name))
     }
 
-    /// Calls `make` with the index keys that it needs, as [`Store::with_blind_token_keys`] does.
+    /// Calls `make` with the index keys that it needs, as [`Store::run_with_index_keys`] does.
     ///
-    /// [`Store::with_blind_token_keys`]: crate::store::rows::Store::with_blind_token_keys
-    pub(crate) async fn with_blind_token_keys<T>(
+    /// [`Store::run_with_index_keys`]: crate::store::rows::Store::run_with_index_keys
+    pub(crate) async fn run_with_index_keys<T>(
         &self,
         tokens: &TokenMaker,
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.client.store().with_blind_token_keys(tokens, make).await
+        self.client.store().run_with_index_keys(tokens, make).await
     }
 
     /// Fills the blind tokens into the keys of a path.
-    pub(crate) async fn with_key_tokens<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
+    pub(crate) async fn path_with_key_tokens<'a>(
+        &self,
+        access: &'a Access,
+    ) -> Result<Cow<'a, Access>> {
         if !access.needs_key_tokens() {
             return Ok(Cow::Borrowed(access));
         }
@@ -578,7 +583,7 @@ impl<E: TableEntity> Table<E> {
         let keyed = match store.token_maker().await {
             Ok(tokens) => {
                 let resolve = || tokens.resolve_tokens(E::SCHEMA, access);
-                store.with_blind_token_keys(&tokens, resolve).await
+                store.run_with_index_keys(&tokens, resolve).await
             }
             Err(error) => Err(error),
         };

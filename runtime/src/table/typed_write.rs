@@ -10,7 +10,7 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Committed, Outcome, commit_changes, fill_change_tokens},
+    outbox::commit::{Committed, CommittedChange, commit_changes, fill_change_tokens},
     plan::{self, Change, Unresolved},
     store::backoff::{self, Attempt},
 };
@@ -241,7 +241,7 @@ impl<E: TableEntity> Table<E> {
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let table = self.table_of_point(point.as_access())?;
-        let access = table.with_key_tokens(point.as_access()).await?;
+        let access = table.path_with_key_tokens(point.as_access()).await?;
         let keys = access.point().map_err(|error| error.in_table(&table.name));
         let (partition_key, row_key) = keys?;
         table.update_entity_at_keys(partition_key, row_key, &mut change).await
@@ -276,7 +276,7 @@ impl<E: TableEntity> Table<E> {
                 updated => updated.map(Attempt::Done),
             }
         });
-        let contended = || backoff::contended_after(attempts).in_table(&self.name);
+        let contended = || backoff::contended_attempts_error(attempts).in_table(&self.name);
         updated.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
     }
 
@@ -325,7 +325,9 @@ impl<E: TableEntity> Table<E> {
         let table = self.table_of_point(point.as_access())?;
         match table.write_change("delete_at", plan::delete_at::<E>(point.as_access(), false)).await
         {
-            Err(error) if error.is_table_missing() && table.period().is_some() => Ok(false),
+            Err(error) if error.is_table_missing() && table.period_of_table().is_some() => {
+                Ok(false)
+            }
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.is_row_missing() => Ok(false),
             Err(error) => Err(error),
@@ -336,7 +338,7 @@ impl<E: TableEntity> Table<E> {
         &self,
         name: &'static str,
         verb: Result<Unresolved>,
-    ) -> Result<(Outcome, BackgroundWork)> {
+    ) -> Result<(CommittedChange, BackgroundWork)> {
         let written = async {
             let change = self.resolve_change(verb).await?;
             let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
@@ -356,7 +358,7 @@ impl<E: TableEntity> Table<E> {
     /// fields are empty as they will be on the next read.
     async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
         let (outcome, pending) = self.write_change(name, verb).await?;
-        let Outcome { written: Some(written), row: Some(row) } = outcome else {
+        let CommittedChange { written: Some(written), row: Some(row) } = outcome else {
             return Err(no_answer_error());
         };
         let value = E::from_row(&row).map_err(|error| {

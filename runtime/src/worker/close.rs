@@ -15,20 +15,20 @@ use crate::{
 
 impl Worker {
     /// Returns whether this store's reads can prove that a partition has no open work.
-    pub(super) fn may_close_partitions(&self) -> bool {
+    pub(super) fn can_prove_no_open_work(&self) -> bool {
         self.store().capabilities().strong_reads
             || self.outbox().guards.has_mutation(Mutation::LaggingReadsTrusted)
     }
 
     /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
     /// marker without a fence, for the caller to delete.
-    pub(super) async fn close_partition(
+    pub(super) async fn delete_idle_fences(
         &self,
         partition: &Fences,
         markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
-        if !self.may_close_partitions() {
+        if !self.can_prove_no_open_work() {
             return Ok(closed);
         }
         for marker in markers {

@@ -67,9 +67,9 @@ impl Worker {
         let claim = StoredClaim::from_row(&row.row)?;
         let partition_key = row.row.partition_key();
         let mut version = row.row.etag();
-        let mut wait = row.time_until(outbox.options.flight);
+        let mut wait = row.time_until_age(outbox.options.flight);
         if claim.is_alive {
-            let young = row.time_until(outbox.options.claim);
+            let young = row.time_until_age(outbox.options.claim);
             if !young.is_zero() && !outbox.guards.has_mutation(Mutation::YoungClaimKilled) {
                 return Ok(ClaimOutcome::Young(young));
             }
@@ -82,7 +82,7 @@ impl Worker {
                 let kill = mark_claim_dead(partition_key, &claim.id, seen)?;
                 version = self.store().apply_one_unsealed(table, kill).await?.etag;
             } else {
-                wait = row.time_until(outbox.options.claim + outbox.options.flight);
+                wait = row.time_until_age(outbox.options.claim + outbox.options.flight);
             }
         }
         // A slow writer may reserve a key until one write deadline after the claim was marked dead:

@@ -255,7 +255,7 @@ impl Worker {
                     }
                 };
                 let (operations, _) = change.estimate_size()?;
-                let operations = operations + change.shared_framework_rows();
+                let operations = operations + change.shared_framework_row_count();
                 if group.1 + operations > BATCH_OPERATIONS {
                     // The group is full: a transaction has at most 100 operations.
                     let full = std::mem::take(&mut group);

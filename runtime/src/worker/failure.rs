@@ -3,7 +3,7 @@
 
 use std::{error::Error as StdError, io, time::Duration};
 
-use crate::error::{BoxError, Error, ErrorKind, Result, Retry};
+use crate::error::{BoxError, Error, ErrorKind, Result, RetryChance};
 
 /// How long a message is hidden after a failure that counts, multiplied by the number of such
 /// failures.
@@ -29,7 +29,7 @@ impl HandlerFailure {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
-            Ok(error) if error.retry() != Retry::Never => Self::Passing(*error),
+            Ok(error) if error.retry() != RetryChance::Never => Self::Passing(*error),
             // Its own kind would count, although a source of it passes.
             Ok(error) => Self::Passing(wrap_as_temporary_error(*error)),
             Err(error) => Self::Passing(wrap_as_temporary_error(error)),
@@ -61,7 +61,7 @@ fn error_chain<'e>(
 
 fn is_temporary(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<Error>() {
-        return error.retry() == Retry::PassesAlone;
+        return error.retry() == RetryChance::PassesAlone;
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return is_network_failure(error.kind());

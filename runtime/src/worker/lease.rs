@@ -88,7 +88,7 @@ impl<'w> OutboxLease<'w> {
             // The version that is there may be this holder's own: a layer below sends a request again.
             Ok(None) => return self.adopt_own_write(end, sent).await,
             // The write may have arrived: only its own end of the lease shows that.
-            Err(error) if !error.is_outcome_known() => {
+            Err(error) if !error.is_certainly_not_executed() => {
                 if !self.adopt_own_write(end, sent).await.is_ok_and(|is_own| is_own) {
                     return Err(error);
                 }

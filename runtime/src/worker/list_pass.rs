@@ -17,10 +17,10 @@ use crate::{
     outbox::{
         deadline::WriteDeadline,
         guard::{Guard, Mutation},
-        remote_list::{ListWrite, WrittenLists, is_membership_settled, write_lists},
+        remote_list::{ListWrite, WrittenLists, is_safe_from_late_writers, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
-    store::lists::{Lists, find_lists, find_lists_within},
+    store::lists::{Lists, find_lists, find_lists_within_bytes},
 };
 
 /// Number of dirty rows whose lists are written together. It keeps the entries that one write adds
@@ -62,7 +62,8 @@ impl Worker {
         // A row that cannot be read names none here: its own pass fails with the reason.
         let dirty = StoredDirtyRow::from_row(row.row.clone());
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
-        let lists = addresses.iter().filter(|address| self.writable_list(table, address).is_some());
+        let lists =
+            addresses.iter().filter(|address| self.type_of_writable_list(table, address).is_some());
         lists.map(|address| address.list_address()).collect()
     }
 
@@ -84,7 +85,7 @@ impl Worker {
                     true => usize::MAX,
                     false => BYTES_TOGETHER,
                 };
-                let lists = find_lists_within(self.store(), &wanted, limit).await;
+                let lists = find_lists_within_bytes(self.store(), &wanted, limit).await;
                 // All rows whose lists are there, wherever they stand: so each list is written once.
                 let is_read = |(wanted, _): &RowWithLists| {
                     wanted.iter().all(|address| lists.contains_key(address))
@@ -159,7 +160,7 @@ impl Worker {
                 None => ListWrite::Unchanged,
             };
             let outcome = match write {
-                write if is_membership_settled(self.outbox(), &membership, write) => {
+                write if is_safe_from_late_writers(self.outbox(), &membership, write) => {
                     CopyOutcome::Written
                 }
                 ListWrite::Unchanged => CopyOutcome::Unchanged,

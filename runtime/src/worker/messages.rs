@@ -16,7 +16,7 @@ use super::{
     lease::{OutboxLease, StoreTime},
     outcome::{FailureReaction, MessageOutcome},
     partition::{Chunk, OutboxRow},
-    state::{DueWork, ROWS_AT_ONCE, RoundResult, Worker},
+    state::{ROWS_AT_ONCE, RoundResult, WorkSelectionByAge, Worker},
     visit::PartitionVisit,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
-    error::{Error, ErrorKind, Result, Retry},
+    error::{Error, ErrorKind, Result, RetryChance},
     outbox::{
         guard::{Guard, Mutation},
         moves::{MoveJob, MoveOutcome, MoveSource},
@@ -48,7 +48,7 @@ impl Worker {
     pub(super) async fn handle_messages(
         &self,
         chunk: &Chunk,
-        due: DueWork,
+        due: WorkSelectionByAge,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
@@ -89,7 +89,7 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        match self.count_failure(table, row, &error).await {
+        match self.count_failure_or_poison(table, row, &error).await {
             Ok(is_poisoned) => {
                 // Visited again at once, so that `drain` counts it to the end.
                 visit.revisit_after(Duration::ZERO);
@@ -109,7 +109,7 @@ impl Worker {
         message: &StoredMessage,
         row: &OutboxRow,
         date: Option<Ticks>,
-        due: DueWork,
+        due: WorkSelectionByAge,
         visit: &mut PartitionVisit,
     ) -> bool {
         let flight = self.outbox().options.flight;
@@ -118,7 +118,7 @@ impl Worker {
             let is_flight_over = row.is_older_than(flight);
             if !is_flight_over {
                 visit.waiting += 1;
-                visit.revisit_after(row.time_until(flight));
+                visit.revisit_after(row.time_until_age(flight));
             }
             return is_flight_over;
         }
@@ -139,7 +139,7 @@ impl Worker {
         let has_lease = self.outbox().guards.guard_holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let delay = date.and_then(|now| message.delay_left(now));
-        let delay = delay.filter(|_| due == DueWork::PastGrace);
+        let delay = delay.filter(|_| due == WorkSelectionByAge::PastGrace);
         if has_lease {
             // Its holder may give it back before the lease ends.
             visit.revisit_after(FAILURE_DELAY);
@@ -222,7 +222,8 @@ impl Worker {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
-        let is_required = codes.requires_code_of(self.handlers.authenticity(&message.name));
+        let is_required =
+            codes.requires_code_for_message(self.handlers.authenticity(&message.name));
         let partition_key = Some(message.row.partition_key());
         let (work, code) = (message.as_work(table), message.codes.code.as_deref());
         let expires = self.handlers.message_lifetime(&message.name);
@@ -260,7 +261,7 @@ impl Worker {
         let is_move = message.name == MoveMessage::NAME;
         let is_required = match is_move {
             true => codes.requires_code(),
-            false => codes.requires_code_of(self.handlers.authenticity(&message.name)),
+            false => codes.requires_code_for_message(self.handlers.authenticity(&message.name)),
         };
         // Without a code, only the declaration of the type tells whether one is missing.
         let Some(code) = message.codes.code.as_deref() else {
@@ -487,7 +488,7 @@ impl Worker {
         match given_up {
             // Throttling and the like: the next round gives the move up before the message is put
             // aside.
-            Err(error) if error.retry() != Retry::Never && !is_key_gone(&error) => {
+            Err(error) if error.retry() != RetryChance::Never && !is_key_gone(&error) => {
                 return Err(error);
             }
             // An entity that cannot be unlocked must not keep its message out of the poison table.

@@ -10,7 +10,7 @@ use super::{
     visit::PartitionVisit,
 };
 use crate::{
-    error::{Error, Result, Retry},
+    error::{Error, Result, RetryChance},
     outbox::guard::Mutation,
 };
 
@@ -44,9 +44,9 @@ impl FailureReaction {
             return Self::LeaveToOthers;
         }
         match error.retry() {
-            Retry::Never => Self::Count(error),
+            RetryChance::Never => Self::Count(error),
             // Throttling and lost connections must never put work aside, however often they come.
-            Retry::PassesAlone | Retry::Unclear => Self::TryLater(error),
+            RetryChance::PassesAlone | RetryChance::Unclear => Self::TryLater(error),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Worker {
             FailureReaction::LeaveToOthers => visit.move_open_to_unknown(),
             FailureReaction::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
-                match self.count_failure(table, row, &error).await {
+                match self.count_failure_or_poison(table, row, &error).await {
                     Ok(is_poisoned) => {
                         visit.remove_open_rows(u64::from(is_poisoned));
                         // A counted failure is progress for `drain`, which continues until the work

@@ -42,7 +42,7 @@ pub(super) struct OutboxRow {
 
 impl OutboxRow {
     /// Returns the time until the row has the age `least`; zero if it is older.
-    pub(super) fn time_until(&self, least: Duration) -> Duration {
+    pub(super) fn time_until_age(&self, least: Duration) -> Duration {
         least.saturating_sub(self.age.unwrap_or_default())
     }
 
@@ -67,7 +67,7 @@ pub(super) struct Fences {
 
 impl Fences {
     /// Creates an empty list of fences of `table`, before the first chunk is read.
-    pub(super) fn fences_of_table(table: &str) -> Self {
+    pub(super) fn empty_for_table(table: &str) -> Self {
         Self { table: table.to_owned(), ..Self::default() }
     }
 

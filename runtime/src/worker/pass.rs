@@ -20,11 +20,11 @@ use crate::{
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
-        CopyAddress, CopyOwner, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
+        CopyAddress, CopyOwnership, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
         is_derived_from_version, plan_step_for_row, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, classify_copy_owner, read_claim_state, read_primary},
+    store::derive::{ClaimState, compare_copy_owner, read_claim_state, read_primary_to_derive},
 };
 
 /// How a pass over a dirty row ended.
@@ -71,10 +71,10 @@ pub(super) enum CopyOutcome {
 
 /// A remote row as it was read, with the primary that it belongs to; `None` if it does not exist.
 #[derive(Debug)]
-struct FoundCopy(Option<(Row, CopyOwner)>);
+struct FoundCopy(Option<(Row, CopyOwnership)>);
 
 impl FoundCopy {
-    fn with_owner(&self) -> Option<(&Row, CopyOwner)> {
+    fn with_owner(&self) -> Option<(&Row, CopyOwnership)> {
         self.0.as_ref().map(|(row, owner)| (row, *owner))
     }
 }
@@ -153,7 +153,7 @@ impl Worker {
         // Decided before the reads, so that the copies are read after every delayed write has
         // ended.
         let is_second_look = row.is_older_than(flight);
-        let until_second_look = row.time_until(flight);
+        let until_second_look = row.time_until_age(flight);
         let dirty = StoredDirtyRow::from_row(row.row.clone())?;
         if self.is_wholly_unknown(table, &dirty) {
             let (outcomes, memberships) = (vec![CopyOutcome::UnknownType], Vec::new());
@@ -185,7 +185,7 @@ impl Worker {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
         for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
-            if let Some(schema) = self.writable_list(table, address) {
+            if let Some(schema) = self.type_of_writable_list(table, address) {
                 memberships.push(derived.list_membership(schema, table, &dirty, address));
                 continue;
             }
@@ -251,7 +251,7 @@ impl Worker {
             dirty.addresses.iter().filter_map(|address| self.type_of_address(table, address));
         let wide = known.into_iter().find(|schema| schema.is_wide());
         let at = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        read_primary(self.store(), at, wide).await
+        read_primary_to_derive(self.store(), at, wide).await
     }
 
     /// Reads a remote copy; `None` without a request if its index is unknown to this program.
@@ -264,7 +264,7 @@ impl Worker {
 
     /// Returns the type whose list an address names; `None` if the type is unknown or this client
     /// has no store for the list's blob.
-    pub(super) fn writable_list(
+    pub(super) fn type_of_writable_list(
         &self,
         table: &str,
         address: &CopyAddress,
@@ -280,7 +280,7 @@ impl Worker {
         table: &str,
         dirty: &StoredDirtyRow,
         address: &CopyAddress,
-        found: Option<(&Row, CopyOwner)>,
+        found: Option<(&Row, CopyOwnership)>,
         derived: &DerivedRows<'_>,
     ) -> Result<Option<CopyStep>> {
         let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
@@ -323,7 +323,7 @@ impl Worker {
             // A list or a blob has no copy here: it is read and written elsewhere.
             found.push(match (copy, known) {
                 (Some(row), Some((_, kinds))) => {
-                    let owner = classify_copy_owner(self.store(), &row, kinds, primary).await?;
+                    let owner = compare_copy_owner(self.store(), &row, kinds, primary).await?;
                     FoundCopy(Some((row, owner)))
                 }
                 _ => FoundCopy(None),
@@ -349,7 +349,7 @@ impl Worker {
                 are_claimed.push(false);
                 continue;
             };
-            let is_own = owner == CopyOwner::Ours;
+            let is_own = owner == CopyOwnership::Ours;
             let previous = previous_owner(copy)?;
             // The reservation of a claim that is gone is written as any copy. That of a dead claim is
             // too, unless it was taken over: then it may have to go back to its previous owner.
@@ -408,7 +408,7 @@ impl Worker {
         let Some((_, kinds)) = self.outbox().known_copy(primary.table, address) else {
             return Ok(CopyOutcome::UnknownType);
         };
-        let operation = guards.remote_write(operation)?;
+        let operation = guards.keep_remote_condition_if_guarded(operation)?;
         deadline.write_copy(self.store(), &address.row.table, kinds, operation).await?;
         self.lock_memory().stats.written += 1;
         Ok(outcome)

@@ -70,7 +70,7 @@ impl Poisoned {
 impl Worker {
     /// Counts a permanent failure. After too many failures of one version of the row, puts it into
     /// the poison table and returns `true`.
-    pub(super) async fn count_failure(
+    pub(super) async fn count_failure_or_poison(
         &self,
         table: &str,
         row: &OutboxRow,

@@ -3,7 +3,7 @@
 use super::state::Worker;
 use crate::{
     address::{RowAt, TableCase},
-    entity::{CopyFamily, EntityRows, Schema},
+    entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
         moves::move_id,
@@ -79,11 +79,12 @@ impl DerivedRows<'_> {
         schema: &'static Schema,
         address: &CopyAddress,
         table: &str,
-    ) -> Option<(CopyFamily, Row)> {
+    ) -> Option<(CopyAndPrimaryFamily, Row)> {
         let mut copies = self.of_type(schema)?.remote_copies.iter();
-        let copy = copies.find(|copy| address.is_for_copy(table, copy, self.table_case))?;
-        let primary = schema.primary_of_copy(copy.family)?;
-        Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone()))
+        let copy =
+            copies.find(|copy| address.is_same_address_as_copy(table, copy, self.table_case))?;
+        let primary = schema.primary_family_of_copy(copy.family)?;
+        Some((CopyAndPrimaryFamily { copy: copy.family, primary, schema }, copy.row.clone()))
     }
 
     /// Returns the entry of the primary in a remote list, and whether the list should contain it.
@@ -95,7 +96,8 @@ impl DerivedRows<'_> {
         address: &CopyAddress,
     ) -> ListMembership {
         let mut lists = self.of_type(schema).into_iter().flat_map(|rows| &rows.remote_lists);
-        let is_wanted = lists.any(|list| address.is_for_list(table, list, self.table_case));
+        let is_wanted =
+            lists.any(|list| address.is_same_address_as_list(table, list, self.table_case));
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let entry = list_entry(owner, schema, address, self.table_case);
         ListMembership { entry, address: address.clone(), is_wanted }

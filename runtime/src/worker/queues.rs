@@ -15,7 +15,7 @@ use super::{
     lease::QueueLease,
     messages::{EXPIRED, NOT_AUTHENTIC},
     outcome::MessageOutcome,
-    state::{DueWork, RoundResult, UNKNOWN_MESSAGE_WAIT, Worker},
+    state::{RoundResult, UNKNOWN_MESSAGE_WAIT, WorkSelectionByAge, Worker},
     visit::PartitionVisit,
 };
 use crate::{
@@ -48,7 +48,7 @@ impl Worker {
                     }
                 };
                 let outcomes = stream::iter(received)
-                    .map(|message| self.handle_received(queue, message, DueWork::All))
+                    .map(|message| self.handle_received(queue, message, WorkSelectionByAge::All))
                     .buffer_unordered(self.concurrency);
                 let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
                 // A queue that fails would be asked again at once: the round ends, and `drain` waits.
@@ -92,7 +92,9 @@ impl Worker {
             for message in received {
                 let (worker, queue) = (self.clone(), queue.clone());
                 busy.spawn(async move {
-                    let outcome = worker.handle_received(&queue, message, DueWork::PastGrace).await;
+                    let outcome = worker
+                        .handle_received(&queue, message, WorkSelectionByAge::PastGrace)
+                        .await;
                     worker.count_queue_message(outcome, &mut RoundResult::default());
                 });
             }
@@ -130,7 +132,7 @@ impl Worker {
         &self,
         queue: &MessageQueue,
         mut message: Received,
-        due: DueWork,
+        due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
         let is_late = message.until() <= Instant::now();
@@ -161,7 +163,7 @@ impl Worker {
         port: &dyn Queue,
         message: &mut Received,
         mut envelope: Envelope,
-        due: DueWork,
+        due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         // An envelope without an id: the queue's own id takes its place.
         let id = match envelope.id.as_str() {
@@ -236,7 +238,11 @@ impl Worker {
             }
             Err(HandlerFailure::Counted(_)) => {
                 // A drain tries again in this call, so nothing waits.
-                let wait = if due == DueWork::All { Duration::ZERO } else { FAILURE_DELAY * count };
+                let wait = if due == WorkSelectionByAge::All {
+                    Duration::ZERO
+                } else {
+                    FAILURE_DELAY * count
+                };
                 let text = envelope.with_receipts(receipts).to_message_text()?;
                 hide_message(port, message, wait, &[text]).await?;
                 Ok(MessageOutcome::Failed)
@@ -255,7 +261,8 @@ impl Worker {
         count: u32,
     ) -> Result<Option<MessageOutcome>> {
         let codes = &self.outbox().codes;
-        let is_required = codes.requires_code_of(self.handlers.authenticity(&envelope.name));
+        let is_required =
+            codes.requires_code_for_message(self.handlers.authenticity(&envelope.name));
         let (work, code) = (envelope.as_work(port.name(), id), envelope.authenticity_code());
         let (sent, expires) =
             (envelope.sent_time(), self.handlers.message_lifetime(&envelope.name));
@@ -270,7 +277,11 @@ impl Worker {
                 // The key store does not answer: the delivery is no try.
                 let mut envelope = envelope.clone();
                 envelope.skipped = envelope.skipped.saturating_add(1);
-                let wait = self.wait_after_failure(&error, envelope.skipped, DueWork::PastGrace);
+                let wait = self.wait_after_failure(
+                    &error,
+                    envelope.skipped,
+                    WorkSelectionByAge::PastGrace,
+                );
                 hide_message(port, message, wait, &[envelope.to_message_text()?]).await?;
                 return Err(error);
             }
@@ -290,8 +301,8 @@ impl Worker {
 
     /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which
     /// waits between its rounds.
-    fn wait_after_failure(&self, error: &Error, tries: u32, due: DueWork) -> Duration {
-        if due == DueWork::All {
+    fn wait_after_failure(&self, error: &Error, tries: u32, due: WorkSelectionByAge) -> Duration {
+        if due == WorkSelectionByAge::All {
             return Duration::ZERO;
         }
         let random = self.outbox().store.random.random_number();

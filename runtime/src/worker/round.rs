@@ -9,9 +9,9 @@ use super::{
     directory::{MarkersByPartition, read_page},
     partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
-    state::{DueWork, RoundResult, Worker, table_and_keys_of},
+    state::{RoundResult, WorkSelectionByAge, Worker, table_and_keys_of},
     stats::WorkerStats,
-    visit::{PartitionVisit, TableAndPartitionKey, VisitState},
+    visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
 use crate::{
     error::Result, outbox::guard::Mutation, page::PageLoop, plan::outbox::DirectoryMarker,
@@ -19,7 +19,7 @@ use crate::{
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
-    pub(super) async fn run_round(&self, due: DueWork) -> Result<RoundResult> {
+    pub(super) async fn run_round(&self, due: WorkSelectionByAge) -> Result<RoundResult> {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged) = (BTreeSet::new(), 0);
         let looks = self.choose_idle_partitions(due);
@@ -44,13 +44,13 @@ impl Worker {
         memory.awaiting_second_look.retain(|[table, key, _], _| is_listed(table, key));
         memory.failure_counts.retain(|[table, key, _], _| is_listed(table, key));
         let seen = memory.visits.values().fold(WorkerStats::default(), WorkerStats::with_visit);
-        self.metering().record_round(seen.open, seen.oldest);
+        self.metering().record_open_work(seen.open, seen.oldest);
         Ok(round)
     }
 
     /// Chooses the partitions without due rows that this round visits.
-    fn choose_idle_partitions(&self, due: DueWork) -> BTreeSet<TableAndPartitionKey> {
-        if due == DueWork::All {
+    fn choose_idle_partitions(&self, due: WorkSelectionByAge) -> BTreeSet<TableAndPartitionKey> {
+        if due == WorkSelectionByAge::All {
             // Every partition is visited.
             return BTreeSet::new();
         }
@@ -62,12 +62,14 @@ impl Worker {
         &self,
         mut markers: MarkersByPartition,
         looks: &BTreeSet<TableAndPartitionKey>,
-        due: DueWork,
+        due: WorkSelectionByAge,
     ) -> RoundResult {
         let mut round = RoundResult::default();
         let mut without_fence = Vec::new();
         markers.retain(|partition, _| {
-            due == DueWork::All || looks.contains(partition) || self.is_visit_due(partition)
+            due == WorkSelectionByAge::All
+                || looks.contains(partition)
+                || self.is_visit_due(partition)
         });
         let mut markers: Vec<_> = markers.into_iter().collect();
         self.rotate_randomly(&mut markers);
@@ -119,12 +121,12 @@ impl Worker {
         table: &str,
         partition_key: &str,
         markers: &[DirectoryMarker],
-        due: DueWork,
+        due: WorkSelectionByAge,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
         // Before the work: a type that becomes known meanwhile makes the next visit due.
         let known_types = self.outbox().number_of_known_types();
-        let mut fences = Fences::fences_of_table(table);
+        let mut fences = Fences::empty_for_table(table);
         let mut reader = PartitionReader::new(&self.client, table, partition_key);
         loop {
             match reader.next_chunk().await {
@@ -134,7 +136,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 // In a table that is gone nothing can be committed, so that its fences are gone for good.
-                Err(error) if error.is_table_missing() && self.may_close_partitions() => {
+                Err(error) if error.is_table_missing() && self.can_prove_no_open_work() => {
                     let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
                     return Ok((round, closed.collect()));
                 }
@@ -150,8 +152,8 @@ impl Worker {
             }
         }
         visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
-        let closed = self.close_partition(&fences, markers).await?;
-        let seen = VisitState {
+        let closed = self.delete_idle_fences(&fences, markers).await?;
+        let seen = SeenPartitionState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
             known_types,
         };
@@ -167,7 +169,7 @@ impl Worker {
     async fn work_on_chunk(
         &self,
         chunk: Chunk,
-        due: DueWork,
+        due: WorkSelectionByAge,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
@@ -187,7 +189,7 @@ impl Worker {
         &self,
         table: &str,
         row: &OutboxRow,
-        due: DueWork,
+        due: WorkSelectionByAge,
         visit: &mut PartitionVisit,
     ) -> bool {
         let options = &self.outbox().options;
@@ -199,7 +201,7 @@ impl Worker {
         let is_waiting = etag_looked_at == Some(row.row.etag());
         // A row that was worked on under this ETag is due again after the write deadline; a new row
         // is due after the grace time of its writer.
-        let left = row.time_until(if is_waiting { options.flight } else { options.grace });
+        let left = row.time_until_age(if is_waiting { options.flight } else { options.grace });
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;
         } else {
@@ -207,7 +209,8 @@ impl Worker {
         }
         let is_forgotten =
             is_waiting && self.outbox().guards.has_mutation(Mutation::SecondLookForgotten);
-        let is_due = !is_forgotten && left.is_zero() || (!is_waiting && due == DueWork::All);
+        let is_due =
+            !is_forgotten && left.is_zero() || (!is_waiting && due == WorkSelectionByAge::All);
         if !is_due {
             visit.revisit_after(left);
         }

@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin, time::Duration};
 use futures_util::future::{Either, join, select};
 
 use super::{
-    state::{DueWork, RoundResult, Worker},
+    state::{RoundResult, WorkSelectionByAge, Worker},
     stats::WorkerStats,
 };
 use crate::{error::Result, store::backoff, timers};
@@ -44,7 +44,7 @@ impl Worker {
         self.client.wait_for_copies().await;
         let (mut attempt, mut failures) = (0, 0_u32);
         loop {
-            let round = self.run_round(DueWork::All).await;
+            let round = self.run_round(WorkSelectionByAge::All).await;
             let mut round = round.unwrap_or_else(|error| {
                 self.note_failure(&error);
                 RoundResult::failed_round(error)
@@ -97,7 +97,7 @@ impl Worker {
         let worker = self.for_one_run();
         let rounds = async {
             while !worker.stopping.has_begun() {
-                let round = worker.run_round(DueWork::PastGrace).await;
+                let round = worker.run_round(WorkSelectionByAge::PastGrace).await;
                 let swept = worker.sweep_expired().await;
                 match round {
                     Ok(round) if round.failure.is_none() && swept.failure.is_none() => {

@@ -123,7 +123,7 @@ pub(super) struct WorkerMemory {
 
 /// Selects the open work that a round takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DueWork {
+pub(super) enum WorkSelectionByAge {
     /// All open work, also that of writers that are still at work.
     All,
     /// Open work older than the grace time, which its writer should have finished.

@@ -94,7 +94,7 @@ impl Client {
     ///
     /// The first error of the backend.
     pub async fn outbox_status(&self) -> Result<OutboxStatus> {
-        let (mut status, _) = self.open_work(u64::MAX).await?;
+        let (mut status, _) = self.read_open_work(u64::MAX).await?;
         let poisoned = self.worker().read_poison_table().await?;
         status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
         for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
@@ -106,7 +106,10 @@ impl Client {
     /// Reads the open work of the first partitions of the directory, at most `most_partitions`,
     /// with one request for each page of the directory and one or more for each partition. Also
     /// returns whether these were all partitions. Does not read the poison table.
-    pub(crate) async fn open_work(&self, most_partitions: u64) -> Result<(OutboxStatus, bool)> {
+    pub(crate) async fn read_open_work(
+        &self,
+        most_partitions: u64,
+    ) -> Result<(OutboxStatus, bool)> {
         let mut status = OutboxStatus::default();
         let mut pages = PageLoop::from_start();
         while let Some(from) = pages.begin_page() {

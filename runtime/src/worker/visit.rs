@@ -37,13 +37,13 @@ pub(super) struct PartitionVisit {
     /// Number of visits in a row that found the partition unchanged.
     unchanged: u32,
     /// The state of the partition that this visit read.
-    seen: VisitState,
+    seen: SeenPartitionState,
 }
 
 /// The state of a partition that a visit read. If a later visit reads another state, the partition
 /// may have other work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct VisitState {
+pub(super) struct SeenPartitionState {
     /// The ETags of the fences. Every transaction with open work changes one of them.
     pub(super) fences: Vec<Option<ETag>>,
     /// Number of entity types that the client knew.
@@ -85,7 +85,7 @@ impl PartitionVisit {
     pub(super) fn plan_next_visit(
         &mut self,
         before: Option<&Self>,
-        seen: VisitState,
+        seen: SeenPartitionState,
         lease: Duration,
     ) {
         self.unchanged = match before {

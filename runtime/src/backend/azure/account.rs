@@ -12,7 +12,7 @@ use super::{
     credential::{Credential, Service},
     endpoint::Endpoint,
     options::AzureOptions,
-    transport::{Exchange, HttpAnswer, SharedExchange, Transport},
+    transport::{HttpAnswer, HttpExchange, SharedHttpExchange, Transport},
 };
 use crate::{
     backend::TableCase,
@@ -113,9 +113,9 @@ impl Account {
     {
         let effect = call.effect;
         let path = call.address.map(|address| format!("{}/{address}", self.path));
-        let exchange = Arc::new(Exchange::new(call.body, path, call.deadline));
+        let exchange = Arc::new(HttpExchange::new(call.body, path, call.deadline));
         let mut context = Context::new();
-        context.insert(SharedExchange(Arc::clone(&exchange)));
+        context.insert(SharedHttpExchange(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));
         let sent = tokio::time::timeout(self.timeout, start(context)).await;
         let Ok(sent) = sent else { return Err(self.timeout_error(effect)) };

@@ -45,7 +45,7 @@ impl Account {
             call = call.with_body(body);
         }
         if operation.verb() != Verb::Insert {
-            call = call.with_row_address(
+            call = call.with_encoded_row_address(
                 table,
                 operation.row().partition_key(),
                 operation.row().row_key(),

@@ -57,7 +57,7 @@ impl ServiceCall {
 
     /// Sets the address of a row, encoded here: the client leaves characters unencoded that some servers
     /// take for parts of the address.
-    pub(super) fn with_row_address(
+    pub(super) fn with_encoded_row_address(
         mut self,
         table: &str,
         partition_key: &str,

@@ -82,7 +82,7 @@ impl ConnectionSettings {
     }
 
     /// Returns the queue endpoint, if the connection string has one.
-    pub(super) fn queue_endpoint(&self) -> Result<Option<Endpoint>> {
+    pub(super) fn given_queue_endpoint(&self) -> Result<Option<Endpoint>> {
         self.queue_endpoint.as_deref().map(Endpoint::parse).transpose()
     }
 

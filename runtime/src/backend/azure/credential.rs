@@ -65,7 +65,7 @@ impl Credential {
     }
 
     /// Computes the signature of a request, or gets a token for it.
-    pub(super) async fn authorize_request(
+    pub(super) async fn compute_authorization(
         &self,
         request: &Request,
         account: &str,
@@ -164,7 +164,7 @@ mod tests {
         }
         let key = AccountKey::new("myaccount", KEY).unwrap();
         match Credential::Key(key)
-            .authorize_request(&request, "myaccount", Service::Tables)
+            .compute_authorization(&request, "myaccount", Service::Tables)
             .await
             .unwrap()
         {

@@ -96,7 +96,7 @@ impl AzureOptions {
         };
         let mut options = Self::new(credential);
         options.endpoint = Some(settings.endpoint()?);
-        options.queues = settings.queue_endpoint()?;
+        options.queues = settings.given_queue_endpoint()?;
         options.account = settings.account;
         Ok(options)
     }

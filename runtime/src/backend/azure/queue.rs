@@ -56,7 +56,7 @@ impl AzureQueues {
     }
 
     /// Returns the account as a backend, for a retry layer around the requests.
-    pub(crate) fn azure(&self) -> &Azure {
+    pub(crate) fn azure_backend(&self) -> &Azure {
         &self.0
     }
 

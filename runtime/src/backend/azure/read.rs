@@ -13,7 +13,7 @@ use super::{
 use crate::{
     backend::{
         Read,
-        row_rules::{check_keys, select_properties},
+        row_rules::{check_read_keys, select_properties},
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     limits,
@@ -25,7 +25,7 @@ impl Account {
     pub(super) async fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        check_keys(table, partition_key, row_key)?;
+        check_read_keys(table, partition_key, row_key)?;
         let entity = self
             .table_client(table)
             .map_err(name_row)?
@@ -33,7 +33,7 @@ impl Account {
             .entity_client(wire::double_quotes(row_key));
         let answer = self
             .send_request(
-                ServiceCall::read_call().with_row_address(table, partition_key, row_key),
+                ServiceCall::read_call().with_encoded_row_address(table, partition_key, row_key),
                 |context| {
                     let get = entity.get::<IgnoredAny>().context(context);
                     match select_list(select) {

@@ -8,11 +8,11 @@ use super::{
     account::Account,
     call::{Effect, ServiceCall},
     read::{pick_properties, select_list},
-    screen::Screen,
+    screen::RowConditions,
     wire::{self, QueryFilter},
 };
 use crate::{
-    backend::{Rows, Scan, scan_range::checked_page_rows},
+    backend::{Rows, Scan, scan_range::check_scan_limits},
     error::{Error, ErrorKind, Result},
     page::Continuation,
 };
@@ -21,7 +21,7 @@ impl Account {
     /// Reads one page of a query.
     pub(super) async fn scan_page(&self, request: Scan<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
-        let most = checked_page_rows(&request)?;
+        let most = check_scan_limits(&request)?;
         let mut query = self.table_client(request.table).map_err(name_table)?.query();
         if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
             query = query.filter(Filter::new(text));
@@ -54,7 +54,7 @@ impl Account {
         let next = next.filter(|_| most > 0);
         check_progress(request.from, next.as_ref()).map_err(name_table)?;
         let date = answer.header_value("date").and_then(wire::parse_http_date);
-        let screen = Screen::new(&request);
+        let screen = RowConditions::new(&request);
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
         let rows = rows
             .into_iter()

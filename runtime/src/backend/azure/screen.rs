@@ -15,12 +15,12 @@ use crate::{
 
 /// The conditions of one query that can be evaluated on the rows of its answer.
 #[derive(Debug)]
-pub(super) struct Screen<'a> {
+pub(super) struct RowConditions<'a> {
     bounds: KeyBounds,
     conditions: Vec<&'a Filter>,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> RowConditions<'a> {
     /// Collects the conditions that name only properties that the answer contains.
     pub(super) fn new(scan: &Scan<'a>) -> Self {
         let mut conditions = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
             select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let select = select.as_deref();
         let scan = Scan { table: "Staff", filter: &filter, select, top: None, from: None };
-        Screen::new(&scan).check_row(row.clone()).map(|row| row.is_some())
+        RowConditions::new(&scan).check_row(row.clone()).map(|row| row.is_some())
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::{
 /// One HTTP request and the answer to it. It goes through the pipeline of the Azure client with the request:
 /// its body and path replace those that the Azure client wrote, and the transport stores the answer in it.
 #[derive(Debug, Default)]
-pub(super) struct Exchange {
+pub(super) struct HttpExchange {
     body: Option<Bytes>,
     path: Option<String>,
     deadline: Option<Deadline>,
@@ -58,7 +58,7 @@ pub(super) enum SendFailure {
     Token(BoxError),
 }
 
-impl Exchange {
+impl HttpExchange {
     /// Creates the exchange of a request and its answer, without an answer yet. A `body` or `path` of `None`
     /// keeps the body or path that the Azure client wrote for the request.
     pub(super) fn new(
@@ -91,7 +91,7 @@ impl HttpAnswer {
 }
 
 /// An exchange in the form that a context of `azure_core` can hold.
-pub(super) struct SharedExchange(pub(super) Arc<Exchange>);
+pub(super) struct SharedHttpExchange(pub(super) Arc<HttpExchange>);
 
 /// The transport of one account, the last policy of its pipeline.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Transport {
 
     async fn send(
         &self,
-        exchange: &Exchange,
+        exchange: &HttpExchange,
         request: &mut Request,
     ) -> Result<HttpAnswer, SendFailure> {
         encode_blanks(request.url_mut());
@@ -136,7 +136,7 @@ impl Transport {
             request.set_body(body.clone());
         }
         let authorization =
-            self.credential.authorize_request(request, &self.account, self.service).await;
+            self.credential.compute_authorization(request, &self.account, self.service).await;
         let authorization = authorization.map_err(|error| SendFailure::Token(error.into()))?;
         // Fetching a token may have taken long: nothing is awaited between here and the request.
         exchange.deadline.as_ref().map_or(Ok(()), Deadline::check).map_err(SendFailure::Late)?;
@@ -290,7 +290,7 @@ impl Policy for Transport {
         request: &mut Request,
         _next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
-        if let Some(exchange) = context.get::<SharedExchange>() {
+        if let Some(exchange) = context.get::<SharedHttpExchange>() {
             let outcome = Self::send(self, &exchange.0, request).await;
             exchange.0.set_outcome(outcome);
         }

@@ -70,7 +70,7 @@ impl Backend for FrozenStore {
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            row_rules::check_keys(request.table, request.partition_key, request.row_key)?;
+            row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             read_row(&self.snapshot, request)
         })
     }

@@ -308,7 +308,7 @@ impl Backend for Embedded {
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            row_rules::check_keys(request.table, request.partition_key, request.row_key)?;
+            row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
             frozen::read_row(&snapshot, request)
         })

@@ -90,7 +90,7 @@ pub(super) fn row_checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
 /// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode or
 /// gives a property twice, or the row does not have the keys of `address`.
 pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
-    borrow_row(address, value).map(Row::copy_of)
+    borrow_row(address, value).map(Row::from_row_bytes)
 }
 
 /// Borrows the row of a stored value, with the checks of [`read_row`].

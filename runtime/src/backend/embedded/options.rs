@@ -126,7 +126,7 @@ impl EmbeddedOptions {
     /// Counts each commit of rows to disk, when it is there: for tests of how many writes share one.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
-    pub fn sync_count(mut self, count: Arc<AtomicUsize>) -> Self {
+    pub fn count_syncs_into(mut self, count: Arc<AtomicUsize>) -> Self {
         self.sync_count = Some(count);
         self
     }

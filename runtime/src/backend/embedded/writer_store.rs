@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     catalog::{self, Catalog},
-    group::{ApplyError, CommitProof, GroupSummary, GroupTransaction},
+    group::{ApplyError, GroupSummary, GroupTransaction, LastChangeOfGroup},
     job::{BatchAnswer, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
     open_file,
@@ -321,7 +321,7 @@ impl WriterStore {
     }
 
     /// Returns whether the file contains the last change of a transaction.
-    fn contains_change(&self, change: &CommitProof) -> bool {
+    fn contains_change(&self, change: &LastChangeOfGroup) -> bool {
         let look = || -> Result<bool, redb::Error> {
             let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
             let transaction = database.begin_read()?;

@@ -66,7 +66,7 @@ pub(super) fn note_lost_answer_decision(table: &str, decision: &'static str) {
         { db.collection.name = table, entable.decision = decision },
         "the answer to a write was lost"
     );
-    metering::count_decision(table, decision);
+    metering::count_lost_answer(table, decision);
     let _ = COUNTS.try_with(|counts| {
         *counts.decision.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
     });

@@ -15,7 +15,7 @@ use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableCase,
         TableNames, TableRequest, no_snapshots_error, not_a_file_error, row_rules,
-        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
+        scan_range::{EXAMINED_ROWS, ScanRange, check_scan_limits},
     },
     batch::{Batch, Written},
     clock::{Clock, SystemClock},
@@ -172,7 +172,7 @@ impl Memory {
 
     fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
-        row_rules::check_keys(table, partition_key, row_key)?;
+        row_rules::check_read_keys(table, partition_key, row_key)?;
         let state = self.read_state();
         let row = state
             .find_table(table, self.table_case)?
@@ -182,7 +182,7 @@ impl Memory {
     }
 
     fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
-        let most = checked_page_rows(&scan)?;
+        let most = check_scan_limits(&scan)?;
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;

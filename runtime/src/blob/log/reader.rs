@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::{
     hour::TimeWindow,
     name::LogName,
-    record::{LineFault, LogRecord, Records, first_time, last_time},
+    record::{LineFault, LogRecord, RecordParser, first_time, last_time},
     source::LogSource,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -158,7 +158,7 @@ impl LogReader {
             let message = format!("the log blob `{name}` was listed, and is gone");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
         };
-        let wanted = Records::new(&text).filter_map(|found| match found {
+        let wanted = RecordParser::new(&text).filter_map(|found| match found {
             Ok((at, record)) => {
                 let is_wanted = self.window.contains_time(at)
                     && self.predicates.iter().all(|predicate| predicate(&record));

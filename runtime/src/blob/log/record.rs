@@ -159,13 +159,13 @@ impl fmt::Display for LineFault {
 
 /// Reads the records of a text one after the other. A line that is no record ends it, since a lost
 /// quote leaves no way to tell where the next record begins.
-pub(super) struct Records<'t> {
+pub(super) struct RecordParser<'t> {
     rest: &'t [u8],
     /// The number of the line at which `rest` begins, from 1.
     line: u64,
 }
 
-impl<'t> Records<'t> {
+impl<'t> RecordParser<'t> {
     pub(super) const fn new(text: &'t [u8]) -> Self {
         Self { rest: text, line: 1 }
     }
@@ -218,7 +218,7 @@ impl<'t> Records<'t> {
     }
 }
 
-impl Iterator for Records<'_> {
+impl Iterator for RecordParser<'_> {
     /// A record with its time, or the number of the line that is none.
     type Item = Result<(Ticks, LogRecord), (u64, LineFault)>;
 
@@ -256,7 +256,7 @@ pub(super) fn first_time(text: &[u8]) -> Option<Ticks> {
 pub(super) fn last_time(text: &[u8]) -> Option<Ticks> {
     let body = text.strip_suffix(b"\n")?;
     let before = body.iter().rposition(|byte| *byte == b'\n')?;
-    let mut last = Records::new(text.get(before + 1..)?);
+    let mut last = RecordParser::new(text.get(before + 1..)?);
     let (at, _) = last.next()?.ok()?;
     last.rest.is_empty().then_some(at)
 }
@@ -301,11 +301,11 @@ mod tests {
         ] {
             let text = format!("{good}{bad}{good}");
             let text = if bad.ends_with('\n') { text } else { format!("{good}{bad}") };
-            let found: Vec<_> = Records::new(text.as_bytes()).collect();
+            let found: Vec<_> = RecordParser::new(text.as_bytes()).collect();
             assert_eq!(found.len(), 2, "{bad}: nothing is read after a damaged line");
             assert_eq!(found[1], Err((3, fault)), "{bad}");
         }
-        let found: Vec<_> = Records::new(b"2014-07-31T18:05:12Z;\xff\n").collect();
+        let found: Vec<_> = RecordParser::new(b"2014-07-31T18:05:12Z;\xff\n").collect();
         assert_eq!(found, [Err((1, LineFault::Encoding))]);
     }
 
@@ -339,7 +339,7 @@ mod tests {
             for record in &records {
                 record.write_line(&mut text);
             }
-            let read: Vec<_> = Records::new(text.as_bytes()).map(|found| found.unwrap().1).collect();
+            let read: Vec<_> = RecordParser::new(text.as_bytes()).map(|found| found.unwrap().1).collect();
             prop_assert_eq!(&read, &records);
             let first = records.first().map(|record| record.ticks().unwrap());
             prop_assert_eq!(first_time(text.as_bytes()), first);
@@ -349,7 +349,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_the_reader_fail(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let damaged = Records::new(&text).filter(Result::is_err).count();
+            let damaged = RecordParser::new(&text).filter(Result::is_err).count();
             prop_assert!(damaged <= 1);
         }
 
@@ -358,12 +358,12 @@ mod tests {
         #[test]
         fn a_cut_text_has_no_record_that_was_not_written(cut in 0usize..200) {
             let text = [line(&["first"]), line(&["a;\n\"b\""]), line(&[]), line(&["", ""])].concat();
-            let all: Vec<_> = Records::new(text.as_bytes()).map(|found| found.unwrap()).collect();
+            let all: Vec<_> = RecordParser::new(text.as_bytes()).map(|found| found.unwrap()).collect();
             let cut = cut.min(text.len());
-            let found: Vec<_> = Records::new(&text.as_bytes()[..cut]).collect();
+            let found: Vec<_> = RecordParser::new(&text.as_bytes()[..cut]).collect();
             let good: Vec<_> = found.iter().filter_map(|found| found.clone().ok()).collect();
             prop_assert_eq!(&good[..], &all[..good.len()]);
-            prop_assert_eq!(good.len() == found.len(), Records::new(&text.as_bytes()[..cut]).all(|f| f.is_ok()));
+            prop_assert_eq!(good.len() == found.len(), RecordParser::new(&text.as_bytes()[..cut]).all(|f| f.is_ok()));
             let is_at_line = cut == 0 || text[..cut].ends_with('\n') && text[..cut].matches('"').count() % 2 == 0;
             prop_assert_eq!(found.iter().any(Result::is_err), !is_at_line);
         }

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 
 use super::{
-    RowMatch, have_same_entity_type, members_may_collide, read_matched, same_discriminator,
+    RowMatch, have_same_discriminator_value, have_same_entity_type, members_may_collide,
+    read_matched,
 };
 use crate::{
     entity::{Projection, Schema, TableEntity},
@@ -28,7 +29,7 @@ pub fn read_projection<P: Projection>(row: &Row, matched: &RowMatch) -> Result<P
 }
 
 /// Returns the table that an entity belongs to.
-pub fn declared_table_of<E: TableEntity>(entity: &E) -> Cow<'static, str> {
+pub fn home_table_of<E: TableEntity>(entity: &E) -> Cow<'static, str> {
     entity.home_table()
 }
 
@@ -54,7 +55,7 @@ pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str)
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
-    if !same_discriminator(older, newer) {
+    if !have_same_discriminator_value(older, newer) {
         panic!("{}", message);
     }
 }

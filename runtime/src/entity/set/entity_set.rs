@@ -299,7 +299,7 @@ pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<Res
 ///
 /// Fails like `read_set_item`.
 #[inline]
-pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
+pub fn read_required_set_item<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };
     // A single local that is returned on every path is built directly in the caller's memory.
     let mut read = S::read(row, &matched);

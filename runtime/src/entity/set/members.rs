@@ -142,7 +142,7 @@ impl Members {
             return Ok(Some(RowMatch {
                 member,
                 version,
-                from: row.offset_of(&properties),
+                from: row.offset_of_reader(&properties),
                 family,
             }));
         }
@@ -353,7 +353,7 @@ pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
 }
 
 /// Returns whether rows of two entities have one EntityType in one discriminator property.
-pub(crate) const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
+pub(crate) const fn have_same_discriminator_value(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {
             const_str_eq(first, second) && const_str_eq(a.entity_type, b.entity_type)

@@ -126,7 +126,7 @@ async fn find_suspects<E: TableEntity>(
         |_| {},
         |fact| {
             let key = key_of(fact);
-            if !unmatched.compares_fact(fact) || !keys.contains(&key) {
+            if !unmatched.is_fact_in_scope(fact) || !keys.contains(&key) {
                 return;
             }
             let suspect = suspects.entry(key).or_insert_with_key(|(row_key, entry_id)| Suspect {
@@ -211,7 +211,7 @@ impl RereadSuspect {
             None => None,
         };
         let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
-        let derived = table.with_blind_token_keys(&tokens, derive).await?;
+        let derived = table.run_with_index_keys(&tokens, derive).await?;
         let mut reread = Self { kind: None, found, list, primary: stored, wanted: None };
         // This program cannot tell which copies a primary entity of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
@@ -259,7 +259,7 @@ async fn confirm_contested<E: TableEntity>(
     let mut deriving = Vec::new();
     for primary in &after {
         let derive = || derive_existing::<E>(Some(primary), &tokens);
-        let derived = table.with_blind_token_keys(&tokens, derive).await?;
+        let derived = table.run_with_index_keys(&tokens, derive).await?;
         if let Derived::UnknownVersion(_) = derived {
             return Ok(Vec::new());
         }

@@ -7,13 +7,13 @@ use std::{pin::pin, time::Duration};
 use futures_util::{StreamExt, stream};
 
 use super::{
-    fact::{Fact, FactReader, copy_family},
+    fact::{Fact, FactReader, copy_family_with_primary},
     finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
     scan::{ProgressMeter, TablePager, Unmatched},
 };
 use crate::{
     address::{RowAt, TableCase},
-    entity::{CopyFamily, EntityRows, TableEntity},
+    entity::{CopyAndPrimaryFamily, EntityRows, TableEntity},
     error::Result,
     key::Family,
     maintain::rows::{derive_existing, read_primary, read_row},
@@ -22,13 +22,13 @@ use crate::{
         derive::Derived,
         moves::move_id,
         outbox::{
-            CopyAddress, CopyOwner, copy_with_owner, dirty_row_key, list_entry, owner_of_copy,
-            reserving_claim,
+            CopyAddress, CopyOwnership, copy_with_owner, dirty_row_key_of_primary, list_entry,
+            owner_of_copy, reserving_claim,
         },
     },
     row::{ETag, Row},
     store::{
-        derive::{ClaimState, classify_copy_owner, read_claim_state},
+        derive::{ClaimState, compare_copy_owner, read_claim_state},
         lists::find_list,
     },
     table::Table,
@@ -137,7 +137,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                 }
             };
             let read = || self.reader.read_facts_of_row(&page.table, row, &tokens, &mut keep);
-            table.with_blind_token_keys(&tokens, read).await?;
+            table.run_with_index_keys(&tokens, read).await?;
         }
         Ok(Some(suspects))
     }
@@ -217,7 +217,7 @@ async fn read_suspect<E: TableEntity>(
 /// changes the primary, so if the dirty row was not there, the primary read last shows no
 /// unfinished change.
 async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
-    let kinds = copy_family::<E>(suspect.family).filter(|_| suspect.family.is_copy());
+    let kinds = copy_family_with_primary::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
         (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
         _ => (read_row(table, suspect.address.as_row_at()).await?, 0),
@@ -240,8 +240,8 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         });
     };
     let owner = RowAt { table: &table.name, partition_key, row_key };
-    let dirty_row_key = dirty_row_key(row_key);
-    let dirty_row = owner.with_row_key(&dirty_row_key);
+    let dirty_row_key_of_primary = dirty_row_key_of_primary(row_key);
+    let dirty_row = owner.with_row_key(&dirty_row_key_of_primary);
     if looks_for_work && table.client.store().read_row(dirty_row).await?.is_some() {
         return Ok(Outcome::Pending);
     }
@@ -253,7 +253,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let tokens = table.key_token_maker().await?;
     // This program cannot tell which copies a primary entity of an unknown version should have.
     let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
-    let derived = table.with_blind_token_keys(&tokens, derive).await?;
+    let derived = table.run_with_index_keys(&tokens, derive).await?;
     if let Derived::UnknownVersion(_) = derived {
         return Ok(Outcome::Right);
     }
@@ -271,7 +271,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
             let case = table.client.store().table_case();
             let is_wanted = rows.is_some_and(|rows| {
                 let mut lists = rows.remote_lists.iter();
-                lists.any(|list| suspect.address.is_for_list(&table.name, list, case))
+                lists.any(|list| suspect.address.is_same_address_as_list(&table.name, list, case))
             });
             entry_mismatch(is_wanted, times)
         }
@@ -293,7 +293,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
 /// Returns how a remote copy differs from the one that its primary derives; `None` if it does not.
 fn copy_mismatch(
     address: &CopyAddress,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     found: Option<(&Row, Ownership)>,
     rows: Option<EntityRows>,
@@ -301,7 +301,7 @@ fn copy_mismatch(
 ) -> Result<Option<FindingKind>> {
     let ownership = found.map_or(Ownership::OfPrimary, |(_, ownership)| ownership);
     let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let wanted = copies.find(|copy| address.is_for_copy(owner.table, copy, case));
+    let wanted = copies.find(|copy| address.is_same_address_as_copy(owner.table, copy, case));
     let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
     copy_difference(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
 }
@@ -309,13 +309,13 @@ fn copy_mismatch(
 /// Returns to which primary a found copy belongs.
 async fn copy_ownership<E: TableEntity>(
     table: &Table<E>,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     copy: &Row,
     owner: RowAt<'_>,
 ) -> Result<Ownership> {
-    Ok(match classify_copy_owner(table.client.store(), copy, kinds, owner).await? {
-        CopyOwner::Ours => Ownership::OfPrimary,
-        CopyOwner::OursInOldForm | CopyOwner::Another => Ownership::OfAnother,
+    Ok(match compare_copy_owner(table.client.store(), copy, kinds, owner).await? {
+        CopyOwnership::Ours => Ownership::OfPrimary,
+        CopyOwnership::OursInOldForm | CopyOwnership::Another => Ownership::OfAnother,
     })
 }
 
@@ -339,7 +339,7 @@ async fn times_in_list<E: TableEntity>(
 /// resolves the claim.
 async fn is_claimed<E: TableEntity>(
     table: &Table<E>,
-    kinds: Option<CopyFamily>,
+    kinds: Option<CopyAndPrimaryFamily>,
     copy: Option<&Row>,
 ) -> Result<bool> {
     let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };

@@ -11,7 +11,9 @@ use std::{
 
 use crate::{
     address::{RowAt, TableCase},
-    entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key},
+    entity::{
+        CopyAndPrimaryFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key,
+    },
     error::Result,
     key::Family,
     maintain::rows::derive_rows_of_primary,
@@ -30,13 +32,13 @@ use crate::{
 
 /// The keys of a row, borrowed as texts or with the row. A row decodes them only when asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum KeysRef<'r> {
+pub(crate) enum RowOrKeyTexts<'r> {
     OfRow(&'r Row),
     /// PartitionKey and RowKey.
     Texts(&'r str, &'r str),
 }
 
-impl<'r> KeysRef<'r> {
+impl<'r> RowOrKeyTexts<'r> {
     /// Returns PartitionKey and RowKey.
     pub(crate) fn partition_and_row_key(self) -> (&'r str, &'r str) {
         match self {
@@ -52,9 +54,9 @@ pub(crate) struct Fact<'r> {
     /// The index or list that the fact belongs to.
     pub(crate) family: &'static Family,
     /// The keys of the copy, or of the list's head row.
-    pub(crate) keys: KeysRef<'r>,
+    pub(crate) keys: RowOrKeyTexts<'r>,
     /// The keys of the primary; `None` if the row does not contain them, as a stored local copy.
-    pub(crate) primary: Option<KeysRef<'r>>,
+    pub(crate) primary: Option<RowOrKeyTexts<'r>>,
     /// Whether the copy or entry is stored; `false` if a primary derives it.
     pub(crate) is_found: bool,
     /// The row that was read: the copy, a row of the list, or the primary.
@@ -68,10 +70,10 @@ impl<'r> Fact<'r> {
     fn from_primary(
         primary: &'r Row,
         family: &'static Family,
-        keys: KeysRef<'r>,
+        keys: RowOrKeyTexts<'r>,
         hash: u64,
     ) -> Self {
-        let by = Some(KeysRef::OfRow(primary));
+        let by = Some(RowOrKeyTexts::OfRow(primary));
         Self { family, keys, primary: by, is_found: false, row: primary, hash }
     }
 
@@ -83,9 +85,9 @@ impl<'r> Fact<'r> {
     /// Returns the address of the remote copy or list, for primaries in `primary_table`.
     pub(crate) fn remote_address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
         match self.keys {
-            KeysRef::OfRow(copy) => CopyAddress::for_row(primary_table, self.family, copy),
+            RowOrKeyTexts::OfRow(copy) => CopyAddress::for_row(primary_table, self.family, copy),
             // Only a list's keys come as texts.
-            KeysRef::Texts(partition_key, row_key) => {
+            RowOrKeyTexts::Texts(partition_key, row_key) => {
                 let keys = (partition_key, row_key);
                 CopyAddress::for_list_at(schema, primary_table, self.family, keys)
             }
@@ -95,8 +97,14 @@ impl<'r> Fact<'r> {
 
 /// Returns the row families of a remote copy and of its primary; `None` if no version declares the
 /// copy.
-pub(crate) fn copy_family<E: TableEntity>(copy: &'static Family) -> Option<CopyFamily> {
-    Some(CopyFamily { copy, primary: E::SCHEMA.primary_of_copy(copy)?, schema: E::SCHEMA })
+pub(crate) fn copy_family_with_primary<E: TableEntity>(
+    copy: &'static Family,
+) -> Option<CopyAndPrimaryFamily> {
+    Some(CopyAndPrimaryFamily {
+        copy,
+        primary: E::SCHEMA.primary_family_of_copy(copy)?,
+        schema: E::SCHEMA,
+    })
 }
 
 /// Returns the remote copies and lists of one version of an entity. Leaves out lists in blobs,
@@ -168,7 +176,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         match E::SCHEMA
-            .row_kind_among(row, |family| self.is_family_compared_in(family, at_table))?
+            .row_kind_among_families(row, |family| self.is_family_compared_in(family, at_table))?
         {
             RowKind::Primary(RowVersion::Known(_)) => {
                 self.read_primary(row, tokens, each)?;
@@ -179,7 +187,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             }
             RowKind::Copy(family, RowVersion::Known(_)) => each(&Fact {
                 family,
-                keys: KeysRef::OfRow(row),
+                keys: RowOrKeyTexts::OfRow(row),
                 primary: None,
                 is_found: true,
                 row,
@@ -224,25 +232,25 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let (partition_key, row_key) = primary.keys();
         for CopyRow { family, row } in &rows.local_copies {
             let hash = self.hashing.hash_local_copy(row)?;
-            each(&Fact::from_primary(primary, family, KeysRef::OfRow(row), hash));
+            each(&Fact::from_primary(primary, family, RowOrKeyTexts::OfRow(row), hash));
         }
         for entry in &rows.local_list_entries {
-            let keys = KeysRef::Texts(partition_key, &entry.row_key);
+            let keys = RowOrKeyTexts::Texts(partition_key, &entry.row_key);
             let hash = self.hashing.hash_local_entry(&entry.row_key, &entry.id, 0);
             each(&Fact::from_primary(primary, entry.family, keys, hash));
         }
         let owner = RowAt { table: &self.table.name, partition_key, row_key };
         for CopyRow { family, row } in &rows.remote_copies {
-            let Some(kinds) = copy_family::<E>(family) else { continue };
+            let Some(kinds) = copy_family_with_primary::<E>(family) else { continue };
             let row = copy_with_owner(row, kinds, owner, None)?;
             let hash =
                 self.hashing.hash_remote_copy(&self.table.name, &self.table.name, family, &row)?;
-            each(&Fact::from_primary(primary, family, KeysRef::OfRow(&row), hash));
+            each(&Fact::from_primary(primary, family, RowOrKeyTexts::OfRow(&row), hash));
         }
         for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
             let ListMembership { address, entry, .. } =
                 ListMembership::new(E::SCHEMA, owner, list, true, self.hashing.table_case);
-            let keys = KeysRef::Texts(&address.row.partition_key, &address.row.row_key);
+            let keys = RowOrKeyTexts::Texts(&address.row.partition_key, &address.row.row_key);
             let hash = self.hashing.hash_remote_entry(&address, &entry, 0);
             each(&Fact::from_primary(primary, list.family, keys, hash));
         }
@@ -257,15 +265,15 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         family: &'static Family,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
-        let Some(kinds) = copy_family::<E>(family) else { return Ok(()) };
+        let Some(kinds) = copy_family_with_primary::<E>(family) else { return Ok(()) };
         if !may_be_from_table(row, family, &self.table.name, self.hashing.table_case)? {
             return Ok(());
         }
         let owner = owner_of_copy(row, kinds, &self.table.name)?;
         each(&Fact {
             family,
-            keys: KeysRef::OfRow(row),
-            primary: owner.as_ref().map(|to| KeysRef::Texts(&to.partition_key, &to.row_key)),
+            keys: RowOrKeyTexts::OfRow(row),
+            primary: owner.as_ref().map(|to| RowOrKeyTexts::Texts(&to.partition_key, &to.row_key)),
             is_found: true,
             row,
             hash: self.hashing.hash_remote_copy(at_table, &self.table.name, family, row)?,
@@ -288,8 +296,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             let repeats = seen.entry(id).or_default();
             each(&Fact {
                 family,
-                keys: KeysRef::Texts(partition_key, head),
-                primary: Some(KeysRef::Texts(partition_key, id)),
+                keys: RowOrKeyTexts::Texts(partition_key, head),
+                primary: Some(RowOrKeyTexts::Texts(partition_key, id)),
                 is_found: true,
                 row,
                 hash: self.hashing.hash_local_entry(head, id, *repeats),
@@ -318,8 +326,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             let repeats = seen.entry(entry.clone()).or_default();
             each(&Fact {
                 family,
-                keys: KeysRef::Texts(keys.0, keys.1),
-                primary: Some(KeysRef::Texts(&partition_key, &row_key)),
+                keys: RowOrKeyTexts::Texts(keys.0, keys.1),
+                primary: Some(RowOrKeyTexts::Texts(&partition_key, &row_key)),
                 is_found: true,
                 row,
                 hash: self.hashing.hash_remote_entry(&address, &entry, *repeats),

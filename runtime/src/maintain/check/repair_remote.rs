@@ -8,7 +8,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     maintain::outbox_writer::{DirtyRowWrite, record_dirty_rows},
-    plan::outbox::{CopyAddress, merge_dirty_row},
+    plan::outbox::{CopyAddress, insert_or_merge_dirty_row},
     table::Table,
 };
 
@@ -35,7 +35,7 @@ pub(crate) async fn repair_remote<E: TableEntity>(
     for ((partition_key, primary), mut addresses) in by_primary {
         addresses.truncate(ADDRESSES_PER_ROW);
         // Merged into a dirty row that exists: its names stay.
-        let operation = merge_dirty_row(partition_key, primary, &addresses)?;
+        let operation = insert_or_merge_dirty_row(partition_key, primary, &addresses)?;
         rows.push(DirtyRowWrite { operation, addresses: addresses.len() });
     }
     record_dirty_rows(table, rows).await

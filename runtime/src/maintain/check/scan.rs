@@ -99,19 +99,19 @@ impl Unmatched {
 
     /// Returns whether the scope compares the fact: a scope of tables compares remote facts, a scope of one
     /// partition local ones.
-    pub(crate) fn compares_fact(&self, fact: &Fact<'_>) -> bool {
+    pub(crate) fn is_fact_in_scope(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
     /// Returns whether no counterpart of a fact was read, so that the fact is a suspect.
     pub(crate) fn is_unmatched_fact(&self, fact: &Fact<'_>) -> bool {
-        self.compares_fact(fact) && self.hashes.contains(&fact.hash)
+        self.is_fact_in_scope(fact) && self.hashes.contains(&fact.hash)
     }
 
     /// Removes the counterpart of a fact; keeps the fact if its counterpart was not read yet.
     fn match_fact(&mut self, fact: &Fact<'_>) {
         let hash = fact.hash;
-        if !self.compares_fact(fact) || hash % self.window.modulus != self.window.remainder {
+        if !self.is_fact_in_scope(fact) || hash % self.window.modulus != self.window.remainder {
             return;
         }
         // The two facts of a pair have one hash: the second takes out what the first put in.
@@ -222,7 +222,7 @@ pub(crate) async fn scan_facts<E: TableEntity>(
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
             let read = || reader.read_facts_of_row(&page.table, row, &tokens, &mut each);
-            reader.table.with_blind_token_keys(&tokens, read).await?;
+            reader.table.run_with_index_keys(&tokens, read).await?;
         }
         on_page(page.rows_read);
     }
@@ -314,7 +314,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             };
             let table = &self.reader.table.name;
             let read = || self.reader.read_facts_of_row(table, &current, &tokens, &mut match_both);
-            let is_primary = self.reader.table.with_blind_token_keys(&tokens, read).await?;
+            let is_primary = self.reader.table.run_with_index_keys(&tokens, read).await?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }

@@ -46,7 +46,7 @@ pub(crate) struct IndexedPrimary {
 
 impl IndexedPrimary {
     /// Returns what a primary derives for the index; `None` if nothing.
-    pub(crate) fn derive_index_rows<E: TableEntity>(
+    pub(crate) fn pair_with_index_row<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
         tokens: &TokenMaker,
@@ -75,8 +75,8 @@ impl IndexedPrimary {
         match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => {
                 let tokens = table.key_token_maker().await?;
-                let derive = || Self::derive_index_rows::<E>(family, &primary, &tokens);
-                table.with_blind_token_keys(&tokens, derive).await
+                let derive = || Self::pair_with_index_row::<E>(family, &primary, &tokens);
+                table.run_with_index_keys(&tokens, derive).await
             }
             None => Ok(None),
         }

@@ -116,8 +116,8 @@ impl<E: TableEntity> Rebuild<E> {
         let tokens = table.key_token_maker().await?;
         let mut primaries = Vec::new();
         for stored in page {
-            let derive = || IndexedPrimary::derive_index_rows::<E>(family, stored.row(), &tokens);
-            primaries.extend(table.with_blind_token_keys(&tokens, derive).await?);
+            let derive = || IndexedPrimary::pair_with_index_row::<E>(family, stored.row(), &tokens);
+            primaries.extend(table.run_with_index_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
         // A wide primary takes an operation for each of its parts.
@@ -142,7 +142,7 @@ impl<E: TableEntity> Rebuild<E> {
 
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         let mut query = self.table.query(E::scan());
-        if let Some(tables) = self.table.queried_tables().await? {
+        if let Some(tables) = self.table.all_tables_to_query().await? {
             query = query.edit_request(|request| request.read_several_tables(tables));
         }
         Ok(match self.page_size {

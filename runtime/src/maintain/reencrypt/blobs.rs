@@ -100,7 +100,7 @@ async fn replace_until_encrypted<E: TableEntity>(
             Err(error) => Err(error),
         }
     });
-    let contended = || backoff::contended_after(attempts).at_keys(partition_key, row_key);
+    let contended = || backoff::contended_attempts_error(attempts).at_keys(partition_key, row_key);
     replaced.await?.ok_or_else(contended)
 }
 

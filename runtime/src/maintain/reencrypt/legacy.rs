@@ -8,7 +8,7 @@
 use crate::{
     batch::{Condition, Operation},
     edm::{EdmType, Value, ValueRef},
-    entity::{TableEntity, row_kind::PrimaryToMigrate},
+    entity::{TableEntity, row_kind::PrimaryMarking},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::StoredAs,
@@ -39,7 +39,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     if !is_legacy(row)? {
         return Ok(None);
     }
-    let Some(primary) = E::SCHEMA.primary_to_migrate(row)? else {
+    let Some(primary) = E::SCHEMA.legacy_primary_marking(row)? else {
         let message = format!(
             "the row is encrypted in the old format, and is no primary of `{}`: it names another type or \
              its keys do not fit the template; migrate it as its own type, or replace it",
@@ -52,7 +52,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     let (old, modern) = split_formats(table, row).await?;
     let plain = decrypt_row(keys, &old).await?;
     let mut out = Row::build(row.partition_key(), row.row_key());
-    if let PrimaryToMigrate::Unmarked(name) = primary {
+    if let PrimaryMarking::Unmarked(name) = primary {
         out.put(name, ValueRef::String(family.marker));
     }
     let mut names = copy_plain(&old, &plain, &mut out)?;
@@ -81,7 +81,7 @@ async fn split_formats<E: TableEntity>(
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let name = text_of(name)?;
-        match vault.opened_value::<E>(row, name, value).await {
+        match vault.try_decrypt_value::<E>(row, name, value).await {
             Some(value) => modern.push((name.to_owned(), value)),
             None => old.put(name, value),
         }

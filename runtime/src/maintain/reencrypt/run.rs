@@ -239,8 +239,10 @@ impl<E: TableEntity> Reencrypt<E> {
     /// if there is none after it. Returns `None` for a cursor in no dated table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.dated_tables_meant()?;
-        let period = self.table.sibling_table(cursor.table.as_deref()?).period()?;
-        let is_later = |table: &ScannedTable<E>| table.own.period() > Some(period);
+        let period_of_table =
+            self.table.sibling_table(cursor.table.as_deref()?).period_of_table()?;
+        let is_later =
+            |table: &ScannedTable<E>| table.own.period_of_table() > Some(period_of_table);
         // After the last table nothing is left, which is no error.
         Some(tables.iter().position(is_later).unwrap_or(tables.len()))
     }
@@ -316,7 +318,7 @@ impl<E: TableEntity> ScannedTable<E> {
     /// Returns a cursor at a position in this table.
     // One of several tables is named: it may be dropped before the cursor is used.
     fn cursor_at(&self, fingerprint: u64, at: Continuation) -> Cursor {
-        let table = self.own.period().map(|_| self.own.name.clone());
+        let table = self.own.period_of_table().map(|_| self.own.name.clone());
         Cursor { fingerprint, returned: 0, mixed: false, at, table }
     }
 }

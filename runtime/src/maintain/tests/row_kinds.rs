@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::{
     edm::ValueRef,
-    entity::{Recognition, RowKind, RowVersion, Schema, row_kind::PrimaryToMigrate},
+    entity::{Recognition, RowKind, RowVersion, Schema, row_kind::PrimaryMarking},
     error::Error,
     maintain::check::fact::{Fact, FactReader},
     plan::{TokenMaker, derive::Derived},
@@ -252,9 +252,9 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "-".to_owned(),
         Err(error) => failure(&error),
     };
-    let migrated = match schema.primary_to_migrate(row) {
-        Ok(Some(PrimaryToMigrate::Marked)) => "migrated".to_owned(),
-        Ok(Some(PrimaryToMigrate::Unmarked(name))) => format!("migrated with {name}"),
+    let migrated = match schema.legacy_primary_marking(row) {
+        Ok(Some(PrimaryMarking::Marked)) => "migrated".to_owned(),
+        Ok(Some(PrimaryMarking::Unmarked(name))) => format!("migrated with {name}"),
         Ok(None) => "-".to_owned(),
         Err(error) => failure(&error),
     };

@@ -16,7 +16,7 @@ use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::CopyFamily,
+    entity::CopyAndPrimaryFamily,
     error::Result,
     limits::PROPERTIES,
     row::{ETag, Row},
@@ -127,7 +127,7 @@ pub(crate) fn previous_owner(row: &Row) -> Result<Option<RowAddress>> {
 /// `primary_table` is the primary's table if the index has no table of its own.
 pub(crate) fn owner_of_copy(
     row: &Row,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     primary_table: &str,
 ) -> Result<Option<RowAddress>> {
     let table = match (kinds.copy.table, row.get(OWNER_TABLE)?) {
@@ -156,7 +156,7 @@ pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -
     row.put(CLAIM_PROPERTY, ValueRef::String(id));
     if let Some(from) = from {
         let from_json =
-            serde_json::Value::from(from.as_row_at().table_and_keys().to_vec()).to_string();
+            serde_json::Value::from(from.as_row_at().table_and_key_texts().to_vec()).to_string();
         row.put(PREVIOUS_OWNER, ValueRef::String(&from_json));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))

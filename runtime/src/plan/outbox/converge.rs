@@ -1,10 +1,10 @@
 //! Decides which write makes one remote row equal to what its primary derives.
 
-use super::remote_copy::{CopyOwner, copy_with_owner};
+use super::remote_copy::{CopyOwnership, copy_with_owner};
 use crate::{
     address::RowAt,
     batch::{Condition, Operation},
-    entity::CopyFamily,
+    entity::CopyAndPrimaryFamily,
     error::Result,
     row::{ETag, Row},
 };
@@ -35,20 +35,20 @@ pub(crate) enum CopyStep {
 /// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` tells
 /// whether a found copy needs no write.
 pub(crate) fn plan_step_for_row(
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
-    found: Option<(&Row, CopyOwner)>,
+    found: Option<(&Row, CopyOwnership)>,
     wanted: Option<(&Row, &ETag)>,
     may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
 ) -> Result<CopyStep> {
     Ok(match (wanted, found) {
         // CopyStep::Unclear, => Whose row this is takes another request, which only a worker makes.
-        (_, Some((_, CopyOwner::OursInOldForm))) => CopyStep::Unclear,
+        (_, Some((_, CopyOwnership::OursInOldForm))) => CopyStep::Unclear,
         (Some((copy, version)), None) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
             CopyStep::Write(Operation::insert(copy))
         }
-        (Some((copy, version)), Some((found, CopyOwner::Ours))) => {
+        (Some((copy, version)), Some((found, CopyOwnership::Ours))) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
             if may_keep(found, &copy, version)? {
                 return Ok(CopyStep::Keep);
@@ -57,7 +57,7 @@ pub(crate) fn plan_step_for_row(
         }
         // CopyStep::Occupied, => A write here would take the key from another primary.
         (Some(_), Some(_)) => CopyStep::Occupied,
-        (None, Some((found, CopyOwner::Ours))) => {
+        (None, Some((found, CopyOwnership::Ours))) => {
             let guard = Condition::for_etag(found.etag());
             let delete = Operation::delete(found.partition_key(), found.row_key(), guard)?;
             CopyStep::Delete(delete)

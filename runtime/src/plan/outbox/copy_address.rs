@@ -115,7 +115,7 @@ impl ListAddress {
     }
 
     fn stored_texts(&self) -> (bool, [&str; 3]) {
-        (self.in_blob, self.as_row_at().table_and_keys())
+        (self.in_blob, self.as_row_at().table_and_key_texts())
     }
 }
 
@@ -200,13 +200,18 @@ impl CopyAddress {
     }
 
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
-    pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow, case: TableCase) -> bool {
+    pub(crate) fn is_same_address_as_copy(
+        &self,
+        primary_table: &str,
+        copy: &CopyRow,
+        case: TableCase,
+    ) -> bool {
         let other = Self::for_copy(primary_table, copy);
         self.index == other.index && self.as_row_at().is_same_row(other.as_row_at(), case)
     }
 
     /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
-    pub(crate) fn is_for_list(
+    pub(crate) fn is_same_address_as_list(
         &self,
         primary_table: &str,
         list: &RemoteList,
@@ -222,7 +227,7 @@ impl CopyAddress {
 
     /// Returns the four texts that dirty rows and claims store.
     pub(super) fn stored_texts(&self) -> [&str; 4] {
-        let [table, partition_key, row_key] = self.as_row_at().table_and_keys();
+        let [table, partition_key, row_key] = self.as_row_at().table_and_key_texts();
         [&self.index, table, partition_key, row_key]
     }
 

@@ -11,7 +11,10 @@ use crate::{
     address::{RowAt, TableCase},
     batch::{self, Operation},
     edm::ValueRef,
-    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema, blob_name::is_blob_name_of_row},
+    entity::{
+        CopyAndPrimaryFamily, CopyRow, EntityRows, RemoteList, Schema,
+        blob_name::is_blob_name_of_row,
+    },
     error::Result,
     limits,
     plan::Effect,
@@ -29,7 +32,7 @@ const HASH_DIGITS: usize = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct CopyChange {
     pub(crate) address: CopyAddress,
-    pub(crate) kinds: CopyFamily,
+    pub(crate) kinds: CopyAndPrimaryFamily,
     /// The content that the copy will have; `None` if the copy is deleted.
     pub(crate) wanted: Option<Row>,
     /// Whether the primary had this copy before the change.
@@ -128,8 +131,8 @@ fn changed_copies(
     new: &[CopyRow],
 ) -> Vec<CopyChange> {
     let change = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
-        let primary = schema.primary_of_copy(copy.family)?;
-        let kinds = CopyFamily { copy: copy.family, primary, schema };
+        let primary = schema.primary_family_of_copy(copy.family)?;
+        let kinds = CopyAndPrimaryFamily { copy: copy.family, primary, schema };
         let address = CopyAddress::for_copy(table, copy);
         Some(CopyChange { address, kinds, wanted: wanted.cloned(), was_there })
     };
@@ -160,8 +163,11 @@ impl DirtyRowToWrite {
         primary: &Row,
         copy: &CopyRow,
     ) -> Option<Self> {
-        let kinds =
-            CopyFamily { copy: copy.family, primary: schema.primary_of_copy(copy.family)?, schema };
+        let kinds = CopyAndPrimaryFamily {
+            copy: copy.family,
+            primary: schema.primary_family_of_copy(copy.family)?,
+            schema,
+        };
         let change = CopyChange {
             address: CopyAddress::for_copy(table, copy),
             kinds,
@@ -198,7 +204,7 @@ impl DirtyRowToWrite {
 
     /// Returns the RowKey of the dirty row.
     pub(crate) fn row_key(&self) -> String {
-        dirty_row_key(&self.primary)
+        dirty_row_key_of_primary(&self.primary)
     }
 
     /// Returns the operation that inserts the dirty row. With `merge_existing` it adds to a dirty
@@ -214,7 +220,7 @@ impl DirtyRowToWrite {
 
 /// Returns the RowKey of a primary's dirty row. It contains the primary's RowKey, or a hash of it
 /// if that RowKey is too long or looks like such a hash.
-pub(crate) fn dirty_row_key(primary: &str) -> String {
+pub(crate) fn dirty_row_key_of_primary(primary: &str) -> String {
     // A RowKey that looks like a hash is hashed too: otherwise two primaries could share a dirty
     // row.
     let is_like_hash = primary.strip_prefix(HASH_LETTER).is_some_and(|rest| {
@@ -229,7 +235,7 @@ pub(crate) fn dirty_row_key(primary: &str) -> String {
 
 /// Returns the operation that inserts a primary's dirty row with these addresses, or adds them to
 /// it.
-pub(crate) fn merge_dirty_row(
+pub(crate) fn insert_or_merge_dirty_row(
     partition_key: &str,
     primary: &str,
     addresses: &[CopyAddress],
@@ -242,7 +248,7 @@ fn build_row<'n>(
     primary: &str,
     addresses: impl Iterator<Item = &'n CopyAddress>,
 ) -> Result<Row> {
-    let row_key = dirty_row_key(primary);
+    let row_key = dirty_row_key_of_primary(primary);
     let mut row = Row::build(partition_key, &row_key);
     row.put(TYPE_NAME, ValueRef::String("entable.dirty"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -288,6 +294,6 @@ impl StoredDirtyRow {
 
     /// Returns the operation that writes the dirty row again after its deletion.
     pub(crate) fn restore_operation(&self) -> Result<Operation> {
-        merge_dirty_row(self.row.partition_key(), &self.primary, &self.addresses)
+        insert_or_merge_dirty_row(self.row.partition_key(), &self.primary, &self.addresses)
     }
 }

@@ -25,7 +25,8 @@ pub(crate) use self::{
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
     dirty_row::{
-        CopyChange, DirtyRowToWrite, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,
+        CopyChange, DirtyRowToWrite, StoredDirtyRow, dirty_row_key_of_primary, dirty_rows_of,
+        insert_or_merge_dirty_row,
     },
     expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
@@ -37,7 +38,7 @@ pub(crate) use self::{
         message_row, receipt_row_key, receipts_json, truncate_error,
     },
     remote_copy::{
-        CopyOwner, OWNER_PROPERTIES, OWNER_TABLE, copy_owner, copy_with_owner,
+        CopyOwnership, OWNER_PROPERTIES, OWNER_TABLE, compare_owner_in_copy, copy_with_owner,
         equal_except_version, is_current_table, is_derived_from_version, is_owner_property,
         is_version_property, may_be_from_table,
     },

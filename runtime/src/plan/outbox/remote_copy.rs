@@ -4,7 +4,7 @@
 use crate::{
     address::{RowAt, TableCase, is_old_form},
     edm::ValueRef,
-    entity::{CopyFamily, can_derive_keys, derive_keys},
+    entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
     key::Family,
     row::{ETag, OPERATION_ID, Row},
@@ -36,7 +36,7 @@ pub(crate) fn is_owner_property(property: &str) -> bool {
 /// `None` before the commit.
 pub(crate) fn copy_with_owner(
     copy: &Row,
-    CopyFamily { copy: family, primary, .. }: CopyFamily,
+    CopyAndPrimaryFamily { copy: family, primary, .. }: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     version: Option<&ETag>,
 ) -> Result<Row> {
@@ -83,7 +83,7 @@ pub(crate) fn may_be_from_table(
 
 /// To which primary a remote row belongs, as far as the row alone tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CopyOwner {
+pub(crate) enum CopyOwnership {
     /// The copy of the primary in question.
     Ours,
     /// Probably the copy of the primary in question. It names the table in lower case: if there is
@@ -96,7 +96,7 @@ pub(crate) enum CopyOwner {
 /// Returns PartitionKey and RowKey of a copy's primary; `None` if the copy does not tell them.
 pub(crate) fn owner_keys(
     copy: &Row,
-    CopyFamily { copy: family, primary, .. }: CopyFamily,
+    CopyAndPrimaryFamily { copy: family, primary, .. }: CopyAndPrimaryFamily,
 ) -> Result<Option<(String, String)>> {
     if can_derive_keys(family, primary) {
         return Ok(derive_keys(family, primary, (copy.partition_key(), copy.row_key())).ok());
@@ -110,26 +110,28 @@ pub(crate) fn owner_keys(
 }
 
 /// Returns to which primary a remote row belongs, compared with the primary `owner`.
-pub(crate) fn copy_owner(
+pub(crate) fn compare_owner_in_copy(
     found: &Row,
-    kinds: CopyFamily,
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     case: TableCase,
-) -> Result<CopyOwner> {
+) -> Result<CopyOwnership> {
     let keys = owner_keys(found, kinds)?;
     let keys = keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key));
     if keys != Some((owner.partition_key, owner.row_key)) {
-        return Ok(CopyOwner::Another);
+        return Ok(CopyOwnership::Another);
     }
     if kinds.copy.table.is_none() {
-        return Ok(CopyOwner::Ours);
+        return Ok(CopyOwnership::Ours);
     }
     Ok(match found.get(OWNER_TABLE)? {
-        Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => CopyOwner::Ours,
-        Some(ValueRef::String(named)) if case.is_ambiguous_table_name(named, owner.table) => {
-            CopyOwner::OursInOldForm
+        Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => {
+            CopyOwnership::Ours
         }
-        _ => CopyOwner::Another,
+        Some(ValueRef::String(named)) if case.is_ambiguous_table_name(named, owner.table) => {
+            CopyOwnership::OursInOldForm
+        }
+        _ => CopyOwnership::Another,
     })
 }
 

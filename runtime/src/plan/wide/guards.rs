@@ -12,7 +12,7 @@ pub(super) const MISSING: &str = "-";
 
 /// The condition of a write on one part.
 #[derive(Debug, Clone)]
-pub(super) enum PartGuard {
+pub(super) enum PartCondition {
     /// The part exists.
     Any,
     /// The part has this ETag.
@@ -21,7 +21,7 @@ pub(super) enum PartGuard {
     Missing,
 }
 
-impl PartGuard {
+impl PartCondition {
     pub(super) fn write_condition(&self) -> Condition {
         match self {
             Self::Match(etag) => Condition::Match(etag.clone()),
@@ -33,21 +33,24 @@ impl PartGuard {
 /// Splits the ETag of a joined row into what it says of each part. An entity of an older version may
 /// have another number of them.
 // The service's ETags hold no spaces.
-pub(super) fn split_etag_by_part(schema: &'static Schema, etag: &ETag) -> Result<Vec<PartGuard>> {
+pub(super) fn split_etag_by_part(
+    schema: &'static Schema,
+    etag: &ETag,
+) -> Result<Vec<PartCondition>> {
     let text = etag.to_string();
     let guards = text.split(' ').map(|etag| match etag {
-        MISSING => PartGuard::Missing,
-        etag => PartGuard::Match(ETag::from(etag)),
+        MISSING => PartCondition::Missing,
+        etag => PartCondition::Match(ETag::from(etag)),
     });
-    let guards: Vec<PartGuard> = guards.collect();
+    let guards: Vec<PartCondition> = guards.collect();
     if schema.versions().any(|version| version.parts.len() == guards.len()) {
         return Ok(guards);
     }
-    Err(other_part_count_error(schema, guards.len()))
+    Err(incomplete_etag_error(schema, guards.len()))
 }
 
 /// Returns the error for an ETag that was read from some parts of a wide entity and not from all.
-pub(super) fn other_part_count_error(schema: &Schema, found: usize) -> Error {
+pub(super) fn incomplete_etag_error(schema: &Schema, found: usize) -> Error {
     let message = format!(
         "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
         schema.parts.len()

@@ -2,7 +2,7 @@
 
 use super::{
     guards::joined_etag,
-    layout::{PARTS, PartFinder, discriminator_of, text_of, version_of},
+    layout::{PARTS, PartFinder, discriminator_property, property_name_as_text, version_of},
 };
 use crate::{
     edm::{Ticks, ValueRef},
@@ -36,7 +36,7 @@ pub(crate) fn join_parts(
     (partition_key, row_key): (&str, &str),
     parts: &[(usize, Option<Row>)],
 ) -> Result<JoinedRow> {
-    let discriminator = discriminator_of(schema);
+    let discriminator = discriminator_property(schema);
     let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
     let mut writer = None;
     for (part, row) in parts {
@@ -101,7 +101,7 @@ pub(super) fn build(
     (partition_key, row_key): (&str, &str),
     rows: &[(usize, &Row)],
 ) -> Result<Row> {
-    let discriminator = discriminator_of(schema);
+    let discriminator = discriminator_property(schema);
     let mut joined = Row::build(partition_key, row_key);
     joined.put(discriminator, ValueRef::String(schema.marker));
     let mut finder = PartFinder::new(schema);
@@ -112,7 +112,7 @@ pub(super) fn build(
     for (part, row) in rows {
         let mut properties = row.properties();
         while let Some((name, encoded)) = properties.next_encoded()? {
-            let name = text_of(name)?;
+            let name = property_name_as_text(name)?;
             if name == discriminator || name == PARTS || name == OPERATION_ID {
                 continue;
             }

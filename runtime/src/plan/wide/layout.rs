@@ -89,12 +89,12 @@ pub(crate) fn maximum_parts_of_versions(schema: &'static Schema) -> usize {
 }
 
 /// Returns whether the rows of a stored entity may be laid out in another way, by an older version.
-pub(crate) const fn may_have_other_parts(schema: &Schema) -> bool {
+pub(crate) const fn may_have_older_layout(schema: &Schema) -> bool {
     schema.is_wide() && schema.older.is_some()
 }
 
 /// Returns the property with the type of a row, or an empty text if the type is told by its keys.
-pub(super) fn discriminator_of(schema: &Schema) -> &'static str {
+pub(super) fn discriminator_property(schema: &Schema) -> &'static str {
     match schema.discriminator {
         Discriminator::Property(name) => name,
         Discriminator::RowKey => "",
@@ -106,6 +106,6 @@ pub(super) fn discriminator_of(schema: &Schema) -> &'static str {
 /// # Errors
 ///
 /// `is_corrupt` for a name that is not UTF-8.
-pub(super) fn text_of(name: &[u8]) -> Result<&str> {
+pub(super) fn property_name_as_text(name: &[u8]) -> Result<&str> {
     std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
 }

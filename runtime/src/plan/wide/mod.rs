@@ -16,11 +16,11 @@ pub(crate) use guards::join_part_answers;
 pub(crate) use join::{JoinedRow, join_parts};
 pub(crate) use key_bounds::{bounds_with_all_parts, condition_on_all_parts};
 pub(crate) use layout::{
-    is_first_key, maximum_parts_of_versions, may_have_other_parts, row_key_of_part,
+    is_first_key, maximum_parts_of_versions, may_have_older_layout, row_key_of_part,
 };
-pub(crate) use page::{PageItem, entity_of_part, join_page};
+pub(crate) use page::{PageItem, join_parts_in_page, part_as_entity_row};
 pub(crate) use selection::{
     PartsRead, names_with_generation, parts_of_point, parts_read, parts_with, type_markers_of_parts,
 };
-pub(crate) use split::{may_miss_parts, split_operation};
+pub(crate) use split::{can_ignore_missing_parts, split_operation};
 pub(crate) use torn::{is_torn, join_torn, torn_error};

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use super::{
     join::{JoinedRow, join_parts},
-    layout::{discriminator_of, maximum_parts_of_versions, row_key_of_first_part, version_of},
+    layout::{
+        discriminator_property, maximum_parts_of_versions, row_key_of_first_part, version_of,
+    },
     torn::torn_error,
 };
 use crate::{
@@ -18,12 +20,12 @@ use crate::{
 /// # Errors
 ///
 /// `is_corrupt` for a damaged row.
-pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
+pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
     let keys = row_key_of_first_part(row.row_key()).filter(|(_, found)| *found == part);
     let Some((row_key, _)) = keys else { return Ok(row) };
     let partition_key = row.partition_key().to_owned();
     // A row that is only counted has no type.
-    if row.get(discriminator_of(schema))?.is_none() {
+    if row.get(discriminator_property(schema))?.is_none() {
         return Ok(row);
     }
     let joined = join_parts(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
@@ -55,7 +57,7 @@ struct Group {
 
 /// Joins the rows of a page that are parts of one entity. Each entity stands where its first row
 /// does.
-pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<PageItem> {
+pub(crate) fn join_parts_in_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<PageItem> {
     let mut places: Vec<std::result::Result<usize, Result<Row>>> = Vec::with_capacity(rows.len());
     let mut groups: Vec<Group> = Vec::new();
     let mut by_keys = HashMap::new();
@@ -119,7 +121,7 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         return None;
     }
     if let Ok(row) = row {
-        version_of(schema, part, row.get(discriminator_of(schema)).ok()?)?;
+        version_of(schema, part, row.get(discriminator_property(schema)).ok()?)?;
     }
     Some((partition_key.to_owned(), first, part))
 }

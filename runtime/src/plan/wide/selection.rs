@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::layout::{PARTS, PartFinder, discriminator_of, may_have_other_parts};
+use super::layout::{PARTS, PartFinder, discriminator_property, may_have_older_layout};
 use crate::{
     entity::Schema,
     error::{Error, ErrorKind, Result},
@@ -20,7 +20,7 @@ pub(crate) fn parts_with(
     let mut finder = PartFinder::new(schema);
     let parts = names.into_iter().filter_map(|name| match name.as_ref() {
         "PartitionKey" | "RowKey" => None,
-        name if name == discriminator_of(schema) || name == PARTS => None,
+        name if name == discriminator_property(schema) || name == PARTS => None,
         name => match finder.column_of(name) {
             Some(column) => column.stored.then(|| column.part_number()),
             None => Some(1),
@@ -95,7 +95,7 @@ pub(crate) fn parts_read(
         );
         return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
     }
-    if may_have_other_parts(schema) {
+    if may_have_older_layout(schema) {
         return Ok(PartsRead::All);
     }
     if let Some((name, part)) = compared {

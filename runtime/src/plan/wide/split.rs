@@ -3,8 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    guards::{PartGuard, other_part_count_error, split_etag_by_part},
-    layout::{PARTS, PartFinder, discriminator_of, row_key_of_part, text_of, version_of},
+    guards::{PartCondition, incomplete_etag_error, split_etag_by_part},
+    layout::{
+        PARTS, PartFinder, discriminator_property, property_name_as_text, row_key_of_part,
+        version_of,
+    },
 };
 use crate::{
     batch::{Condition, Operation, Verb},
@@ -38,20 +41,20 @@ pub(crate) fn split_operation(
     let row = operation.row();
     let (partition_key, row_key) = row.keys();
     let located = |error: Error| error.at_keys(partition_key, row_key);
-    let schema = version_of(schema, 1, row.get(discriminator_of(schema))?).unwrap_or(schema);
+    let schema = version_of(schema, 1, row.get(discriminator_property(schema))?).unwrap_or(schema);
     let guards = match operation.condition() {
         Some(Condition::Match(etag)) => Some(split_etag_by_part(schema, etag).map_err(located)?),
         _ => None,
     };
     if operation.verb() == Verb::Delete {
-        let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; schema.parts.len()]);
+        let guards = guards.unwrap_or_else(|| vec![PartCondition::Any; schema.parts.len()]);
         return delete_parts((partition_key, row_key), &guards, found);
     }
     let count = schema.parts.len();
     let is_blind = guards.is_none();
-    let guards = guards.unwrap_or_else(|| vec![PartGuard::Any; count]);
+    let guards = guards.unwrap_or_else(|| vec![PartCondition::Any; count]);
     if operation.verb() == Verb::Merge && guards.len() != count {
-        return Err(located(other_part_count_error(schema, guards.len())));
+        return Err(located(incomplete_etag_error(schema, guards.len())));
     }
     let RowsOfParts { rows, filled } = RowsOfParts::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
@@ -73,16 +76,16 @@ pub(crate) fn split_operation(
             (Verb::Replace, _) if is_blind && at > 0 => Operation::insert_or_replace(part),
             // The stored entity has fewer parts. The guards of these keep this one as it is too.
             (Verb::Replace, None) => Operation::insert_or_replace(part),
-            (Verb::Replace, Some(PartGuard::Missing)) => Operation::insert(part),
+            (Verb::Replace, Some(PartCondition::Missing)) => Operation::insert(part),
             (Verb::Replace, Some(guard)) => Operation::replace(part, guard.write_condition()),
             (Verb::Merge | Verb::Delete, guard) => {
-                let condition = guard.map_or(Condition::Any, PartGuard::write_condition);
+                let condition = guard.map_or(Condition::Any, PartCondition::write_condition);
                 Operation::merge(part, condition)
             }
         });
     }
     for (at, guard) in guards.iter().enumerate().skip(count) {
-        if !matches!(guard, PartGuard::Missing) {
+        if !matches!(guard, PartCondition::Missing) {
             let key = row_key_of_part(row_key, at + 1)?;
             operations.push(Operation::delete(partition_key, &key, guard.write_condition())?);
         }
@@ -93,15 +96,15 @@ pub(crate) fn split_operation(
 /// Returns the deletions of an entity's parts. `found` is as in [`split_operation`].
 fn delete_parts(
     (partition_key, row_key): (&str, &str),
-    guards: &[PartGuard],
+    guards: &[PartCondition],
     found: &HashMap<String, Option<ETag>>,
 ) -> Result<Vec<Operation>> {
     let mut operations = Vec::with_capacity(guards.len());
     for (at, guard) in guards.iter().enumerate() {
         let key = row_key_of_part(row_key, at + 1)?;
         let condition = match (guard, found.get(&key)) {
-            (PartGuard::Missing, _) | (PartGuard::Any, Some(None)) => continue,
-            (PartGuard::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
+            (PartCondition::Missing, _) | (PartCondition::Any, Some(None)) => continue,
+            (PartCondition::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
             (guard, _) => guard.write_condition(),
         };
         operations.push(Operation::delete(partition_key, &key, condition)?);
@@ -111,7 +114,10 @@ fn delete_parts(
 
 /// Returns whether an operation deletes an entity's parts whatever their ETags, so that a part that is
 /// missing does not matter.
-pub(crate) fn may_miss_parts(schema: Option<&'static Schema>, operation: &Operation) -> bool {
+pub(crate) fn can_ignore_missing_parts(
+    schema: Option<&'static Schema>,
+    operation: &Operation,
+) -> bool {
     schema.is_some_and(Schema::is_wide)
         && matches!(operation.condition(), Some(Condition::Any))
         && operation.verb() == Verb::Delete
@@ -134,11 +140,11 @@ impl RowsOfParts {
             Some(ValueRef::String(text)) => text,
             _ => "",
         };
-        let discriminator = discriminator_of(schema);
+        let discriminator = discriminator_property(schema);
         let mut finder = PartFinder::new(schema);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            match text_of(name)? {
+            match property_name_as_text(name)? {
                 PARTS => {}
                 name if name == discriminator => {
                     for (part, marker) in split.rows.iter_mut().zip(schema.parts) {

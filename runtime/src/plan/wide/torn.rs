@@ -3,7 +3,7 @@
 use super::{
     guards::MISSING,
     join::build,
-    layout::{PARTS, discriminator_of, text_of, version_of},
+    layout::{PARTS, discriminator_property, property_name_as_text, version_of},
 };
 use crate::{
     edm::ValueRef,
@@ -26,7 +26,7 @@ pub(crate) fn join_torn(
     (partition_key, row_key): (&str, &str),
     parts: &[(usize, Option<Row>)],
 ) -> Result<Option<Row>> {
-    let discriminator = discriminator_of(schema);
+    let discriminator = discriminator_property(schema);
     let mut rows: Vec<(usize, &Row)> = Vec::with_capacity(parts.len());
     let mut writer = None;
     for (part, row) in parts {
@@ -41,7 +41,7 @@ pub(crate) fn join_torn(
     let mut torn = Row::build(partition_key, row_key);
     let mut properties = joined.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = text_of(name)?;
+        let name = property_name_as_text(name)?;
         if name != PARTS {
             torn.put(name, value);
         }

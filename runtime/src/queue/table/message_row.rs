@@ -22,7 +22,7 @@ const POISON_PREFIX: &str = "x_";
 
 /// A message of a queue in a table, without the time when it becomes visible.
 #[derive(Debug, Clone)]
-pub(crate) struct StoredMessage {
+pub(crate) struct TableQueueMessage {
     /// The PartitionKey of the message's row, which names queue and shard.
     pub(crate) partition_key: String,
     pub(crate) id: String,
@@ -35,8 +35,8 @@ pub(crate) struct StoredMessage {
 
 /// A row that holds a message, as it was read.
 #[derive(Debug, Clone)]
-pub(crate) struct MessageRow {
-    pub(crate) message: StoredMessage,
+pub(crate) struct StoredMessageRow {
+    pub(crate) message: TableQueueMessage,
     pub(crate) row_key: String,
     pub(crate) etag: Option<ETag>,
     pub(crate) reason: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Visibility<'a> {
     pub(crate) holder: &'a str,
 }
 
-impl StoredMessage {
+impl TableQueueMessage {
     /// Returns the PartitionKey of a shard of a queue.
     pub(crate) fn shard_key(queue: &str, shard: u32) -> String {
         format!("{queue}_{shard:02}")
@@ -123,7 +123,7 @@ fn cut_to_property(reason: &str) -> String {
     reason.chars().take_while(fits).collect()
 }
 
-impl MessageRow {
+impl StoredMessageRow {
     /// Parses a row; returns `None` for a format that this crate does not know. Fails with
     /// `is_decode` if a property is missing.
     pub(crate) fn parse(row: &Row) -> Result<Option<Self>> {
@@ -148,7 +148,7 @@ impl MessageRow {
             Some(rest) => rest.split_once('_').map_or("", |(_, id)| id),
             None => row_key.strip_prefix(POISON_PREFIX).unwrap_or_default(),
         };
-        let message = StoredMessage {
+        let message = TableQueueMessage {
             partition_key: row.partition_key().to_owned(),
             id: id.to_owned(),
             body: text("Body")?,
@@ -197,7 +197,7 @@ fn damaged_error(row: &Row, name: &str) -> Error {
 
 impl PopReceipt {
     /// Returns the text of the pop receipt of a message in the row `row_key`.
-    pub(crate) fn encode(message: &StoredMessage, row_key: &str, etag: String) -> String {
+    pub(crate) fn encode(message: &TableQueueMessage, row_key: &str, etag: String) -> String {
         let receipt = Self {
             partition_key: message.partition_key.clone(),
             row_key: row_key.to_owned(),
@@ -216,13 +216,13 @@ impl PopReceipt {
     }
 
     /// Builds the received message. Its pop receipt tells the PartitionKey and the time.
-    pub(crate) fn received_message(
+    pub(crate) fn message_from_receipt(
         &self,
         id: &str,
         body: &str,
         dequeue_count: u32,
-    ) -> StoredMessage {
-        StoredMessage {
+    ) -> TableQueueMessage {
+        TableQueueMessage {
             partition_key: self.partition_key.clone(),
             id: id.to_owned(),
             body: body.to_owned(),
@@ -239,7 +239,7 @@ impl PopReceipt {
 }
 
 /// Returns whether the request `holder` wrote the row.
-pub(crate) fn has_holder(row: &Row, holder: &str) -> Result<bool> {
+pub(crate) fn is_written_by_holder(row: &Row, holder: &str) -> Result<bool> {
     Ok(row.get("Holder")? == Some(ValueRef::String(holder)))
 }
 

@@ -6,7 +6,10 @@ use tokio::time::Instant;
 
 use super::{
     guard::QueueGuard,
-    message_row::{MessageRow, PopReceipt, StoredMessage, Visibility, due_filter, has_holder},
+    message_row::{
+        PopReceipt, StoredMessageRow, TableQueueMessage, Visibility, due_filter,
+        is_written_by_holder,
+    },
     table_queue::{TABLE, TableQueue},
 };
 use crate::{
@@ -106,7 +109,7 @@ impl TableQueue {
     }
 
     /// Finds at most `most` visible messages of a shard.
-    async fn find_visible(&self, shard: &str, most: usize) -> Result<Vec<MessageRow>> {
+    async fn find_visible(&self, shard: &str, most: usize) -> Result<Vec<StoredMessageRow>> {
         let (mut visible, mut from, mut now) = (Vec::new(), None, self.clock.now());
         let mut damaged = None;
         for _ in 0..MAX_PAGES {
@@ -114,7 +117,7 @@ impl TableQueue {
             let page = self.scan_page(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
                 let date = page.date.filter(|_| self.guard_holds(QueueGuard::HiddenByStore));
-                match row.as_ref().map_err(Error::clone).and_then(MessageRow::parse) {
+                match row.as_ref().map_err(Error::clone).and_then(StoredMessageRow::parse) {
                     Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
                     Err(error) => damaged = Some(error),
                 }
@@ -142,7 +145,7 @@ impl TableQueue {
     /// another receiver took one of them.
     async fn take_messages(
         &self,
-        found: &[MessageRow],
+        found: &[StoredMessageRow],
         visibility: Duration,
     ) -> Result<Vec<Received>> {
         let (until, holder) = (Instant::now() + visibility, self.random.random_id());
@@ -153,7 +156,7 @@ impl TableQueue {
         for row in found {
             let is_counted = !self.guards.has_mutation(Mutation::ReceiptNotCounted);
             let dequeue_count = row.message.dequeue_count.saturating_add(is_counted.into());
-            let message = StoredMessage { dequeue_count, ..row.message.clone() };
+            let message = TableQueueMessage { dequeue_count, ..row.message.clone() };
             let due = due_time_that_changes_row_key(&message, latest_due, &row.row_key);
             let visibility = Visibility { due, hidden_ticks, holder: &holder };
             let delete = row.delete_operation()?;
@@ -184,13 +187,16 @@ impl TableQueue {
             let row_key = message.row_key(due);
             let etag = match etag {
                 Some(etag) => Some(etag),
-                None => self.etag_of_holder(&message.partition_key, &row_key, &holder).await?,
+                None => {
+                    self.etag_if_written_by_holder(&message.partition_key, &row_key, &holder)
+                        .await?
+                }
             };
             // Without its row the message was not taken, or the transaction still arrives. Either
             // way the message becomes visible again.
             let Some(etag) = etag else { continue };
             let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
-            let StoredMessage { id, body, dequeue_count, .. } = message;
+            let TableQueueMessage { id, body, dequeue_count, .. } = message;
             let until = match self.guards.has_mutation(Mutation::ReceiptFromAnswer) {
                 true => Instant::now() + visibility,
                 false => until,
@@ -218,7 +224,7 @@ impl TableQueue {
     }
 
     /// Returns the ETag of a row if the request `holder` wrote it.
-    pub(crate) async fn etag_of_holder(
+    pub(crate) async fn etag_if_written_by_holder(
         &self,
         partition_key: &str,
         row_key: &str,
@@ -228,7 +234,7 @@ impl TableQueue {
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
             Some(row) if self.guards.has_mutation(Mutation::HolderNotCompared) => Ok(row.etag()),
-            Some(row) if has_holder(&row, holder)? => Ok(row.etag()),
+            Some(row) if is_written_by_holder(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }
     }
@@ -237,7 +243,7 @@ impl TableQueue {
 /// Returns `due`, or the next tick if the message would keep the RowKey `row_key`: one transaction
 /// cannot delete and insert one row.
 pub(crate) fn due_time_that_changes_row_key(
-    message: &StoredMessage,
+    message: &TableQueueMessage,
     due: Ticks,
     row_key: &str,
 ) -> Ticks {

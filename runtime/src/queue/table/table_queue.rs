@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     guard::QueueGuard,
-    message_row::{MessageRow, StoredMessage, Visibility, check_body, poison_filter},
+    message_row::{StoredMessageRow, TableQueueMessage, Visibility, check_body, poison_filter},
 };
 use crate::{
     backend::{Backend, Rows, Scan, TableRequest},
@@ -106,7 +106,7 @@ impl TableQueue {
         let first = self.random.random_number() % shards;
         (0..shards).map(move |at| {
             let shard = (first + at) % shards;
-            StoredMessage::shard_key(&self.name, u32::try_from(shard).unwrap_or(0))
+            TableQueueMessage::shard_key(&self.name, u32::try_from(shard).unwrap_or(0))
         })
     }
 
@@ -150,7 +150,7 @@ impl TableQueue {
         if self.clock.is_known() {
             return Ok(());
         }
-        let shard = StoredMessage::shard_key(&self.name, 0);
+        let shard = TableQueueMessage::shard_key(&self.name, 0);
         let filter = crate::access::Keys::point(shard, "q_").filter();
         self.scan_page(&filter, 1, None).await?;
         if self.clock.is_known() {
@@ -164,7 +164,7 @@ impl TableQueue {
     /// Inserts the row of a new message, and repeats that after a lost answer.
     async fn insert_message(
         &self,
-        message: &StoredMessage,
+        message: &TableQueueMessage,
         visibility: Visibility<'_>,
     ) -> Result<()> {
         let operation = Operation::insert(message.queued_row(visibility)?);
@@ -203,7 +203,7 @@ impl TableQueue {
         // A random shard, so that senders spread their load.
         let shard = self.shards_from_random().next().unwrap_or_default();
         let now = self.clock.now();
-        let message = StoredMessage {
+        let message = TableQueueMessage {
             partition_key: shard,
             id,
             body: body.to_owned(),
@@ -220,7 +220,7 @@ impl TableQueue {
     pub(super) async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
         check_name(&self.name)?;
         let mut all = Vec::new();
-        for shard in (0..self.shards).map(|shard| StoredMessage::shard_key(&self.name, shard)) {
+        for shard in (0..self.shards).map(|shard| TableQueueMessage::shard_key(&self.name, shard)) {
             let (filter, mut pages) = (poison_filter(&shard), PageLoop::from_start());
             while all.len() < most
                 && let Some(from) = pages.begin_page()
@@ -228,9 +228,9 @@ impl TableQueue {
                 let page = self.scan_page(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {
                     let row = row.as_ref().map_err(|error| error.clone().in_table(TABLE))?;
-                    let Some(found) = MessageRow::parse(row)? else { continue };
+                    let Some(found) = StoredMessageRow::parse(row)? else { continue };
                     let place = found.pop_receipt();
-                    let StoredMessage { id, body, dequeue_count, .. } = found.message;
+                    let TableQueueMessage { id, body, dequeue_count, .. } = found.message;
                     all.push(Poison::new(id, body, dequeue_count, found.reason, place));
                 }
                 pages.continue_at(page.next);

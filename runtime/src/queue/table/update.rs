@@ -46,7 +46,7 @@ impl TableQueue {
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
         let receipt = PopReceipt::parse(received.receipt())?;
-        let message = receipt.received_message(received.id(), &body, received.dequeue_count());
+        let message = receipt.message_from_receipt(received.id(), &body, received.dequeue_count());
         let (until, holder) = (Instant::now() + visibility, self.random.random_id());
         let due = time_after(self.clock.now(), visibility);
         let due = due_time_that_changes_row_key(&message, due, &receipt.row_key);
@@ -57,7 +57,9 @@ impl TableQueue {
         let change = vec![receipt.delete_operation()?, Operation::insert(row)];
         let etag = match self.apply_as_holder(received, &receipt, change).await? {
             Some(etag) => Some(etag),
-            None => self.etag_of_holder(&message.partition_key, &row_key, &holder).await?,
+            None => {
+                self.etag_if_written_by_holder(&message.partition_key, &row_key, &holder).await?
+            }
         };
         // No row: with a timeout of zero another receiver may have taken the message since.
         let etag = etag.ok_or_else(|| lease_lost(received.id()));
@@ -77,7 +79,7 @@ impl TableQueue {
     pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         let message =
-            receipt.received_message(received.id(), received.body(), received.dequeue_count());
+            receipt.message_from_receipt(received.id(), received.body(), received.dequeue_count());
         let change = vec![receipt.delete_operation()?, message.insert_as_poison(reason)?];
         self.apply_as_holder(received, &receipt, change).await.map(drop)
     }
@@ -140,7 +142,7 @@ impl TableQueue {
     /// Returns a poison message to the queue, visible at once and with a dequeue count of zero.
     pub(crate) async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
         let receipt = PopReceipt::parse(poison.place())?;
-        let message = receipt.received_message(poison.id(), poison.body(), 0);
+        let message = receipt.message_from_receipt(poison.id(), poison.body(), 0);
         // The due time is written by the store's clock.
         self.ensure_clock().await?;
         let visibility = Visibility { due: self.clock.now(), hidden_ticks: 0, holder: "" };

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 use super::{
     cipher,
     keys::LegacyKeys,
-    metadata::{METADATA_PROPERTY, Metadata, NAMES_PROPERTY, WrappedKey, unreadable_error},
+    metadata::{METADATA_PROPERTY, Metadata, NAMES_PROPERTY, WrappedKey, legacy_decrypt_error},
 };
 use crate::{
     edm::ValueRef,
@@ -69,7 +69,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
     let mut failed = false;
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = std::str::from_utf8(name).map_err(|_| unreadable_error())?;
+        let name = std::str::from_utf8(name).map_err(|_| legacy_decrypt_error())?;
         if name == METADATA_PROPERTY || name == NAMES_PROPERTY {
             continue;
         }
@@ -90,7 +90,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
         }
     }
     if failed {
-        return Err(unreadable_error());
+        return Err(legacy_decrypt_error());
     }
     let plain = match row.timestamp() {
         Some(timestamp) => plain.finish_at(timestamp)?,
@@ -107,12 +107,12 @@ fn encrypted_names(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Vec
     let list: Zeroizing<Vec<u8>> = match row.get(NAMES_PROPERTY)? {
         Some(ValueRef::Binary(bytes)) => {
             cipher::decrypt(key, &metadata.property_iv(row, NAMES_PROPERTY), bytes)
-                .ok_or_else(unreadable_error)?
+                .ok_or_else(legacy_decrypt_error)?
         }
         // Java wrote no list for an entity without properties.
         None if metadata.is_java => return Ok(Vec::new()),
-        _ => return Err(unreadable_error()),
+        _ => return Err(legacy_decrypt_error()),
     };
-    let text = std::str::from_utf8(&list).map_err(|_| unreadable_error())?;
-    metadata.split_names(text).ok_or_else(unreadable_error)
+    let text = std::str::from_utf8(&list).map_err(|_| legacy_decrypt_error())?;
+    metadata.split_names(text).ok_or_else(legacy_decrypt_error)
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 use aes_kw::{KeyInit, KwAes256};
 use zeroize::Zeroizing;
 
-use super::metadata::{WrappedKey, unreadable_error};
+use super::metadata::{WrappedKey, legacy_decrypt_error};
 use crate::{
     error::{BoxError, Error, Result, SealFault},
     seal::root::RootKey,
@@ -99,21 +99,21 @@ impl LegacyKeys {
         wrapped: &WrappedKey,
     ) -> Result<Zeroizing<[u8; 32]>> {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
-            return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
+            return unwrap_aes(key, wrapped).ok_or_else(legacy_decrypt_error);
         }
         // Asked in the order in which they were added; the first that knows the key answers.
         for other in &self.others {
             let unwrapped =
                 other.unwrap(wrapped).await.map_err(|cause| match cause.downcast::<Error>() {
                     Ok(error) if error.is_key_unavailable() => *error,
-                    _ => unreadable_error(),
+                    _ => legacy_decrypt_error(),
                 })?;
             if let Some(key) = unwrapped {
                 return key
                     .as_slice()
                     .try_into()
                     .map(Zeroizing::new)
-                    .map_err(|_| unreadable_error());
+                    .map_err(|_| legacy_decrypt_error());
             }
         }
         Err(Error::seal(

@@ -142,7 +142,7 @@ fn malformed_error() -> Error {
 }
 
 /// Returns the one error for all failures after the unwrapping of the content key.
-pub(super) fn unreadable_error() -> Error {
+pub(super) fn legacy_decrypt_error() -> Error {
     Error::seal(
         SealFault::Authentication,
         "the row does not decrypt by the legacy protocol with this key",

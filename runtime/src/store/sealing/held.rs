@@ -3,7 +3,7 @@
 
 use super::{
     RowSealer,
-    plan::{OperationToSeal, looks_sealed, property_name},
+    plan::{OperationToSeal, decode_property_name, would_read_as_encrypted},
 };
 use crate::{
     authentic::HeldValues,
@@ -19,7 +19,7 @@ impl RowSealer {
     /// # Errors
     ///
     /// `is_corrupt` for a property name that is not UTF-8.
-    pub(crate) fn held_when_written(
+    pub(crate) fn held_values_before_write(
         &self,
         schema: &'static Schema,
         placed: &OperationToSeal,
@@ -29,7 +29,7 @@ impl RowSealer {
         let mut properties = placed.operation.row().properties();
         while let Some((name, value)) = properties.next()? {
             let is_sealed = each.next().is_some_and(Option::is_some);
-            let name = property_name(name)?;
+            let name = decode_property_name(name)?;
             if !is_framework(schema, name) && (is_sealed || schema.sealed) {
                 held.insert(name.to_owned(), Some(value.to_value()));
             }
@@ -45,7 +45,7 @@ impl RowSealer {
 /// # Errors
 ///
 /// `is_corrupt` if the row is damaged.
-pub(crate) fn held_when_read(
+pub(crate) fn held_values_after_read(
     schema: &'static Schema,
     stored: &Row,
     plain: &Row,
@@ -53,11 +53,11 @@ pub(crate) fn held_when_read(
     let mut held = HeldValues::new();
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = property_name(name)?;
+        let name = decode_property_name(name)?;
         if is_framework(schema, name) {
             continue;
         }
-        if looks_sealed(value) {
+        if would_read_as_encrypted(value) {
             // An envelope that holds a null decrypts to no property.
             held.insert(name.to_owned(), plain.get(name)?.map(|value| value.to_value()));
         } else if schema.sealed {
@@ -68,7 +68,7 @@ pub(crate) fn held_when_read(
 }
 
 /// Returns whether a stored row has an encrypted value.
-pub(crate) fn has_envelope(stored: &Row) -> Result<bool> {
+pub(crate) fn has_encrypted_property(stored: &Row) -> Result<bool> {
     let mut properties = stored.properties();
     while let Some((_, value)) = properties.next()? {
         if starts_as_envelope(value) {
@@ -86,7 +86,7 @@ fn starts_as_envelope(value: crate::edm::ValueRef<'_>) -> bool {
 /// Returns whether a property belongs to the library and is no value of the entity.
 fn is_framework(schema: &'static Schema, name: &str) -> bool {
     #[cfg(feature = "encrypt")]
-    if schema.hidden_properties().iter().any(|hidden| hidden == name) {
+    if schema.token_and_seal_properties().iter().any(|hidden| hidden == name) {
         return true;
     }
     #[cfg(not(feature = "encrypt"))]

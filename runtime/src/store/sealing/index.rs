@@ -56,7 +56,7 @@ impl<'v> IndexKeys<'v> {
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         let first = keys.iter().find_map(|(template, key)| {
             template
-                .find_tokens(key)
+                .find_blind_tokens(key)
                 .unwrap_or_default()
                 .first()
                 .and_then(|(_, t)| token_version(t))

@@ -53,7 +53,7 @@ pub(crate) struct RowSealer {
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
     /// encrypted.
-    pub(crate) fn encrypts_undeclared(
+    pub(crate) fn is_undeclared_property_encrypted(
         &self,
         partition_key: &str,
         row_key: &str,
@@ -67,7 +67,7 @@ impl RowSealer {
     /// # Errors
     ///
     /// `is_key_unavailable`.
-    pub(crate) fn require_keys(&self) -> Result<()> {
+    pub(crate) fn check_keys_configured(&self) -> Result<()> {
         #[cfg(feature = "encrypt")]
         if self.keys.is_some() {
             return Ok(());

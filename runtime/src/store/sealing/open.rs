@@ -37,7 +37,7 @@ impl TypeSealing {
             schema,
             columns: schema.sealed_columns(),
             #[cfg(feature = "encrypt")]
-            unseen: schema.hidden_properties(),
+            unseen: schema.token_and_seal_properties(),
         }
     }
 }
@@ -66,14 +66,16 @@ impl ReadAs {
     #[cfg(feature = "encrypt")]
     pub(crate) fn has_tokens(self) -> bool {
         match self {
-            Self::Typed(schema) => schema.has_tokens(),
-            Self::Members(members) => members.schemas().iter().any(|schema| schema.has_tokens()),
+            Self::Typed(schema) => schema.has_key_tokens(),
+            Self::Members(members) => {
+                members.schemas().iter().any(|schema| schema.has_key_tokens())
+            }
             Self::Untyped => false,
         }
     }
 
     /// Returns the declarations of each type, in the order of the set's members.
-    pub(crate) fn declared_types(self) -> Vec<TypeSealing> {
+    pub(crate) fn sealing_of_each_type(self) -> Vec<TypeSealing> {
         let schemas: Cow<'static, [&'static Schema]> = match self {
             Self::Typed(schema) => Cow::Owned(vec![schema]),
             Self::Members(members) => Cow::Borrowed(members.schemas()),
@@ -156,7 +158,7 @@ impl RowSealer {
         _: Option<&[String]>,
     ) -> Vec<Result<Row>> {
         let sealed = read_as.has_sealed();
-        let types = if sealed { read_as.declared_types() } else { Vec::new() };
+        let types = if sealed { read_as.sealing_of_each_type() } else { Vec::new() };
         let check = |row: Row| {
             if let (true, RowType::Declared(at, _)) = (sealed, read_as.classify_row(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())

@@ -94,7 +94,7 @@ impl RowSealer {
         // that the type does not declare, only the row itself tells.
         let is_undeclared = |name: &str| {
             declared.is_none_or(|(schema, family)| {
-                family.left_out.is_empty() && schema.keeps_property(name)
+                family.left_out.is_empty() && schema.keeps_unknown_property(name)
             })
         };
         for name in row.encrypted_names().iter().filter(|name| is_whole && is_undeclared(name)) {
@@ -127,14 +127,14 @@ impl RowSealer {
         let mut each = Vec::new();
         let mut properties = row.properties();
         while let Some((name, _)) = properties.next()? {
-            let name = property_name(name)?;
+            let name = decode_property_name(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(SealColumn::seal_of_column(column)),
                 None if is_never_encrypted(schema, is_elsewhere, name) => None,
                 None => {
                     // A property that was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
-                        || self.encrypts_undeclared(partition_key, row_key, name);
+                        || self.is_undeclared_property_encrypted(partition_key, row_key, name);
                     is_wanted.then(SealColumn::default)
                 }
             };
@@ -161,7 +161,7 @@ fn is_never_encrypted(schema: Option<&'static Schema>, is_elsewhere: bool, name:
 #[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses this property of an entity's row.
-    pub(crate) fn is_property_chosen(
+    pub(crate) fn is_chosen_for_encryption(
         &self,
         schema: &'static Schema,
         family: &Family,
@@ -169,21 +169,21 @@ impl RowSealer {
         name: &str,
     ) -> bool {
         !is_never_encrypted(Some(schema), family.is_remote, name)
-            && self.encrypts_undeclared(row.partition_key(), row.row_key(), name)
+            && self.is_undeclared_property_encrypted(row.partition_key(), row.row_key(), name)
     }
 }
 
-pub(crate) fn property_name(name: &[u8]) -> Result<&str> {
+pub(crate) fn decode_property_name(name: &[u8]) -> Result<&str> {
     std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
 }
 
 /// Returns whether plain bytes would be taken for an encrypted value when they are read.
 #[cfg(feature = "encrypt")]
-pub(crate) fn looks_sealed(value: ValueRef<'_>) -> bool {
+pub(crate) fn would_read_as_encrypted(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Binary(bytes) if crate::seal::is_envelope(bytes))
 }
 
 #[cfg(not(feature = "encrypt"))]
-pub(crate) fn looks_sealed(_: ValueRef<'_>) -> bool {
+pub(crate) fn would_read_as_encrypted(_: ValueRef<'_>) -> bool {
     false
 }

@@ -53,7 +53,7 @@ impl RowSealer {
         let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_library_property(name, Some(&declared))
-                && self.is_property_chosen(schema, family, stored, name)
+                && self.is_chosen_for_encryption(schema, family, stored, name)
         };
         let now = SealingInUse { key: &key, index: index.as_deref(), chosen: &chosen };
         // Blind tokens and padding can only be compared with the decrypted value.
@@ -70,7 +70,7 @@ impl RowSealer {
 impl RowSealer {
     /// Decrypts a value that is bound to its property in a row of the entity; `None` if this
     /// client's keys cannot decrypt it.
-    pub(crate) async fn opened_value<E: crate::entity::TableEntity>(
+    pub(crate) async fn try_decrypt_value<E: crate::entity::TableEntity>(
         &self,
         row: &Row,
         property: &str,
@@ -98,7 +98,7 @@ fn is_sealed_otherwise(
 ) -> Result<bool> {
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = crate::store::sealing::plan::property_name(name)?;
+        let name = crate::store::sealing::plan::decode_property_name(name)?;
         let is_other = match value {
             ValueRef::Binary(seal) if name == SEAL && declared.schema.sealed => {
                 seal_key_id_of(seal)? != Some(now.key.id())
@@ -131,7 +131,7 @@ fn update_to_seal(
     let mut count = 0;
     let mut properties = plain.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = crate::store::sealing::plan::property_name(name)?;
+        let name = crate::store::sealing::plan::decode_property_name(name)?;
         if is_property_outdated(stored, declared, name, value, now)? {
             part.put(name, value);
             count += 1;

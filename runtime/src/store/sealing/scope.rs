@@ -62,7 +62,7 @@ impl RowSealer {
     /// # Errors
     ///
     /// `is_invalid` for such a copy.
-    pub(super) fn check_sealed_copy(
+    pub(super) fn check_copy_before_sealing(
         &self,
         schema: &'static Schema,
         family: &'static Family,
@@ -71,8 +71,8 @@ impl RowSealer {
         if !family.is_remote || !family.is_copy() {
             return Ok(());
         }
-        let Some(primary) = schema.primary_of_copy(family) else { return Ok(()) };
-        let kinds = crate::entity::CopyFamily { copy: family, primary, schema };
+        let Some(primary) = schema.primary_family_of_copy(family) else { return Ok(()) };
+        let kinds = crate::entity::CopyAndPrimaryFamily { copy: family, primary, schema };
         let owner = crate::plan::outbox::remote_copy::owner_keys(copy, kinds)?;
         match owner {
             Some((owner, _))
@@ -102,7 +102,7 @@ impl RowSealer {
 /// copy is.
 #[cfg(feature = "encrypt")]
 fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
-    let Some(primary) = schema.primary_of_copy(family) else { return false };
+    let Some(primary) = schema.primary_family_of_copy(family) else { return false };
     family.partition.parts().all(|part| match part.form {
         Form::Hmac => schema.sealed_columns().iter().any(|column| column.name == part.field),
         _ => primary.in_keys.contains(&part.field),

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
-use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
+use super::plan::{SealColumn, SealPlan, decode_property_name, would_read_as_encrypted};
 use super::{RowSealer, no_keys_error, plan::OperationToSeal};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
@@ -64,7 +64,7 @@ impl RowSealer {
             // Before any key is fetched: a row that is refused costs no request.
             self.refuse_envelope_like_values(placed, &plan)?;
             if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
-                self.check_sealed_copy(schema, family, placed.operation.row())?;
+                self.check_copy_before_sealing(schema, family, placed.operation.row())?;
             }
             plans.push(plan);
         }
@@ -165,10 +165,10 @@ impl RowSealer {
         let mut properties = row.properties();
         let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
-            if each.next().and_then(Option::as_ref).is_none() && looks_sealed(value) {
+            if each.next().and_then(Option::as_ref).is_none() && would_read_as_encrypted(value) {
                 let message = "the bytes begin as a sealed value does, and would be taken for one when they are read";
                 return Err(Error::new(ErrorKind::Invalid, message)
-                    .in_property(property_name(name)?)
+                    .in_property(decode_property_name(name)?)
                     .at_keys(row.partition_key(), row.row_key()));
             }
         }
@@ -200,7 +200,7 @@ impl TransactionSealer<'_> {
         let mut properties = row.properties();
         let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
-            let name = property_name(name)?;
+            let name = decode_property_name(name)?;
             match each.next().and_then(Option::as_ref) {
                 None => out.put(name, value),
                 Some(column) => self.put_sealed(&mut out, &place(name), Some(value), column)?,

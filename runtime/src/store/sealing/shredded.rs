@@ -34,7 +34,12 @@ struct LookupScopes {
 impl RowSealer {
     /// Returns `false`: a build without encryption has no keys to lose.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn is_shredded(&self, _: &Error, _: &Access, _: &TokenScope) -> bool {
+    pub(crate) async fn is_lookup_of_shredded_scope(
+        &self,
+        _: &Error,
+        _: &Access,
+        _: &TokenScope,
+    ) -> bool {
         false
     }
 }
@@ -55,7 +60,7 @@ impl RowSealer {
     /// that of the path's PartitionKey, else `named`.
     // Decided by scope and never by the id of a key: rows contain ids, and invented ids would hide
     // rows.
-    pub(crate) async fn is_shredded(
+    pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
         access: &Access,

@@ -6,7 +6,7 @@ use super::{
     index::IndexKeys,
     no_keys_error,
     open::{ReadAs, RowType, TypeSealing},
-    plan::property_name,
+    plan::decode_property_name,
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -33,7 +33,7 @@ impl RowSealer {
         if self.keys.is_none() && !read_as.has_sealed() && !has_tokens {
             return rows;
         }
-        let types = read_as.declared_types();
+        let types = read_as.sealing_of_each_type();
         let mut keys = PageKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -210,11 +210,11 @@ impl PageOpener<'_> {
         }
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = property_name(name)?;
+            let name = decode_property_name(name)?;
             let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
             if !is_sealed
                 && !is_library_property(name, Some(declared))
-                && self.sealer.is_property_chosen(declared.schema, family, row, name)
+                && self.sealer.is_chosen_for_encryption(declared.schema, family, row, name)
             {
                 let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
@@ -239,7 +239,7 @@ impl PageOpener<'_> {
         let mut chosen: Vec<Box<str>> = Vec::new();
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = property_name(name)?;
+            let name = decode_property_name(name)?;
             match value {
                 // {} => Left out: programs do not see these properties.
                 _ if is_library_property(name, declared) => {}
@@ -292,7 +292,7 @@ fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
-        if is_sealed || is_library_property(property_name(name)?, declared) {
+        if is_sealed || is_library_property(decode_property_name(name)?, declared) {
             return Ok(true);
         }
     }

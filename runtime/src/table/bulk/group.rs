@@ -73,7 +73,7 @@ impl ChangeGroup {
         item: InputItem,
         (operations, bytes): (usize, usize),
     ) {
-        self.shared_rows = self.shared_rows.max(change.shared_framework_rows());
+        self.shared_rows = self.shared_rows.max(change.shared_framework_row_count());
         self.row_keys.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
@@ -83,7 +83,7 @@ impl ChangeGroup {
 
     /// Returns whether two groups write one entity or may write one list, so that they cannot be in
     /// flight together.
-    pub(super) fn conflicts_with_group(&self, other: &Self) -> bool {
+    pub(super) fn may_write_same_rows(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
             && (self.may_write_lists()
@@ -165,7 +165,7 @@ impl OpenGroups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.has_room_for_change(&row_key, change.shared_framework_rows(), size) {
+                if !group.has_room_for_change(&row_key, change.shared_framework_row_count(), size) {
                     let next = ChangeGroup::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }

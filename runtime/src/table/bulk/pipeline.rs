@@ -171,7 +171,7 @@ impl Pipeline {
     /// Sends a group as soon as there is room, and no transaction in flight writes one of its rows.
     async fn send_group(&mut self, group: ChangeGroup) {
         while self.in_flight.len() >= self.concurrency
-            || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with_group(&group))
+            || self.groups_in_flight.iter().any(|(_, other)| other.may_write_same_rows(&group))
         {
             self.await_outcome().await;
         }

@@ -10,7 +10,7 @@ use super::{
     rewrite::Rewrite,
 };
 use crate::{
-    entity::{Stored, dated::check_sibling},
+    entity::{Stored, dated::check_home_table},
     error::{BoxError, Result},
     page::{Cursor, PageLoop},
     query::build::Query,
@@ -366,7 +366,7 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
         let mut rewrite =
-            Rewrite { client, table, read_as: query.types_to_decrypt(), change, is_done };
+            Rewrite { client, table, read_as: query.decryption_types(), change, is_done };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
             let table = query.request.table_of_page(cursor.as_ref())?;
@@ -401,7 +401,7 @@ impl Bulk {
             let home = entity.table();
             let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
             let change = entity.change(verb).map(|change| change.0);
-            let change = check_sibling(&table, &home).and(change);
+            let change = check_home_table(&table, &home).and(change);
             pipeline.add_item(table, change, false).await;
         }
         Ok(pipeline.finish_all().await)

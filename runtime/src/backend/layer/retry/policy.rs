@@ -187,7 +187,7 @@ impl<'a> RetryState<'a> {
     }
 
     /// Waits before the next attempt. Returns `false`, without waiting, if the policy allows none.
-    pub(super) async fn wait_after(&mut self, error: &Error) -> bool {
+    pub(super) async fn wait_for_next_attempt(&mut self, error: &Error) -> bool {
         self.made += 1;
         let wanted = self.policy.retry_delay(self.made - 1);
         let delay = error.retry_after().map_or(wanted, |asked| asked.saturating_add(wanted));

@@ -8,7 +8,7 @@ use super::{
     failure::Failure,
     operation_id::{self, OperationId},
     policy::{RetryBudget, RetryPolicy, RetryState},
-    verdict::{WriteVerdict, judge_write},
+    verdict::{WriteVerdict, judge_write_from_rows},
 };
 use crate::{
     backend::{
@@ -72,7 +72,7 @@ impl Retry {
                     return Ok(answer);
                 }
                 Err(error) if Failure::is_read_worth_repeating(&error) => {
-                    if !attempts.wait_after(&error).await {
+                    if !attempts.wait_for_next_attempt(&error).await {
                         return Err(error);
                     }
                     count_retry(table);
@@ -110,7 +110,7 @@ impl Retry {
             if matches!(failure, Failure::Throttled | Failure::Unknown) {
                 doubt = doubt.max(Some(failure));
             }
-            let more = failure != Failure::Refused && attempts.wait_after(&error).await;
+            let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let Some(doubt) = doubt else {
                 if more {
                     count_retry(batch.table());
@@ -145,7 +145,7 @@ impl Retry {
     /// Makes a read request that is not part of the [`Backend`] trait, and repeats it while the policy
     /// allows.
     #[cfg(feature = "azure")]
-    pub(crate) async fn retry_other_read<'a, T>(
+    pub(crate) async fn retry_non_backend_read<'a, T>(
         &self,
         request: impl Fn() -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
@@ -156,7 +156,7 @@ impl Retry {
     /// answer was lost, `holds` reads whether the state is as requested. The request is repeated only
     /// after "too busy": a later repetition could undo the change of another writer.
     #[cfg(feature = "azure")]
-    pub(crate) async fn retry_other_write<'a>(
+    pub(crate) async fn retry_non_backend_write<'a>(
         &self,
         request: impl Fn() -> BoxFuture<'a, Result<()>>,
         holds: impl Fn() -> BoxFuture<'a, Result<bool>>,
@@ -165,7 +165,7 @@ impl Retry {
         loop {
             let Err(error) = request().await else { return Ok(()) };
             let failure = Failure::of_write(&error);
-            let more = failure != Failure::Refused && attempts.wait_after(&error).await;
+            let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let in_doubt = matches!(failure, Failure::Throttled | Failure::Unknown);
             if in_doubt && self.retry_read("", &holds).await.is_ok_and(|holds| holds) {
                 return Ok(());
@@ -188,7 +188,7 @@ impl Retry {
         }
         let rows: Vec<Option<Row>> =
             stream::iter(reads).buffered(PARALLEL_READS).try_collect().await?;
-        judge_write(batch, &rows, id)
+        judge_write_from_rows(batch, &rows, id)
     }
 
     /// Creates or deletes a table, and repeats the request while the policy allows. `done` is the code of a
@@ -214,7 +214,7 @@ impl Retry {
             }
             let failure = Failure::of_write(&error);
             in_doubt |= matches!(failure, Failure::Throttled | Failure::Unknown);
-            if failure == Failure::Refused || !attempts.wait_after(&error).await {
+            if failure == Failure::Refused || !attempts.wait_for_next_attempt(&error).await {
                 return Err(error);
             }
             if let TableRequest::Create(name) | TableRequest::Delete(name) = request {

@@ -47,7 +47,7 @@ enum RowEvidence {
 }
 
 /// Judges a write by the rows as they are now. `rows` has one item for each operation.
-pub(super) fn judge_write(
+pub(super) fn judge_write_from_rows(
     batch: &Batch,
     rows: &[Option<Row>],
     id: Option<OperationId>,
