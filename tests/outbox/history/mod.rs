@@ -133,10 +133,12 @@ async fn write(staff: Table<Employee>, mut random: Random, is_narrow: bool) {
     }
 }
 
-/// One history; what is wrong in the end.
-async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
+/// One history; what is wrong in the end. Actors are suspended for at most `suspension` before they send a
+/// copy.
+async fn history(seed: u64, without: Option<Guard>, suspension: Duration) -> Result<(), String> {
     let clock = Arc::new(VirtualClock::new());
     let world = World { shared: Shared::new(seed, clock.clone()), clock, seed, without };
+    world.shared.suspend(suspension);
     let quiet = world.client("quiet", 0, None);
     quiet.table::<Employee>().create().await.unwrap();
     quiet.create_table("EntableDirectory").await.unwrap();
@@ -234,13 +236,22 @@ async fn wanted(client: &Client) -> Copies {
     copies
 }
 
-fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
+fn run_with(seed: u64, without: Option<Guard>, suspension: Duration) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(history(seed, without))
+    runtime.block_on(history(seed, without, suspension))
+}
+
+fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
+    run_with(seed, without, Duration::ZERO)
+}
+
+/// Runs a history of actors that are suspended for longer than a write deadline.
+fn run_suspended(seed: u64, without: Option<Guard>) -> Result<(), String> {
+    run_with(seed, without, 3 * FLIGHT)
 }
 
 #[test]
@@ -267,15 +278,28 @@ macro_rules! needed {
 
 needed! {
     open_work_is_written_with_its_fence: FenceInTransaction, 9;
-    a_fence_is_taken_down_in_the_version_that_was_seen: FenceVersion, 318;
+    a_fence_is_taken_down_in_the_version_that_was_seen: FenceVersion, 39;
     the_fence_stands_before_its_marker: FenceFirst, 10;
     every_registration_has_its_own_fence: FenceOfItsOwn, 9;
     a_writer_removes_only_what_it_created: DirtyInserted, 6;
     rows_elsewhere_are_written_in_the_version_that_was_read: DestinationVersion, 525;
     rows_elsewhere_are_read_before_the_primary: DestinationFirst, 859;
     a_copy_is_current_by_version: CurrentByVersion, 783;
-    open_work_is_removed_in_the_version_that_was_read: DirtyVersion, 42;
+    open_work_is_removed_in_the_version_that_was_read: DirtyVersion, 14;
     what_others_may_still_do_is_looked_at_again: SecondLook, 28;
+}
+
+#[test]
+fn copies_are_right_although_actors_are_suspended() {
+    play(&seeds(&[], 150, 20_000), |seed| run_suspended(seed, None));
+}
+
+#[test]
+fn nothing_is_sent_after_the_write_deadline() {
+    let most = if is_long() { 100_000 } else { 4_000 };
+    let seed = first_wrong(8, most, |seed| run_suspended(seed, Some(Guard::WriteDeadline)));
+    println!("{:?}: seed {seed:?}", Guard::WriteDeadline);
+    assert!(seed.is_some(), "no history needs it");
 }
 
 #[test]

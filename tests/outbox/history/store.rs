@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -80,6 +80,8 @@ pub(super) struct Shared {
     random: Mutex<Random>,
     /// Of how many requests three are troubled; `None`: all are good.
     trouble: Mutex<Option<u64>>,
+    /// For how many milliseconds at most an actor is suspended right before a copy is sent; 0: never.
+    suspension: AtomicU64,
     /// Requests that are given up and still to be carried out.
     pub(super) late: AtomicUsize,
     pub(super) log: Mutex<Vec<String>>,
@@ -97,6 +99,7 @@ impl Shared {
             blobs: InMemory::new(),
             random: Mutex::new(Random(seed ^ 0x0073_746f_7265)),
             trouble: Mutex::new(None),
+            suspension: AtomicU64::new(0),
             late: AtomicUsize::new(0),
             log: Mutex::default(),
             dates: Mutex::default(),
@@ -107,6 +110,11 @@ impl Shared {
 
     pub(super) fn trouble(&self, of: Option<u64>) {
         *self.trouble.lock().unwrap() = of;
+    }
+
+    /// Suspends actors right before copies in other partitions are sent, for as long as `most`.
+    pub(super) fn suspend(&self, most: Duration) {
+        self.suspension.store(most.as_millis() as u64, Ordering::SeqCst);
     }
 
     fn troubled(&self) -> Option<u64> {
@@ -251,6 +259,29 @@ impl Way {
         self.say(&format!("{table} {partition_key}: {operations} -> {outcome}"));
     }
 
+    /// Returns for how long the actor is suspended before it sends the batch.
+    fn suspension_before(&self, batch: &Batch) -> Option<Duration> {
+        let most = self.shared.suspension.load(Ordering::SeqCst);
+        let is_copy = batch.partition_key().starts_with("email_")
+            || ["Teams", "Badges"].contains(&batch.table());
+        let is_suspended =
+            most > 0 && is_copy && self.shared.troubled().is_some() && self.shared.draw(4) == 0;
+        is_suspended.then(|| Duration::from_millis(self.shared.draw(most)))
+    }
+
+    /// Sends a batch after a suspension, unless its deadline is over by then.
+    fn send_after(&self, time: Duration, batch: Batch) {
+        let way = self.clone();
+        self.shared.late.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(async move {
+            sleep(time).await;
+            if batch.check_deadline().is_ok() {
+                let _ = way.apply_now(&batch.with_deadline(None), ", after a suspension").await;
+            }
+            way.shared.late.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+
     async fn apply_now(&self, batch: &Batch, note: &str) -> Result<Vec<Written>, Error> {
         let written = self.shared.memory.apply(batch).await;
         let outcome = match &written {
@@ -295,6 +326,13 @@ impl Backend for Way {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
         Box::pin(async move {
+            if let Some(time) = self.suspension_before(batch) {
+                self.send_after(time, batch.clone());
+                return Err(lost());
+            }
+            // The client looks at the deadline right before the bytes leave; the store knows of none.
+            batch.check_deadline()?;
+            let batch = &batch.clone().with_deadline(None);
             match self.fate().await {
                 Fate::Refused => Err(lost()),
                 Fate::Unanswered => {

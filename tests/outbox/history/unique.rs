@@ -279,9 +279,10 @@ async fn watch(quiet: Client, wrong: Arc<Mutex<Option<String>>>) {
     }
 }
 
-async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
+async fn history(seed: u64, without: Option<Guard>, suspension: Duration) -> Result<(), String> {
     let clock = Arc::new(VirtualClock::new());
     let world = World { shared: Shared::new(seed, clock.clone()), clock, seed, without };
+    world.shared.suspend(suspension);
     let quiet = world.client("quiet", 0, None);
     quiet.table::<Person>().create().await.unwrap();
     quiet.create_table("EntableDirectory").await.unwrap();
@@ -389,18 +390,40 @@ async fn finish(world: &World, quiet: &Client, about: About) -> Result<(), Strin
     }
 }
 
-fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
+fn run_with(seed: u64, without: Option<Guard>, suspension: Duration) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(history(seed, without))
+    runtime.block_on(history(seed, without, suspension))
+}
+
+fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
+    run_with(seed, without, Duration::ZERO)
+}
+
+/// Runs a history of actors that are suspended for longer than a write deadline.
+fn run_suspended(seed: u64, without: Option<Guard>) -> Result<(), String> {
+    run_with(seed, without, 3 * FLIGHT)
 }
 
 #[test]
 fn values_are_unique_in_every_history() {
     play(&seeds(&[10_001], 300, 20_000), |seed| run(seed, None));
+}
+
+#[test]
+fn values_are_unique_although_actors_are_suspended() {
+    play(&seeds(&[], 150, 20_000), |seed| run_suspended(seed, None));
+}
+
+#[test]
+fn no_value_is_reserved_after_the_write_deadline() {
+    let most = if is_long() { 100_000 } else { 6_000 };
+    let seed = first_wrong(5, most, |seed| run_suspended(seed, Some(Guard::WriteDeadline)));
+    println!("{:?}: seed {seed:?}", Guard::WriteDeadline);
+    assert!(seed.is_some(), "no history needs it");
 }
 
 fn failing(guard: Guard, known: u64) -> Option<u64> {
@@ -424,8 +447,8 @@ macro_rules! needed {
 needed! {
     a_transaction_deletes_its_claim: ClaimInTransaction, 6;
     a_claim_is_dead_before_it_is_settled: ClaimKilled, 20;
-    a_claim_is_read_between_reservation_and_primary: ClaimBetween, 871;
+    a_claim_is_read_between_reservation_and_primary: ClaimBetween, 958;
     what_is_given_up_goes_back_to_its_holder: ReleaseRestores, 4;
     claims_are_looked_at_again: ClaimSecondLook, 24;
-    a_claimed_row_is_left_alone: ClaimLeft, 211;
+    a_claimed_row_is_left_alone: ClaimLeft, 13;
 }
