@@ -256,7 +256,7 @@ async fn the_directory_costs_little_per_write() {
     let world = World::new().await;
     world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
     world.requests();
-    // Another hundred partitions, a hundred writes each; work as such is not counted.
+    // Twenty more partitions, a hundred writes each; work as such is not counted.
     let (mut directory, mut writes) = (0, 0);
     for department in 0..20 {
         for id in 0..100 {
