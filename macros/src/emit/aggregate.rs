@@ -30,7 +30,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let (slot, value) = (slot(at, member), row_value_type(member));
         match member.count {
             Count::One => quote! {
-                let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt_None;
+                let mut #slot: _rt_Option<_rt::Stored<#value>> = _rt_None;
             },
             Count::Many => quote! {
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();

@@ -41,7 +41,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
         let (name, ty) = (&field.ident, &field.ty);
         matches!(part.form, Form::Lower).then(|| {
             quote! {
-                _rt::is_lower_part(
+                _rt_is_lower_part(
                     &__family.row,
                     __row,
                     #at,
@@ -50,7 +50,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
             }
         })
     });
-    let check = unwrap_or_return(&quote! { _rt::check_copy_row_key(__row, __family, &__entity) });
+    let check = unwrap_or_return(&quote! { _rt_check_copy_row_key(__row, __family, &__entity) });
     Some(match compared.collect::<Option<Vec<TokenStream>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,

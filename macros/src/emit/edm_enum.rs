@@ -18,15 +18,15 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
             const EDM: _rt::EdmType = _rt::EdmType::String;
 
             fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
-                _rt_Ok(_rt::From::from(_rt::ValueRef::String(__text(self))))
+                _rt_Ok(_rt_From::from(_rt_ValueRef::String(__text(self))))
             }
 
-            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn from_edm(__value: _rt_ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
                 match __value {
-                    _rt::ValueRef::String(__text) => __parse(__text),
+                    _rt_ValueRef::String(__text) => __parse(__text),
                     __other => _rt_Err(_rt::InvalidValue::wrong_type(
                         _rt::EdmType::String,
-                        _rt::ValueRef::edm_type(&__other),
+                        _rt_ValueRef::edm_type(&__other),
                     )),
                 }
             }
@@ -34,14 +34,14 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
 
         #[automatically_derived]
         impl _rt_KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt_usize> = _rt_None;
+            const WIDTH: _rt_Option<_rt_usize> = _rt_None;
 
-            fn encode(&self, __out: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> {
-                _rt::String::push_str(__out, __text(self));
+            fn encode(&self, __out: &mut _rt_String) -> _rt_Result<(), _rt::InvalidValue> {
+                _rt_String::push_str(__out, __text(self));
                 _rt_Ok(())
             }
 
-            fn decode(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn decode(__text: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> {
                 __parse(__text)
             }
         }
@@ -56,13 +56,13 @@ fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
     let expected =
         names::join_alternatives(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
     quote! {
-        fn __text(__variant: &#ident) -> &'static _rt::str {
+        fn __text(__variant: &#ident) -> &'static _rt_str {
             match __variant {
                 #(#ident::#variants => #texts,)*
             }
         }
 
-        fn __parse(__text: &_rt::str) -> _rt_Result<#ident, _rt::InvalidValue> {
+        fn __parse(__text: &_rt_str) -> _rt_Result<#ident, _rt::InvalidValue> {
             match __text {
                 #(#texts => _rt_Ok(#ident::#variants),)*
                 _ => _rt_Err(_rt::unknown_variant(#expected, __text)),

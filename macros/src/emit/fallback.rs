@@ -33,7 +33,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
         #patch
         #from_row
 
-        impl _rt::TableEntity for #ident {
+        impl _rt_TableEntity for #ident {
             type Primary = #start;
             type Patch = #patch_name;
 
@@ -46,18 +46,18 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
             fn point(&self) -> _rt_Point<Self> { loop {} }
         }
 
-        impl _rt::EncodeRows for #ident {
+        impl _rt_EncodeRows for #ident {
             fn write_partition_key(&self, _: &'static _rt_Family, _: &mut _rt_KeyWriter) {}
 
             fn write_row_key(&self, _: &'static _rt_Family, _: &mut _rt_KeyWriter) {}
 
-            fn write_properties(&self, _: &'static _rt_Family, _: &mut _rt::PropertyWriter<'_>) {}
+            fn write_properties(&self, _: &'static _rt_Family, _: &mut _rt_PropertyWriter<'_>) {}
         }
 
-        impl _rt::Writable for #ident {
-            fn table(&self) -> _rt::Cow<'static, _rt::str> { _rt::Cow::Borrowed("") }
+        impl _rt_Writable for #ident {
+            fn table(&self) -> _rt_Cow<'static, _rt_str> { _rt_Cow::Borrowed("") }
 
-            fn change(&self, _: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> { loop {} }
+            fn change(&self, _: _rt_BulkVerb) -> _rt_Result<_rt_BulkChange> { loop {} }
         }
 
         #columns
@@ -78,11 +78,11 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
             const COLUMNS: &'static [_rt_ColumnSchema] = &[];
 
-            fn write(&self, _: &mut _rt::PropertyWriter<'_>) -> _rt_Result<()> { loop {} }
+            fn write(&self, _: &mut _rt_PropertyWriter<'_>) -> _rt_Result<()> { loop {} }
 
-            fn offer<'__r>(_: &mut (), _: &'__r [_rt::u8], _: _rt::ValueRef<'__r>) -> _rt::bool { false }
+            fn offer<'__r>(_: &mut (), _: &'__r [_rt::u8], _: _rt_ValueRef<'__r>) -> _rt::bool { false }
 
-            fn finish(_: (), _: &_rt::str) -> _rt_Result<Self> { loop {} }
+            fn finish(_: (), _: &_rt_str) -> _rt_Result<Self> { loop {} }
         }
 
         #columns
@@ -114,15 +114,15 @@ fn text_or_part(ident: &Ident) -> TokenStream {
 
             fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> { loop {} }
 
-            fn from_edm(_: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
+            fn from_edm(_: _rt_ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
         }
 
         impl _rt_KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt_usize> = _rt_None;
+            const WIDTH: _rt_Option<_rt_usize> = _rt_None;
 
-            fn encode(&self, _: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> { loop {} }
+            fn encode(&self, _: &mut _rt_String) -> _rt_Result<(), _rt::InvalidValue> { loop {} }
 
-            fn decode(_: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
+            fn decode(_: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> { loop {} }
         }
     }
 }
@@ -165,11 +165,11 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                 impl _rt::EntitySet for #ident {
                     fn read(_: &_rt_Row, _: &_rt::RowMatch) -> _rt_Result<Self> { loop {} }
 
-                    fn other(_: &_rt_Row) -> _rt_Result<_rt::Option<Self>> { loop {} }
+                    fn other(_: &_rt_Row) -> _rt_Result<_rt_Option<Self>> { loop {} }
 
-                    fn member_name(&self) -> &'static _rt::str { "" }
+                    fn member_name(&self) -> &'static _rt_str { "" }
 
-                    fn set_columns(_: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt_None }
+                    fn set_columns(_: _rt::bool) -> _rt_Option<_rt::Vec<_rt_String>> { _rt_None }
                 }
             }
         }
@@ -194,7 +194,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
 fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
-        impl _rt::FromRow for #ident {
+        impl _rt_FromRow for #ident {
             fn from_row(_: &_rt_Row) -> _rt_Result<Self> { loop {} }
         }
     }

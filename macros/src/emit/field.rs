@@ -95,8 +95,8 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
         },
         Storage::Extra => quote! {
             let __written = <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
-                let __schema = <Self as _rt::TableEntity>::SCHEMA;
-                _rt::PropertyWriter::put_extra(&mut *#out, __schema, __name, __value)
+                let __schema = <Self as _rt_TableEntity>::SCHEMA;
+                _rt_PropertyWriter::put_extra(&mut *#out, __schema, __name, __value)
             });
             #out.keep_error(__written);
         },
@@ -213,9 +213,7 @@ pub(super) fn slot_type_and_value(field: &Field) -> Option<(TokenStream, TokenSt
         | Storage::Series(_)
         | Storage::Split(_)
         | Storage::Blob(_)
-        | Storage::Extra => {
-            Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt_None }))
-        }
+        | Storage::Extra => Some((quote! { _rt_Option<_rt_ValueRef<'__r>> }, quote! { _rt_None })),
     }
 }
 
@@ -293,9 +291,11 @@ pub(super) fn finish_expression(
         }
         Storage::Plain => {
             let read = type_as_trait_item(ty, "Property", "from_stored");
-            let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
-            let finish = runtime_item(finish, Span::call_site());
-            quote! { #finish(#slot, #before, #name, #read) }
+            match (field.is_secret(), prefix) {
+                (true, _) => quote! { _rt::finish_secret(#slot, #before, #name, #read) },
+                (false, Some(_)) => quote! { _rt::finish_stored(#slot, #before, #name, #read) },
+                (false, None) => quote! { _rt_finish_property(#slot, #name, #read) },
+            }
         }
     };
     if let Absent::Refused = field.absent {
@@ -319,9 +319,12 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
             let read = type_as_trait_item(ty, "Property", "from_stored");
             let value = match field.is_secret() {
                 true => quote! { _rt_Column::secret(#name, #read) },
-                false => quote! { _rt_Column::property_from_stored(#name, #read) },
+                false => quote! { _rt_stored_column(#name, #read) },
             };
-            (quote! { _rt_Column<Self, #ty, #kind> }, value)
+            match field.encrypt_settings() {
+                Some(_) => (quote! { _rt_Column<Self, #ty, #kind> }, value),
+                None => (quote! { _rt_Column<Self, #ty> }, value),
+            }
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -466,10 +469,10 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Series(_)
         | Storage::Split(_)
         | Storage::Blob(_) => return None,
-        Storage::Plain if !is_stored => quote! { _rt_ColumnSchema::key(#name) },
+        Storage::Plain if !is_stored => quote! { _rt_key_schema(#name) },
         Storage::Plain => {
             let column = type_as_trait_item(ty, "Property", "COLUMN");
-            quote! { _rt_ColumnSchema::of_property_type(#name, #column) }
+            quote! { _rt_property_schema(#name, #column) }
         }
         Storage::Json => quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::String, false) },
         Storage::Flattened(prefix) => quote! {
@@ -528,7 +531,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             quote! {
                 #[doc = #doc]
                 pub fn #ident(self, __value: impl _rt_PatchInput<#ty>) -> Self {
-                    Self(_rt_PatchInput::set(__value, self.0, #name)#redact)
+                    Self(self.0.set_input(__value, #name)#redact)
                 }
             }
         }

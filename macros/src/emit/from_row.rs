@@ -45,23 +45,23 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     quote! {
         #[automatically_derived]
-        impl _rt::FromRow for #ident {
+        impl _rt_FromRow for #ident {
             fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
-                <Self as _rt::FromRow>::from_copy(__row, #primary)
+                <Self as _rt_FromRow>::from_copy(__row, #primary)
             }
 
             fn from_copy(
                 __row: &_rt_Row,
                 __family: &'static _rt_Family,
             ) -> _rt_Result<Self> {
-                <Self as _rt::FromRow>::read_with(__row, __family, 0, _rt::identity)
+                <Self as _rt_FromRow>::read_with(__row, __family, 0, _rt_identity)
             }
 
             fn read_with<__R>(
                 __row: &_rt_Row,
                 __family: &'static _rt_Family,
-                __from: _rt::u32,
-                __wrap: impl _rt::FnOnce(Self) -> __R,
+                __from: _rt_u32,
+                __wrap: impl _rt_FnOnce(Self) -> __R,
             ) -> _rt_Result<__R> {
                 #keys
                 #properties
@@ -102,10 +102,10 @@ fn split_keys(entity: &Entity) -> TokenStream {
         quote! { (#partition, #row) }
     });
     let read = unwrap_or_return(&quote! {
-        _rt::key_texts(__row, __family, &[#(#tables),*], &mut __texts)
+        _rt_key_texts(__row, __family, &[#(#tables),*], &mut __texts)
     });
     quote! {
-        let mut __texts = _rt::nothing_found();
+        let mut __texts = _rt_nothing_found();
         #read
         let [#(#texts),*] = __texts;
     }
@@ -152,10 +152,10 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         .collect();
     if offers.is_empty() {
         let found = unwrap_or_return(&quote! {
-            _rt::find_properties(__row, __from, &[#(#names),*], &mut __found)
+            _rt_find_properties(__row, __from, &[#(#names),*], &mut __found)
         });
         return quote! {
-            let mut __found = _rt::nothing_found();
+            let mut __found = _rt_nothing_found();
             #found
             let [#(#slots),*] = __found;
         };
@@ -164,7 +164,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
     let next = unwrap_or_return(&quote! { __properties.next() });
     quote! {
         #(#opened)*
-        let mut __found = _rt::nothing_found();
+        let mut __found = _rt_nothing_found();
         let mut __next = 0;
         let mut __properties = _rt_Row::properties_from(__row, __from);
         while let _rt_Some((__name, __value)) = #next {

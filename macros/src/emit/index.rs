@@ -57,7 +57,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]
-        #[derive(_rt::Clone, _rt_Debug)]
+        #[derive(_rt_Clone, _rt_Debug)]
         #vis struct #marker;
         #(#[automatically_derived] impl _rt::HoldsField<#fields> for #marker {})*
     }
@@ -92,7 +92,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
         |(_, field)| {
             let (local, constant) = (place(field), &field.constant);
             let read = unwrap_or_return(&quote! {
-                _rt::ReadColumn::read(&<Self>::#constant, __row, __family)
+                _rt_ReadColumn::read(&<Self>::#constant, __row, __family)
             });
             quote! { let #local = #read; }
         },
@@ -103,13 +103,13 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
         fn owner_of(
             __row: &_rt_Row,
             __family: &'static _rt_Family,
-        ) -> _rt_Result<_rt::Option<(_rt::String, _rt::String)>> {
+        ) -> _rt_Result<_rt_Option<(_rt_String, _rt_String)>> {
             match __family.index {
                 #(#known)|* => {}
                 _ => return _rt_Ok(_rt_None),
             }
             #(#reads)*
-            _rt::finish_owner_keys(#writers)
+            _rt_finish_owner_keys(#writers)
         }
     }
 }

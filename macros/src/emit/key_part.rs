@@ -90,11 +90,33 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
     }
 }
 
+/// Returns the call that fixes a part of a path builder's draft to `__value`, an argument that converts
+/// to the field's type.
+pub(super) fn fix_input_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
+    match &part.form {
+        Form::Plain => {
+            let first = type_as_trait_item(ty, "KeyPart", "encode");
+            quote! { .set_input_part(#at, __value, #first) }
+        }
+        Form::Width(width) => {
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
+            quote! { .set_padded_input_part(#at, __value, #width, #first) }
+        }
+        Form::Descending => {
+            let first = type_as_trait_item(ty, "Descending", "encode_descending");
+            quote! { .set_input_part(#at, __value, #first) }
+        }
+        Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => {
+            fix_call(part, at, ty, &quote! { &_rt_Input::input(__value) })
+        }
+    }
+}
+
 /// Returns the call that bounds a part of a path builder's draft by `__range`. `None` if keys do not
 /// sort as the part's values do.
 pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
-    let bounds = quote! { #at, _rt_RangeInput::bounds(__range) };
+    let bounds = quote! { #at, __range };
     Some(match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -122,11 +144,11 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> Token
     match &part.form {
         Form::Width(_) => {
             let first = type_as_trait_item(ty, "FixedWidth", "decode_width");
-            quote! { _rt::read_part(#name, #text, #first) }
+            quote! { _rt_read_part(#name, #text, #first) }
         }
         Form::Descending => {
             let first = type_as_trait_item(ty, "Descending", "decode_descending");
-            quote! { _rt::read_part(#name, #text, #first) }
+            quote! { _rt_read_part(#name, #text, #first) }
         }
         Form::Date(form, _) => {
             let first = type_as_trait_item(ty, "DatePart", "from_ticks");
@@ -135,7 +157,7 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> Token
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
             let first = type_as_trait_item(ty, "KeyPart", "WIDTH");
             let second = type_as_trait_item(ty, "KeyPart", "decode");
-            quote! { _rt::read_plain(#name, #text, #first, #second) }
+            quote! { _rt_read_plain(#name, #text, #first, #second) }
         }
     }
 }
@@ -146,19 +168,19 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     match &part.form {
         Form::Width(_) => {
             let first = type_as_trait_item(ty, "FixedWidth", "decode_width");
-            quote! { _rt_ReadPart::Fixed(#first) }
+            quote! { _rt_ReadFixed(#first) }
         }
         Form::Descending => {
             let first = type_as_trait_item(ty, "Descending", "decode_descending");
-            quote! { _rt_ReadPart::Fixed(#first) }
+            quote! { _rt_ReadFixed(#first) }
         }
         Form::Date(..) => {
             let first = type_as_trait_item(ty, "DatePart", "from_ticks");
-            quote! { _rt_ReadPart::Date(#first) }
+            quote! { _rt_ReadDate(#first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
             let first = type_as_trait_item(ty, "KeyPart", "decode");
-            quote! { _rt_ReadPart::Plain(#first) }
+            quote! { _rt_ReadPlain(#first) }
         }
     }
 }

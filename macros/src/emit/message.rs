@@ -23,8 +23,8 @@ pub(super) fn emit(message: &Message) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::Message for #ident {
-            const NAME: &'static _rt::str = #name;
-            const VERSION: _rt::u32 = #version;
+            const NAME: &'static _rt_str = #name;
+            const VERSION: _rt_u32 = #version;
             #authenticity
             #expires
         }

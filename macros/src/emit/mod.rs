@@ -102,7 +102,7 @@ fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
             _rt_Ok(__value) => __value,
-            _rt_Err(__error) => return _rt_Err(__error),
+            _rt_Err(__error) => return _rt_Err(__error)
         }
     }
 }

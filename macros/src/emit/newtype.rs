@@ -26,20 +26,20 @@ pub(super) fn emit(newtype: &Newtype) -> TokenStream {
                 <#ty as _rt::EdmValue>::to_edm(&self.#member)
             }
 
-            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn from_edm(__value: _rt_ValueRef<'_>) -> _rt_Result<Self, _rt::InvalidValue> {
                 _rt_Ok(Self { #member: <#ty as _rt::EdmValue>::from_edm(__value)? })
             }
         }
 
         #[automatically_derived]
         impl _rt_KeyPart for #ident {
-            const WIDTH: _rt::Option<_rt_usize> = <#ty as _rt_KeyPart>::WIDTH;
+            const WIDTH: _rt_Option<_rt_usize> = <#ty as _rt_KeyPart>::WIDTH;
 
-            fn encode(&self, __out: &mut _rt::String) -> _rt_Result<(), _rt::InvalidValue> {
+            fn encode(&self, __out: &mut _rt_String) -> _rt_Result<(), _rt::InvalidValue> {
                 <#ty as _rt_KeyPart>::encode(&self.#member, __out)
             }
 
-            fn decode(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn decode(__text: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> {
                 _rt_Ok(Self { #member: <#ty as _rt_KeyPart>::decode(__text)? })
             }
         }
@@ -63,7 +63,7 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
         where
             for<'__a> #ty: _rt_TextPart,
         {
-            fn as_text(&self) -> &_rt::str {
+            fn as_text(&self) -> &_rt_str {
                 <#ty as _rt_TextPart>::as_text(&self.#member)
             }
         }
@@ -76,12 +76,12 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
             fn encode_width(
                 &self,
                 __width: _rt_usize,
-                __out: &mut _rt::String,
+                __out: &mut _rt_String,
             ) -> _rt_Result<(), _rt::InvalidValue> {
                 <#ty as _rt_FixedWidth>::encode_width(&self.#member, __width, __out)
             }
 
-            fn decode_width(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn decode_width(__text: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> {
                 _rt_Ok(Self { #member: <#ty as _rt_FixedWidth>::decode_width(__text)? })
             }
         }
@@ -95,12 +95,12 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
 
             fn encode_descending(
                 &self,
-                __out: &mut _rt::String,
+                __out: &mut _rt_String,
             ) -> _rt_Result<(), _rt::InvalidValue> {
                 <#ty as _rt::Descending>::encode_descending(&self.#member, __out)
             }
 
-            fn decode_descending(__text: &_rt::str) -> _rt_Result<Self, _rt::InvalidValue> {
+            fn decode_descending(__text: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> {
                 _rt_Ok(Self { #member: <#ty as _rt::Descending>::decode_descending(__text)? })
             }
         }

@@ -47,13 +47,13 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
 
         #[automatically_derived]
         impl _rt_Debug for #name {
-            fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
+            fn fmt(&self, __f: &mut _rt_Formatter<'_>) -> _rt_FmtResult {
                 _rt_Debug::fmt(&self.0, __f)
             }
         }
 
         #[automatically_derived]
-        impl _rt::From<#name> for _rt_Patch<#ident> {
+        impl _rt_From<#name> for _rt_Patch<#ident> {
             #[inline]
             fn from(__patch: #name) -> Self {
                 __patch.0
@@ -68,7 +68,7 @@ fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
-        pub fn #ident(self, _: impl _rt::KeyPatchInput) -> Self { self }
+        pub fn #ident(self, _: impl _rt_KeyPatchInput) -> Self { self }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Generates path builders: one type for each entity, with a number for every set of key parts that
-//! can be given so far.
+//! Generates path builders: one type for each entity, with a marker type for every set of key parts that
+//! can be given so far. Markers need no code; a number in their place, as a const argument, would be an
+//! expression that the compiler checks and evaluates wherever the type is written.
 //!
 //! The next part is always the first that is missing, through the PartitionKey and on through the
 //! RowKey. An exact value fixes all parts of its field at once; a period or the buckets fix one.
@@ -30,7 +31,7 @@ struct Builder<'m> {
     parts: Vec<&'m Part>,
     /// The incomplete states, in the order in which they were found.
     states: Vec<Given>,
-    /// The number of this row family's first builder state. Smaller numbers stand for states of earlier row
+    /// The number of this row family's first builder state. Smaller numbers are those of earlier row
     /// families.
     first: usize,
     /// Whether the entity is refused: its steps compile whatever they are given, and do nothing.
@@ -47,7 +48,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
 pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant_name(family);
-    builder.state_value(&builder.nothing_given(), &quote! { _rt_PathDraft::new(#constant) })
+    builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
 }
 
 /// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
@@ -64,7 +65,7 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
         let ident = &field.ident;
         set_table_call(field, &quote! { &self.#ident })
     });
-    quote! { _rt_Point::from_path_draft(_rt_PathDraft::new(#constant) #(#fixes)* #table) }
+    quote! { _rt_point(_rt_start_path(#constant) #(#fixes)* #table) }
 }
 
 /// Returns the call that tells a path builder's draft the field that names the table. `value` is a
@@ -96,39 +97,35 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let states = builders
         .iter()
         .flat_map(|builder| builder.states.iter().map(move |state| builder.state_impl(state)));
-    let mut markers: Vec<Ident> = builders
-        .iter()
-        .flat_map(|builder| builder.states.iter().map(|state| builder.give_marker(state)))
-        .collect();
-    markers.sort();
-    markers.dedup();
+    let markers =
+        builders.iter().flat_map(|builder| (0..builder.states.len()).map(|at| builder.marker(at)));
     let (name, vis, ident) = (builder_type_name(entity), &entity.vis, &entity.ident);
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
         #(#[doc(hidden)] #vis enum #markers {})*
 
         #[doc = #doc]
-        #vis struct #name<const STATE: _rt_usize, __Next>(
+        #vis struct #name<__Next>(
             _rt_PathDraft,
             _rt_PhantomData<fn() -> __Next>,
         );
 
         #[automatically_derived]
-        impl<const __STATE: _rt_usize, __Next> _rt::Clone for #name<__STATE, __Next> {
+        impl<__Next> _rt_Clone for #name<__Next> {
             fn clone(&self) -> Self {
-                Self(_rt::Clone::clone(&self.0), _rt_PhantomData)
+                Self(_rt_Clone::clone(&self.0), _rt_PhantomData)
             }
         }
 
         #[automatically_derived]
-        impl<const __STATE: _rt_usize, __Next> _rt_Debug for #name<__STATE, __Next> {
-            fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
+        impl<__Next> _rt_Debug for #name<__Next> {
+            fn fmt(&self, __f: &mut _rt_Formatter<'_>) -> _rt_FmtResult {
                 _rt_Debug::fmt(&self.0, __f)
             }
         }
 
         #[automatically_derived]
-        impl<const __STATE: _rt_usize, __Next> _rt::PathBuilder for #name<__STATE, __Next> {
+        impl<__Next> _rt_PathBuilder for #name<__Next> {
             type Entity = #ident;
 
             fn into_draft(self) -> _rt_PathDraft {
@@ -138,11 +135,6 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
 
         #(#states)*
     }
-}
-
-/// Returns the name of the type that stands for a field that comes next.
-fn next_marker(field: &Field) -> Ident {
-    format_ident!("__give_{}", field.name)
 }
 
 /// Returns the name of the type of the entity's path builders.
@@ -306,8 +298,8 @@ impl<'m> Builder<'m> {
 
     fn view_type(&self) -> TokenStream {
         match self.family.kind {
-            FamilyKind::Primary => quote! { _rt::PrimaryRow },
-            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt::FullCopy },
+            FamilyKind::Primary => quote! { _rt_PrimaryRow },
+            FamilyKind::Copy if self.family.has_every_field() => quote! { _rt_FullCopy },
             FamilyKind::Copy => {
                 let marker = copied_fields_type_name(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
@@ -325,45 +317,56 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the number that stands for a builder state in the generated path type, as 3 in
-    /// `StaffPath<3, _>`. Returns `None` for a state in which no part of the keys is missing: it has
-    /// no number, since the builder then returns a finished path.
-    fn state_number(&self, given: &Given) -> Option<usize> {
-        self.states.iter().position(|state| state == given).map(|at| self.first + at)
-    }
-
     /// Returns the type of a builder state: a point path if no part of the keys is missing.
     fn state_type(&self, given: &Given) -> TokenStream {
         let (entity, view, name) =
             (&self.entity.ident, self.view_type(), builder_type_name(self.entity));
         let many = self.view_of_many();
-        match self.state_number(given) {
-            Some(number) => {
-                let next = self.give_marker(given);
-                quote! { #name<#number, #next> }
+        match self.position(given) {
+            Some(at) => {
+                let marker = self.marker(at);
+                quote! { #name<#marker> }
             }
             None if self.has_window(given) => quote! { _rt_Range<#entity, #many> },
             None => quote! { _rt_Point<#entity, #view> },
         }
     }
 
-    /// Returns the type that says in a compiler's message which field comes next: `__give_id`.
-    fn give_marker(&self, given: &Given) -> Ident {
+    /// Returns the position of a builder state in `states`. `None` for a state in which no part of the
+    /// keys is missing, since the builder then returns a finished path.
+    fn position(&self, given: &Given) -> Option<usize> {
+        self.states.iter().position(|state| state == given)
+    }
+
+    /// Returns the name of the type that stands for the builder state at this position of `states`. In a
+    /// compiler's message it says which field comes next: `__give_id`. A number tells it from other
+    /// states in which the same field comes next: `__3_give_id`.
+    fn marker(&self, at: usize) -> Ident {
+        let next = |state| self.name_of_next(state).unwrap_or("any");
+        let name = self.states.get(at).map_or("any", next);
+        let is_first = self.family.is_primary()
+            && self.states.iter().take(at).all(|state| next(state) != name);
+        match is_first {
+            true => format_ident!("__give_{name}"),
+            false => format_ident!("__{}_give_{name}", self.first + at),
+        }
+    }
+
+    /// Returns the name of the field that comes next.
+    fn name_of_next(&self, given: &Given) -> Option<&'m str> {
         let is_time_first = self.begins_with_table(given) && !self.keys_hold_time();
         let first = self.dated_field().map(|(_, field)| field).filter(|_| is_time_first);
-        match first.or_else(|| self.next_part(given).map(|(_, _, field)| field)) {
-            Some(field) => next_marker(field),
-            None => format_ident!("__give_any"),
-        }
+        let field = first.or_else(|| self.next_part(given).map(|(_, _, field)| field))?;
+        Some(&field.name)
     }
 
     /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
     fn state_value(&self, given: &Given, draft: &TokenStream) -> TokenStream {
         let name = builder_type_name(self.entity);
-        match self.state_number(given) {
+        match self.position(given) {
             Some(_) => quote! { #name(#draft, _rt_PhantomData) },
             None if self.has_window(given) => quote! { _rt_Range::from_path_draft(#draft) },
-            None => quote! { _rt_Point::from_path_draft(#draft) },
+            None => quote! { _rt_point(#draft) },
         }
     }
 
@@ -373,7 +376,7 @@ impl<'m> Builder<'m> {
         let path = self.is_path(given).then(|| {
             let view = self.view_of_many();
             quote! {
-                impl _rt::PartitionPathBuilder for #ty {
+                impl _rt_PartitionPathBuilder for #ty {
                     type View = #view;
                 }
             }
@@ -479,19 +482,23 @@ impl<'m> Builder<'m> {
         let after = with_parts(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
         let next = self.state_type(&after);
         // A value that is used once needs no local.
-        let is_used_once = fixed.len() == 1 && !names_table;
-        let input = quote! { _rt_Input::input(__value) };
-        let value = if is_used_once {
-            quote! { &#input }
-        } else {
-            quote! { &__value }
+        let only = match fixed {
+            [at] if !names_table => self.parts.get(*at).map(|part| (*at, *part)),
+            _ => None,
         };
-        let local = (!is_used_once).then(|| quote! { let __value: #ty = #input; });
-        let table = names_table.then(|| set_table_call(field, &value));
-        let fixes = fixed
-            .iter()
-            .filter_map(|at| Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value)));
-        let made = self.state_value(&after, &quote! { self.0 #(#fixes)* #table });
+        let (local, draft) = match only {
+            Some((at, part)) => (None, key_part::fix_input_call(part, at, ty)),
+            None => {
+                let value = quote! { &__value };
+                let table = names_table.then(|| set_table_call(field, &value));
+                let fixes = fixed.iter().filter_map(|at| {
+                    Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value))
+                });
+                let local = quote! { let __value: #ty = _rt_Input::input(__value); };
+                (Some(local), quote! { #(#fixes)* #table })
+            }
+        };
+        let made = self.state_value(&after, &quote! { self.0 #draft });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
@@ -542,7 +549,7 @@ impl<'m> Builder<'m> {
         let after = with_parts(given, &[at]);
         let next = self.state_type(&after);
         let draft = quote! {
-            _rt::Clone::clone(&self.0).set_bucket_number_part(#at, __bucket, #count)
+            _rt_Clone::clone(&self.0).set_bucket_number_part(#at, __bucket, #count)
         };
         let made = self.state_value(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
@@ -567,7 +574,7 @@ impl<'m> Builder<'m> {
                 self,
                 __range: impl _rt_RangeInput<#ty, #last>,
             ) -> _rt_Range<#entity, #view> {
-                _rt_Range::from_path_draft(self.0 #between)
+                self.0 #between
             }
         })
     }
@@ -588,11 +595,7 @@ impl<'m> Builder<'m> {
                 self,
                 __prefix: impl _rt_PrefixInput<#ty>,
             ) -> _rt_Range<#entity, #view> {
-                _rt_Range::from_path_draft(self.0.starting_with(
-                    #at,
-                    _rt_PrefixInput::prefix(&__prefix),
-                    #lower,
-                ))
+                self.0.starting_with(#at, __prefix, #lower)
             }
         })
     }

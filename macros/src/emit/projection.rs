@@ -11,7 +11,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
     let ident = &projection.ident;
     let selects = projection.fields.iter().map(|field| {
         let constant = &field.constant;
-        quote! { _rt::ReadColumn::select(&<#of>::#constant, __family, &mut __names); }
+        quote! { _rt_ReadColumn::select(&<#of>::#constant, __family, &mut __names); }
     });
     // A field of another type than the entity's is shown where its type is written.
     let reads = projection.fields.iter().map(|field| {
@@ -23,10 +23,10 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
     let fields = projection.fields.iter().map(|field| names::field_name_as_type(&field.ident));
     quote! {
         #[automatically_derived]
-        impl _rt::FromRow for #ident {
+        impl _rt_FromRow for #ident {
             fn columns(
-                __family: _rt::Option<&'static _rt_Family>,
-            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                __family: _rt_Option<&'static _rt_Family>,
+            ) -> _rt_Option<_rt::Vec<_rt_String>> {
                 let _rt_Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
                     return _rt_None;
                 };
@@ -37,7 +37,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
             fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
                 let __family = _rt::family_or_primary::<Self>(_rt_None)?;
-                <Self as _rt::FromRow>::from_copy(__row, __family)
+                <Self as _rt_FromRow>::from_copy(__row, __family)
             }
 
             fn from_copy(__row: &_rt_Row, __family: &'static _rt_Family) -> _rt_Result<Self> {

@@ -62,14 +62,14 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
 
             const COLUMNS: &'static [_rt_ColumnSchema] = &[#(#columns),*];
 
-            fn write(&self, __out: &mut _rt::PropertyWriter<'_>) -> _rt_Result<()> {
+            fn write(&self, __out: &mut _rt_PropertyWriter<'_>) -> _rt_Result<()> {
                 #(#writes)*
                 __out.return_first_error()
             }
 
             #offer
 
-            fn finish(__slots: Self::Slots<'_>, __prefix: &_rt::str) -> _rt_Result<Self> {
+            fn finish(__slots: Self::Slots<'_>, __prefix: &_rt_str) -> _rt_Result<Self> {
                 _rt_Ok(Self { #(#fields),* })
             }
         }
@@ -100,7 +100,7 @@ fn offer(properties: &Properties) -> TokenStream {
         fn offer<'__r>(
             __slots: &mut Self::Slots<'__r>,
             __name: &'__r [_rt::u8],
-            __value: _rt::ValueRef<'__r>,
+            __value: _rt_ValueRef<'__r>,
         ) -> _rt::bool {
             match __name {
                 #(#named)*

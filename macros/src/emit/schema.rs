@@ -106,9 +106,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             discriminator: #discriminator,
             families: &[#(*#constants),*],
             columns: &[#(#columns),*],
-            rows_through: _rt::rows_of_any_version::<#ident>,
-            current_form: _rt::current_form::<#ident>,
-            owner: _rt::owner_in_any_version::<#ident>,
             #version
             #conditional
             #series
@@ -120,7 +117,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #dated
             #expires
             #older
-            .._rt_Schema::NONE
+            .._rt_Schema::of_entity::<#ident>()
         };
     }
 }
@@ -144,9 +141,9 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_type();
     let (kind, marker) = match family.kind {
-        FamilyKind::Primary => (quote! { Primary }, entity_type),
-        FamilyKind::Copy => (quote! { Copy }, format!("{entity_type}#{name}")),
-        FamilyKind::List => (quote! { List }, "entable.list".to_owned()),
+        FamilyKind::Primary => (quote! { of_primary }, entity_type),
+        FamilyKind::Copy => (quote! { of_copy }, format!("{entity_type}#{name}")),
+        FamilyKind::List => (quote! { of_list }, "entable.list".to_owned()),
     };
     let partition = match entity.primary() {
         // Local indexes share the primary's partition.
@@ -177,10 +174,6 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     let table = family.table.as_ref().map(|table| quote! { table: _rt_Some(#table), });
     quote! {
         _rt_Family {
-            name: #name,
-            index: #index,
-            kind: _rt::FamilyKind::#kind,
-            marker: #marker,
             partition: #partition,
             row: #row,
             #in_keys
@@ -190,7 +183,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
             #remote
             #in_blob
             #conditional
-            .._rt_Family::NONE
+            .._rt_Family::#kind(#name, #index, #marker)
         }
     }
 }
@@ -203,12 +196,12 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
     let segments = segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => {
             let text = text.strip_suffix(NUMBER_OF_FIRST_PART).unwrap_or(text);
-            Some(quote! { _rt_Segment::Literal(#text) })
+            Some(quote! { _rt_Literal(#text) })
         }
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     let number = quote! {
-        _rt_part_segment("", _rt_Form::Width(2), _rt_Some(2), _rt::encode_width::<_rt::u8>)
+        _rt_part_segment("", _rt_Form::Width(2), _rt_Some(2), _rt_encode_width::<_rt::u8>)
     };
     Some(quote! {
         const __PARTS: &'static _rt_Family = &_rt_Family {
@@ -225,7 +218,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
 fn template(key: &Key, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
-        Segment::Literal(text, _) => Some(quote! { _rt_Segment::Literal(#text) }),
+        Segment::Literal(text, _) => Some(quote! { _rt_Literal(#text) }),
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     quote! { _rt_Template { text: #text, segments: &[#(#segments),*] } }

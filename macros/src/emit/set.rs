@@ -110,18 +110,18 @@ pub(super) fn emit(set: &Set) -> TokenStream {
                 }
             }
 
-            fn other(__row: &_rt_Row) -> _rt_Result<_rt::Option<Self>> {
+            fn other(__row: &_rt_Row) -> _rt_Result<_rt_Option<Self>> {
                 #other
             }
 
-            fn member_name(&self) -> &'static _rt::str {
+            fn member_name(&self) -> &'static _rt_str {
                 match self {
                     #(#names)*
                     #other_name
                 }
             }
 
-            fn set_columns(__copies: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> {
+            fn set_columns(__copies: _rt::bool) -> _rt_Option<_rt::Vec<_rt_String>> {
                 #columns
             }
         }
@@ -158,10 +158,10 @@ fn from_row(set: &Set) -> TokenStream {
     let ident = &set.ident;
     quote! {
         #[automatically_derived]
-        impl _rt::FromRow for #ident {
+        impl _rt_FromRow for #ident {
             fn columns(
-                _: _rt::Option<&'static _rt_Family>,
-            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                _: _rt_Option<&'static _rt_Family>,
+            ) -> _rt_Option<_rt::Vec<_rt_String>> {
                 <Self as _rt::EntitySet>::set_columns(false)
             }
 
@@ -190,7 +190,7 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
         }
 
         #[automatically_derived]
-        impl _rt::From<#ty> for #ident {
+        impl _rt_From<#ty> for #ident {
             fn from(__member: #ty) -> Self {
                 Self::#variant(__member)
             }
@@ -206,7 +206,7 @@ fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
-    let bounds = quote! { #(for<'__a> #types: _rt::TableEntity,)* };
+    let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };
     let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
         let members = names.iter().enumerate().map(|(at, name)| {
             let member = member(at);
@@ -229,11 +229,11 @@ fn writes(set: &Set) -> TokenStream {
     };
     let table = arms(
         &|_| quote! { _rt::home_table_of(__member) },
-        &quote! { let _ = __other; _rt::Cow::Borrowed(_rt::Members::table(&__MEMBERS)) },
+        &quote! { let _ = __other; _rt_Cow::Borrowed(_rt::Members::table(&__MEMBERS)) },
     );
     let change = arms(
-        &|_| quote! { _rt::bulk_change(__member, __verb) },
-        &quote! { _rt::Writable::change(__other, __verb) },
+        &|_| quote! { _rt_bulk_change(__member, __verb) },
+        &quote! { _rt_Writable::change(__other, __verb) },
     );
     let replacement = arms(
         &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
@@ -245,15 +245,15 @@ fn writes(set: &Set) -> TokenStream {
     );
     quote! {
         #[automatically_derived]
-        impl _rt::Writable for #ident
+        impl _rt_Writable for #ident
         where
             #bounds
         {
-            fn table(&self) -> _rt::Cow<'static, _rt::str> {
+            fn table(&self) -> _rt_Cow<'static, _rt_str> {
                 match self { #table }
             }
 
-            fn change(&self, __verb: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> {
+            fn change(&self, __verb: _rt_BulkVerb) -> _rt_Result<_rt_BulkChange> {
                 match self { #change }
             }
         }
@@ -265,23 +265,23 @@ fn writes(set: &Set) -> TokenStream {
         {
             fn home(
                 __stored: &_rt::Stored<Self>,
-            ) -> _rt_Result<_rt::Cow<'static, _rt::str>> {
+            ) -> _rt_Result<_rt_Cow<'static, _rt_str>> {
                 _rt_Ok(match &**__stored { #table })
             }
 
-            fn replacement(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt::BulkChange> {
+            fn replacement(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt_BulkChange> {
                 match &**__stored { #replacement }
             }
 
-            fn removal(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt::BulkChange> {
+            fn removal(__stored: &_rt::Stored<Self>) -> _rt_Result<_rt_BulkChange> {
                 match &**__stored { #removal }
             }
 
-            fn reread(__row: _rt_Row) -> _rt_Result<_rt::Option<_rt::Stored<Self>>> {
+            fn reread(__row: _rt_Row) -> _rt_Result<_rt_Option<_rt::Stored<Self>>> {
                 _rt::decode_reread_row(__row)
             }
 
-            fn type_name(&self) -> &'static _rt::str {
+            fn type_name(&self) -> &'static _rt_str {
                 <Self as _rt::EntitySet>::member_name(self)
             }
         }

@@ -25,20 +25,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let older = entity.upgrade_from.as_ref().map(older);
     quote! {
         #[automatically_derived]
-        impl _rt::Writable for #ident {
+        impl _rt_Writable for #ident {
             #[inline]
-            fn table(&self) -> _rt::Cow<'static, _rt::str> {
-                _rt::TableEntity::home_table(self)
+            fn table(&self) -> _rt_Cow<'static, _rt_str> {
+                _rt_TableEntity::home_table(self)
             }
 
             #[inline]
-            fn change(&self, __verb: _rt::BulkVerb) -> _rt_Result<_rt::BulkChange> {
-                _rt::bulk_change(self, __verb)
+            fn change(&self, __verb: _rt_BulkVerb) -> _rt_Result<_rt_BulkChange> {
+                _rt_bulk_change(self, __verb)
             }
         }
 
         #[automatically_derived]
-        impl _rt::TableEntity for #ident {
+        impl _rt_TableEntity for #ident {
             type Primary = #path;
             type Patch = #patch;
 
@@ -73,7 +73,7 @@ fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
     let (ident, to_ticks) =
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     Some(quote! {
-        fn home_table(&self) -> _rt::Cow<'static, _rt::str> {
+        fn home_table(&self) -> _rt_Cow<'static, _rt_str> {
             _rt::home_table(&__SCHEMA, #to_ticks(&self.#ident))
         }
     })
@@ -106,25 +106,25 @@ fn older(older: &Path) -> TokenStream {
     quote! {
         fn from_version(
             __row: &_rt_Row,
-            __family: &_rt::str,
-            __version: _rt::u32,
-        ) -> _rt_Result<_rt::Option<Self>> {
+            __family: &_rt_str,
+            __version: _rt_u32,
+        ) -> _rt_Result<_rt_Option<Self>> {
             _rt::upgrade_older(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(
             __row: &_rt_Row,
-            __family: &_rt::str,
-            __version: _rt::u32,
-        ) -> _rt_Result<_rt::Option<_rt::EntityRows>> {
+            __family: &_rt_str,
+            __version: _rt_u32,
+        ) -> _rt_Result<_rt_Option<_rt::EntityRows>> {
             _rt::rows_of_older::<#older>(__row, __family, __version)
         }
 
         fn owner_of_version(
             __row: &_rt_Row,
-            __family: &_rt::str,
-            __version: _rt::u32,
-        ) -> _rt_Result<_rt::Option<(_rt::String, _rt::String)>> {
+            __family: &_rt_str,
+            __version: _rt_u32,
+        ) -> _rt_Result<_rt_Option<(_rt_String, _rt_String)>> {
             _rt::owner_of_older::<#older>(__row, __family, __version)
         }
     }

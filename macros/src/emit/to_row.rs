@@ -15,7 +15,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let (partition_key, row_key) = (key::partition_key(entity), key::row_key(entity));
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
-            __out.put_value(#name, _rt::ValueRef::String(__family.marker));
+            __out.put_value(#name, _rt_ValueRef::String(__family.marker));
         }),
         Discriminator::RowKey => None,
     };
@@ -25,7 +25,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let blobs = blobs(entity);
     quote! {
         #[automatically_derived]
-        impl _rt::EncodeRows for #ident {
+        impl _rt_EncodeRows for #ident {
             fn write_partition_key(
                 &self,
                 __family: &'static _rt_Family,
@@ -41,7 +41,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             fn write_properties(
                 &self,
                 __family: &'static _rt_Family,
-                __out: &mut _rt::PropertyWriter<'_>,
+                __out: &mut _rt_PropertyWriter<'_>,
             ) {
                 #marker
                 #(#fields)*

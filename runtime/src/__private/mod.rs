@@ -16,8 +16,8 @@ pub use key_part::{
     width_of_date, write_date,
 };
 pub use property::{
-    field_not_in_keys_error, find_properties, finish_secret, finish_stored, is_one_of,
-    keep_unknown, nothing_found, place_property,
+    field_not_in_keys_error, find_properties, finish_property, finish_secret, finish_stored,
+    is_one_of, keep_unknown, nothing_found, place_property,
 };
 
 // A user's type may be named `str` or `bool`.
@@ -100,17 +100,36 @@ use crate::entity::encode_rows;
 /// name it would hide a type of the user.
 pub mod short {
     pub use super::{
-        Column as _rt_Column, ColumnSchema as _rt_ColumnSchema, Debug as _rt_Debug, Err as _rt_Err,
-        Family as _rt_Family, FixedWidth as _rt_FixedWidth, Form as _rt_Form,
-        FullRow as _rt_FullRow, Input as _rt_Input, KeyPart as _rt_KeyPart,
-        KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok, Patch as _rt_Patch,
-        PatchInput as _rt_PatchInput, PathDraft as _rt_PathDraft, PhantomData as _rt_PhantomData,
-        Plain as _rt_Plain, Point as _rt_Point, PrefixInput as _rt_PrefixInput,
-        Property as _rt_Property, Range as _rt_Range, RangeInput as _rt_RangeInput,
-        ReadPart as _rt_ReadPart, Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row,
-        Schema as _rt_Schema, Segment as _rt_Segment, Some as _rt_Some, Template as _rt_Template,
-        TextPart as _rt_TextPart, finish_stored as _rt_finish_stored,
-        part_segment as _rt_part_segment, usize as _rt_usize,
+        BulkChange as _rt_BulkChange, BulkVerb as _rt_BulkVerb, Clone as _rt_Clone,
+        Column as _rt_Column, ColumnSchema as _rt_ColumnSchema, Cow as _rt_Cow, Debug as _rt_Debug,
+        EncodeRows as _rt_EncodeRows, Err as _rt_Err, Family as _rt_Family,
+        FixedWidth as _rt_FixedWidth, FnOnce as _rt_FnOnce, Form as _rt_Form, From as _rt_From,
+        FromRow as _rt_FromRow, FullCopy as _rt_FullCopy, FullRow as _rt_FullRow,
+        Input as _rt_Input, KeyPart as _rt_KeyPart, KeyPatchInput as _rt_KeyPatchInput,
+        KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok, Option as _rt_Option,
+        PartitionPathBuilder as _rt_PartitionPathBuilder, Patch as _rt_Patch,
+        PatchInput as _rt_PatchInput, PathBuilder as _rt_PathBuilder, PathDraft as _rt_PathDraft,
+        PhantomData as _rt_PhantomData, Plain as _rt_Plain, Point as _rt_Point,
+        PrefixInput as _rt_PrefixInput, PrimaryRow as _rt_PrimaryRow, Property as _rt_Property,
+        PropertyWriter as _rt_PropertyWriter, Range as _rt_Range, RangeInput as _rt_RangeInput,
+        ReadColumn as _rt_ReadColumn,
+        ReadPart::{Date as _rt_ReadDate, Fixed as _rt_ReadFixed, Plain as _rt_ReadPlain},
+        Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row, Schema as _rt_Schema,
+        Segment::Literal as _rt_Literal,
+        Some as _rt_Some, String as _rt_String, TableEntity as _rt_TableEntity,
+        Template as _rt_Template, TextPart as _rt_TextPart, ValueRef as _rt_ValueRef,
+        Writable as _rt_Writable, bulk_change as _rt_bulk_change,
+        check_copy_row_key as _rt_check_copy_row_key, encode_lower as _rt_encode_lower,
+        encode_plain as _rt_encode_plain, encode_width as _rt_encode_width,
+        find_properties as _rt_find_properties, finish_owner_keys as _rt_finish_owner_keys,
+        finish_property as _rt_finish_property,
+        fmt::{Formatter as _rt_Formatter, Result as _rt_FmtResult},
+        identity as _rt_identity, is_lower_part as _rt_is_lower_part, key_schema as _rt_key_schema,
+        key_texts as _rt_key_texts, nothing_found as _rt_nothing_found,
+        part_segment as _rt_part_segment, point as _rt_point,
+        property_schema as _rt_property_schema, read_part as _rt_read_part,
+        read_plain as _rt_read_plain, start_path as _rt_start_path,
+        stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
     };
     pub use crate::__private as _rt;
 }
@@ -251,6 +270,34 @@ pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
 /// Returns the error for a stored text that no variant of an enum has.
 pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
     InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
+}
+
+/// Creates the column of a field whose property `read` reads.
+pub const fn stored_column<E, F>(
+    name: &'static str,
+    read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
+) -> Column<E, F> {
+    Column::property_from_stored(name, read)
+}
+
+/// Describes the column of a field that is one property, by [`Property::COLUMN`].
+pub const fn property_schema(name: &'static str, column: (EdmType, bool)) -> ColumnSchema {
+    ColumnSchema::of_property_type(name, column)
+}
+
+/// Describes the column of a field that the primary's keys give back.
+pub const fn key_schema(name: &'static str) -> ColumnSchema {
+    ColumnSchema::key(name)
+}
+
+/// Begins a path through a row family, with no part of its keys given.
+pub fn start_path(family: &'static Family) -> PathDraft {
+    PathDraft::new(family)
+}
+
+/// Creates the path to one row from what a builder has gathered.
+pub fn point<E, V>(draft: PathDraft) -> Point<E, V> {
+    Point::from_path_draft(draft)
 }
 
 /// Calls `make` with the number of each bucket, in order.

@@ -89,6 +89,21 @@ pub fn finish_stored<'r, T>(
     from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
+/// Reads a field of the entity itself from what was found of it, by
+/// [`Property::from_stored`](crate::Property).
+///
+/// # Errors
+///
+/// `is_decode`, naming the property.
+#[inline]
+pub fn finish_property<'r, T>(
+    found: Option<ValueRef<'r>>,
+    name: &str,
+    from_stored: fn(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    from_stored(found).map_err(|invalid| invalid.into_read_error(name))
+}
+
 /// Reads a field whose value no error may show, by [`Property::from_stored`](crate::Property).
 ///
 /// # Errors

@@ -1,9 +1,10 @@
 //! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
 use super::{
-    BlobNames, EntityRows,
+    BlobNames, EntityRows, TableEntity,
     dated::DatedTables,
     row_kind::{RowKind, RowVersion},
+    version,
 };
 use crate::{
     edm::EdmType,
@@ -291,7 +292,7 @@ pub(crate) struct CopyAndPrimaryFamily {
 const NO_FAMILIES: &str = "the schema has no families";
 
 impl Schema {
-    /// A schema without rows: what generated code leaves unsaid, and that of a refused entity.
+    /// A schema without rows: that of a refused entity.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         entity: "",
@@ -317,6 +318,18 @@ impl Schema {
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
     };
+
+    /// Returns what the schema of an entity has in common with those of all others: generated code takes
+    /// from it the members that it does not set.
+    #[doc(hidden)]
+    pub const fn of_entity<E: TableEntity>() -> Self {
+        Self {
+            rows_through: version::rows_of_any_version::<E>,
+            current_form: version::current_form::<E>,
+            owner: version::owner_in_any_version::<E>,
+            ..Self::NONE
+        }
+    }
 
     /// Returns the row family of the entity's primary rows.
     ///

@@ -3,15 +3,15 @@
 
 use std::ops::Bound;
 
-use super::dated::TimeWindow;
+use super::{Range, dated::TimeWindow};
 use crate::{
     access::Keys,
-    edm::{EdmCow, InvalidValue, Side, Ticks, ValueRef},
+    edm::{EdmCow, Input, InvalidValue, Side, Ticks, ValueRef},
     error::Result,
     filter::BlindValue,
     key::{
-        Family, Segment, TOKEN_PLACEHOLDER, Template, bucket, encode_ticks_in_form, escape, lower,
-        push_bucket, successor,
+        Family, PrefixInput, RangeInput, Segment, TOKEN_PLACEHOLDER, Template, bucket,
+        encode_ticks_in_form, escape, lower, push_bucket, successor,
     },
 };
 
@@ -225,6 +225,29 @@ impl PathDraft {
         self.set_part(part, |out| encode(value, out))
     }
 
+    /// Fixes a part to an argument of a path step, by the encoder of its form.
+    #[must_use]
+    pub fn set_input_part<T>(
+        self,
+        part: usize,
+        value: impl Input<T>,
+        encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.set_value_part(part, &value.input(), encode)
+    }
+
+    /// Fixes a part in the form `{f:06}` to an argument of a path step.
+    #[must_use]
+    pub fn set_padded_input_part<T>(
+        self,
+        part: usize,
+        value: impl Input<T>,
+        width: usize,
+        encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.set_padded_part(part, &value.input(), width, encode)
+    }
+
     /// Fixes a part in the form `{f:06}`.
     #[must_use]
     pub fn set_padded_part<T>(
@@ -316,14 +339,13 @@ impl PathDraft {
 
     /// Restricts the path to rows whose key part lies between two values. The encoded texts of the part
     /// must sort as its values do.
-    #[must_use]
-    pub fn between<T>(
+    pub fn between<T, E, V, const LAST: bool>(
         self,
         part: usize,
-        bounds: (Bound<T>, Bound<T>),
+        range: impl RangeInput<T, LAST>,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
-    ) -> Self {
-        self.bound_part(part, bounds, ASCENDING, encode)
+    ) -> Range<E, V> {
+        Range::from_path_draft(self.bound_part(part, range.bounds(), ASCENDING, encode))
     }
 
     /// Bounds a part. A bound that lies beyond every value of the part leaves that side open, or the
@@ -374,45 +396,56 @@ impl PathDraft {
     }
 
     /// Bounds a part in the form `{f:06}`.
-    #[must_use]
-    pub fn between_width<T>(
+    pub fn between_width<T, E, V, const LAST: bool>(
         self,
         part: usize,
-        bounds: (Bound<T>, Bound<T>),
+        range: impl RangeInput<T, LAST>,
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
-    ) -> Self {
-        self.bound_part(part, bounds, ASCENDING, |value, out| encode(value, width, out))
+    ) -> Range<E, V> {
+        Range::from_path_draft(
+            self.bound_part(part, range.bounds(), ASCENDING, |value, out| {
+                encode(value, width, out)
+            }),
+        )
     }
 
     /// Bounds a part in a date form.
-    #[must_use]
-    pub fn between_date<T>(
+    pub fn between_date<T, E, V, const LAST: bool>(
         self,
         part: usize,
-        bounds: (Bound<T>, Bound<T>),
+        range: impl RangeInput<T, LAST>,
         form: &str,
         to_ticks: fn(&T) -> Result<Ticks, InvalidValue>,
-    ) -> Self {
-        self.bound_part(part, bounds, ASCENDING, |value, out| {
+    ) -> Range<E, V> {
+        Range::from_path_draft(self.bound_part(part, range.bounds(), ASCENDING, |value, out| {
             encode_ticks_in_form(to_ticks(value)?, form, out)
-        })
+        }))
     }
 
     /// Bounds a part that is written in descending order, by exchanging the bounds.
-    #[must_use]
-    pub fn between_descending<T>(
+    pub fn between_descending<T, E, V, const LAST: bool>(
         self,
         part: usize,
-        (lower, upper): (Bound<T>, Bound<T>),
+        range: impl RangeInput<T, LAST>,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
-    ) -> Self {
-        self.bound_part(part, (upper, lower), (Side::Above, Side::Below), encode)
+    ) -> Range<E, V> {
+        let (lower, upper) = range.bounds();
+        let sides = (Side::Above, Side::Below);
+        Range::from_path_draft(self.bound_part(part, (upper, lower), sides, encode))
     }
 
     /// Bounds a text part by a prefix, converted to lower case if the part is.
-    #[must_use]
-    pub fn starting_with(mut self, part: usize, prefix: &str, lower_case: bool) -> Self {
+    pub fn starting_with<T, E, V>(
+        self,
+        part: usize,
+        prefix: impl PrefixInput<T>,
+        lower_case: bool,
+    ) -> Range<E, V> {
+        Range::from_path_draft(self.bound_by_prefix(part, prefix.prefix(), lower_case))
+    }
+
+    fn bound_by_prefix(mut self, part: usize, prefix: &str, lower_case: bool) -> Self {
         let (template, at) = self.template_of_part(part);
         let mut text = String::new();
         if lower_case {

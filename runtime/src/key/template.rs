@@ -151,10 +151,8 @@ impl Family {
         self.table.is_some_and(|table| table.contains('{'))
     }
 
-    /// A row family without keys, whose rows hold every field. Generated code takes from it the
-    /// members that it does not set.
-    #[doc(hidden)]
-    pub const NONE: Self = Self {
+    /// A row family without keys, whose rows hold every field.
+    const NONE: Self = Self {
         name: "",
         index: 0,
         kind: FamilyKind::Primary,
@@ -169,6 +167,24 @@ impl Family {
         in_blob: false,
         conditional: false,
     };
+
+    /// Creates the row family of an entity's primary rows, without keys.
+    #[doc(hidden)]
+    pub const fn of_primary(name: &'static str, index: usize, marker: &'static str) -> Self {
+        Self { name, index, marker, ..Self::NONE }
+    }
+
+    /// Creates the row family of an index's copies, without keys.
+    #[doc(hidden)]
+    pub const fn of_copy(name: &'static str, index: usize, marker: &'static str) -> Self {
+        Self { name, index, kind: FamilyKind::Copy, marker, ..Self::NONE }
+    }
+
+    /// Creates the row family of a list, without keys.
+    #[doc(hidden)]
+    pub const fn of_list(name: &'static str, index: usize, marker: &'static str) -> Self {
+        Self { name, index, kind: FamilyKind::List, marker, ..Self::NONE }
+    }
 
     /// Returns whether the rows are primaries.
     pub const fn is_primary(&self) -> bool {
