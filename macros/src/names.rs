@@ -269,7 +269,7 @@ pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
 /// Names of the runtime that generated code uses often and imports as `_rt_Name`: an identifier is
 /// fewer tokens than `_rt::Name`, and one step less to resolve. The list is that of
 /// `entable::__private::short`.
-const SHORT_NAMES: [&str; 73] = [
+const SHORT_NAMES: [&str; 75] = [
     "BulkChange",
     "BulkVerb",
     "Clone",
@@ -338,6 +338,8 @@ const SHORT_NAMES: [&str; 73] = [
     "property_schema",
     "read_part",
     "read_plain",
+    "schema_of_entity",
+    "set_in_patch",
     "start_path",
     "stored_column",
     "str",

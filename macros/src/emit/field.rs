@@ -531,7 +531,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             quote! {
                 #[doc = #doc]
                 pub fn #ident(self, __value: impl _rt_PatchInput<#ty>) -> Self {
-                    Self(self.0.set_input(__value, #name)#redact)
+                    Self(_rt_set_in_patch(self.0, __value, #name)#redact)
                 }
             }
         }

@@ -190,8 +190,8 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
     let encoder = |name: &str| {
-        let name = Ident::new(name, ty.span());
-        quote_spanned! { ty.span() => _rt::#name::<#ty> }
+        let name = names::runtime_item(name, ty.span());
+        quote_spanned! { ty.span() => #name::<#ty> }
     };
     // A guard names an item of the trait that the form asks of the field, so that the compiler reports
     // a type that lacks it. As an argument of a generic function it would be reported twice.

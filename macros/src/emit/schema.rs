@@ -117,7 +117,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #dated
             #expires
             #older
-            .._rt_Schema::of_entity::<#ident>()
+            .._rt_schema_of_entity::<#ident>()
         };
     }
 }

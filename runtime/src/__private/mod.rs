@@ -128,7 +128,8 @@ pub mod short {
         key_texts as _rt_key_texts, nothing_found as _rt_nothing_found,
         part_segment as _rt_part_segment, point as _rt_point,
         property_schema as _rt_property_schema, read_part as _rt_read_part,
-        read_plain as _rt_read_plain, start_path as _rt_start_path,
+        read_plain as _rt_read_plain, schema_of_entity as _rt_schema_of_entity,
+        set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
     };
     pub use crate::__private as _rt;
@@ -210,6 +211,15 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
     }
 }
 
+/// Sets the property `name` in a patch to the argument of a setter.
+pub fn set_in_patch<E, F>(
+    patch: Patch<E>,
+    value: impl PatchInput<F>,
+    name: &'static str,
+) -> Patch<E> {
+    value.set(patch, name)
+}
+
 /// A value that a patch can give to a field of the key. There is none.
 #[diagnostic::on_unimplemented(
     message = "a patch cannot change a field of the key",
@@ -270,6 +280,17 @@ pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
 /// Returns the error for a stored text that no variant of an enum has.
 pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
     InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
+}
+
+/// Returns what the schema of an entity has in common with those of all others: generated code takes from
+/// it the members that it does not set.
+pub const fn schema_of_entity<E: TableEntity>() -> Schema {
+    Schema {
+        rows_through: rows_of_any_version::<E>,
+        current_form: current_form::<E>,
+        owner: owner_in_any_version::<E>,
+        ..Schema::NONE
+    }
 }
 
 /// Creates the column of a field whose property `read` reads.

@@ -9,7 +9,6 @@ use super::{
     column::slot_out_of_range_error,
 };
 use crate::{
-    __private,
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
     error::{Error, ErrorKind, Result},
     row::Row,
@@ -76,13 +75,6 @@ impl<E> Patch<E> {
     pub fn set<F: Property>(mut self, name: &'static str, value: &F::Scalar) -> Self {
         self.put(name, value.to_edm());
         self
-    }
-
-    /// Sets a property to an argument of a setter.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn set_input<F>(self, value: impl __private::PatchInput<F>, name: &'static str) -> Self {
-        __private::PatchInput::set(value, self, name)
     }
 
     /// Removes the value of the property `name` from the patch's error, because the property is

@@ -1,10 +1,9 @@
 //! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
 use super::{
-    BlobNames, EntityRows, TableEntity,
+    BlobNames, EntityRows,
     dated::DatedTables,
     row_kind::{RowKind, RowVersion},
-    version,
 };
 use crate::{
     edm::EdmType,
@@ -318,18 +317,6 @@ impl Schema {
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
     };
-
-    /// Returns what the schema of an entity has in common with those of all others: generated code takes
-    /// from it the members that it does not set.
-    #[doc(hidden)]
-    pub const fn of_entity<E: TableEntity>() -> Self {
-        Self {
-            rows_through: version::rows_of_any_version::<E>,
-            current_form: version::current_form::<E>,
-            owner: version::owner_in_any_version::<E>,
-            ..Self::NONE
-        }
-    }
 
     /// Returns the row family of the entity's primary rows.
     ///
