@@ -101,23 +101,6 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
-    /// Writes what [`Property::to_stored`] returned for a field.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` if `stored` is the error of a value that cannot be stored.
-    #[doc(hidden)]
-    pub fn put_converted_field(
-        &mut self,
-        name: &str,
-        stored: Result<Option<EdmCow<'_>>, InvalidValue>,
-    ) -> Result<()> {
-        if let Some(value) = stored.map_err(|invalid| self.write_error(invalid, name))? {
-            self.put_value(name, value.as_ref());
-        }
-        Ok(())
-    }
-
     /// Runs `write` with `prefix` added to the names of properties.
     ///
     /// # Errors

@@ -146,8 +146,7 @@ impl Verb {
             (Self::InsertOrReplace(rows) | Self::ReplaceAny(rows), Some(current))
             | (Self::ReplaceWhole { current, rows }, _) => planner.replace(current, rows.clone()),
             (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
-            // Err(planner.missing_entity_error(&rows.primary)), => A replacement must not create
-            // the entity.
+            // A replacement must not create the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => planner.replace_and_keep_undeclared(
                 planner.check_unchanged_since_read(loaded, current)?,
