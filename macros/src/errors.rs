@@ -31,7 +31,7 @@ impl Errors {
     }
 
     /// Returns whether a type without fields has some that could not be read.
-    pub(crate) fn lacks_fields(&self, count: usize) -> bool {
+    pub(crate) fn may_have_unread_fields(&self, count: usize) -> bool {
         count == 0 && self.is_incomplete
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
 const NAMED_CHARS: usize = 24;
 
 /// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
-pub(crate) fn field_name_as_type(field: &Ident) -> TokenStream {
+pub(crate) fn field_named_type(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
     let rest = (name.chars().count() > NAMED_CHARS).then(|| {

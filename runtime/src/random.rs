@@ -31,7 +31,7 @@ impl RandomSource {
     }
 
     /// Creates an independent source; its seed comes from this source if this one has a seed.
-    pub(crate) fn independent_source(&self) -> Self {
+    pub(crate) fn fork_source(&self) -> Self {
         if self.0.is_some() { Self::seeded(self.random_number()) } else { Self::default() }
     }
 

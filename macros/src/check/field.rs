@@ -155,7 +155,7 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
 }
 
 /// Reports a `KeyRef` that is not flattened: it is two properties.
-pub(super) fn references(fields: &[Field], errors: &mut Errors) {
+pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Errors) {
     for field in fields.iter().filter(|field| field.storage == Storage::Plain) {
         if field.is_reference() {
             let message = format!(
@@ -191,7 +191,8 @@ const MAX_PROPERTIES: usize = 252;
 pub(super) fn series(entity: &Entity, errors: &mut Errors) {
     for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };
-        let Some((_, slots)) = series::array_slots(&field.ty).filter(|(_, slots)| *slots > 0)
+        let Some((_, slots)) =
+            series::array_slot_type_and_count(&field.ty).filter(|(_, slots)| *slots > 0)
         else {
             let message = format!(
                 "`{}` is a series, expected an array whose length is a number, such as `[u32; 24]`",

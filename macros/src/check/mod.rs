@@ -28,7 +28,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::version(entity, errors);
     field::conflicting_attributes(&entity.fields, errors);
     field::blind(&entity.fields, errors);
-    field::references(&entity.fields, errors);
+    field::report_unflattened_references(&entity.fields, errors);
     field::hide_none(&entity.fields, errors);
     field::second_extra_field(&entity.fields, errors);
     field::series(entity, errors);
@@ -55,7 +55,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
     field::conflicting_attributes(&properties.fields, errors);
     field::blind(&properties.fields, errors);
-    field::references(&properties.fields, errors);
+    field::report_unflattened_references(&properties.fields, errors);
     field::hide_none(&properties.fields, errors);
     names::property_names(&properties.fields, None, errors);
     names::column_names(&properties.fields, errors);

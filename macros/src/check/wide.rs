@@ -123,7 +123,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     }
     // A part that could not be read is reported already.
     let is_lost = |field: &Field| field.attr.part.is_unreadable();
-    if errors.lacks_fields(entity.fields.len())
+    if errors.may_have_unread_fields(entity.fields.len())
         || !entity.has_keys()
         || entity.fields.iter().any(is_lost)
     {

@@ -604,7 +604,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
 
 /// Emits a setter without a working body, for an entity that does not compile anyway: so the
 /// compiler reports the real mistake alone.
-pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
+pub(super) fn refused_entity_setter(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
         Storage::Skipped

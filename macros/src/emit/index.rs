@@ -53,7 +53,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
         family.holds.get(*at).copied().unwrap_or_default()
             || entity.key_source(family, *at, field).is_some()
     });
-    let fields = held.map(|(_, field)| names::field_name_as_type(&field.ident));
+    let fields = held.map(|(_, field)| names::field_named_type(&field.ident));
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]

@@ -21,7 +21,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// Returns the patch's type with methods that never return, for an entity that is refused.
 pub(super) fn without_effect(entity: &Entity) -> TokenStream {
-    patch_with_methods(entity, field::setter_without_effect)
+    patch_with_methods(entity, field::refused_entity_setter)
 }
 
 fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {

@@ -20,7 +20,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
         }
     });
-    let fields = projection.fields.iter().map(|field| names::field_name_as_type(&field.ident));
+    let fields = projection.fields.iter().map(|field| names::field_named_type(&field.ident));
     quote! {
         #[automatically_derived]
         impl _rt_FromRow for #ident {

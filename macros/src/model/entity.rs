@@ -220,7 +220,7 @@ fn read_fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> V
 fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
     let text = names::ident_text(name);
     let found = fields.iter().position(|field| field.name == text);
-    if found.is_none() && !errors.lacks_fields(fields.len()) {
+    if found.is_none() && !errors.may_have_unread_fields(fields.len()) {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         errors.add_at(name.span(), names::unknown_name_message("field", &text, &known));
     }
@@ -410,7 +410,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
         let at = fields.iter().position(|field| field.name == names::ident_text(name));
         match at.and_then(|at| held.get_mut(at)) {
             Some(slot) => *slot = wanted,
-            None if errors.lacks_fields(fields.len()) => {}
+            None if errors.may_have_unread_fields(fields.len()) => {}
             None => {
                 errors.add_at(
                     name.span(),

@@ -190,7 +190,7 @@ impl Field {
     /// Returns the type of a series' slots.
     pub(crate) fn series_slot_type(&self) -> Option<&Type> {
         match self.storage {
-            Storage::Series(_) => series::array_slots(&self.ty).map(|(slot, _)| slot),
+            Storage::Series(_) => series::array_slot_type_and_count(&self.ty).map(|(slot, _)| slot),
             _ => None,
         }
     }
@@ -273,7 +273,7 @@ fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Flattened(prefix.map_or_else(|| property.to_owned(), LitStr::value))
     } else if attr.series.is_set() {
         let pattern = attr.series.get().and_then(Option::as_ref).map(LitStr::value);
-        let slots = series::array_slots(ty).map_or(0, |(_, slots)| slots);
+        let slots = series::array_slot_type_and_count(ty).map_or(0, |(_, slots)| slots);
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {
         Storage::Split(series::piece_names(property, *pieces))

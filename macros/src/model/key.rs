@@ -108,7 +108,7 @@ impl Key {
         }
         literal_length(&segments, &mut faults);
         // Fields that could not be read are not unknown.
-        if !errors.lacks_fields(fields.len()) {
+        if !errors.may_have_unread_fields(fields.len()) {
             for fault in &faults {
                 errors.add_at(literal.span(), fault.message_with_carets(&text));
             }

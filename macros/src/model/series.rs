@@ -9,15 +9,15 @@ const MAX_SLOTS: usize = 20_000;
 const MAX_SLOTS_OF_PART: usize = 200;
 
 /// Returns type and number of the slots of a series: an array whose length is a literal.
-pub(crate) fn array_slots(ty: &Type) -> Option<(&Type, usize)> {
+pub(crate) fn array_slot_type_and_count(ty: &Type) -> Option<(&Type, usize)> {
     match ty {
         Type::Array(array) => {
             let Expr::Lit(lit) = &array.len else { return None };
             let Lit::Int(length) = &lit.lit else { return None };
             Some((&array.elem, length.base10_parse().ok()?))
         }
-        Type::Group(group) => array_slots(&group.elem),
-        Type::Paren(paren) => array_slots(&paren.elem),
+        Type::Group(group) => array_slot_type_and_count(&group.elem),
+        Type::Paren(paren) => array_slot_type_and_count(&paren.elem),
         _ => None,
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct WorkCodes {
 /// Why a piece of work is not done.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "no key store is asked"))]
-pub(crate) enum WorkFault {
+pub(crate) enum WorkRefusal {
     /// The code is wrong, or is missing where one is required.
     NotAuthentic,
     /// The scope does not have the key. Another program may have it already, so the failure counts
@@ -140,28 +140,28 @@ impl WorkCodes {
         work: &Work<'_>,
         code: Option<&[u8]>,
         is_required: bool,
-    ) -> Result<(), WorkFault> {
+    ) -> Result<(), WorkRefusal> {
         #[cfg(feature = "encrypt")]
         if let (Some(keys), Some(code)) = (&self.keys, code) {
             // A code of unknown form is as good as a wrong one.
-            let Ok(id) = work_key_id_of(code) else { return Err(WorkFault::NotAuthentic) };
+            let Ok(id) = work_key_id_of(code) else { return Err(WorkRefusal::NotAuthentic) };
             let key = keys
                 .get(&scope_of_partition(&**keys, partition_key), id)
                 .await
-                .map_err(WorkFault::from_key_error)?;
+                .map_err(WorkRefusal::from_key_error)?;
             let verified = key.verify_work(&work.signed_input(self.case), code);
             // Why a code fails is not told: the answer would help a forger.
-            return verified.map_err(|_| WorkFault::NotAuthentic);
+            return verified.map_err(|_| WorkRefusal::NotAuthentic);
         }
         let _ = (partition_key, work);
         match (code, is_required) {
-            (None, true) => Err(WorkFault::NotAuthentic),
+            (None, true) => Err(WorkRefusal::NotAuthentic),
             _ => Ok(()),
         }
     }
 }
 
-impl WorkFault {
+impl WorkRefusal {
     /// Tells from the error of a key whether the key may come back by itself.
     #[cfg(feature = "encrypt")]
     fn from_key_error(error: Error) -> Self {

@@ -11,6 +11,6 @@ mod codes;
 pub use policy::{Authenticity, MessageAuthenticity, WorkAuthenticity};
 
 pub(crate) use self::{
-    codes::{WorkCodes, WorkFault, is_key_gone},
-    work::{HeldValues, MoveDescription, Work, has_expired},
+    codes::{WorkCodes, WorkRefusal, is_key_gone},
+    work::{HeldValues, MoveDescription, Work, is_message_expired},
 };

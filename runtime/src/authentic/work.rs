@@ -139,7 +139,7 @@ fn finish_message(
 
 /// Returns whether a message that was sent at `sent` is older than its type allows. Returns `false`
 /// if one of the three is unknown.
-pub(crate) fn has_expired(
+pub(crate) fn is_message_expired(
     sent: Option<Ticks>,
     expires: Option<std::time::Duration>,
     now: Option<Ticks>,

@@ -192,7 +192,7 @@ impl<'w> Import<'w> {
         refuse_framework_table(&self.table)?;
         self.client.create_table_if_not_exists(&self.table).await?;
         let mut reader = RowReader::new(input, self.format);
-        let header = reader.read_header().map_err(|error| error.in_table(&self.table))?;
+        let header = reader.read_csv_header().map_err(|error| error.in_table(&self.table))?;
         let mut bad_lines = BadLines {
             out: self.skip_bad.take(),
             header,

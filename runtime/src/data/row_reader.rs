@@ -45,7 +45,7 @@ impl<R: BufRead> RowReader<R> {
     /// # Errors
     ///
     /// `is_invalid` for a header that names no keys, or a type that does not exist.
-    pub(crate) fn read_header(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn read_csv_header(&mut self) -> Result<Vec<u8>> {
         if self.format != Format::Csv {
             return Ok(Vec::new());
         }
@@ -309,7 +309,7 @@ mod tests {
 
     fn read(text: &str, format: Format) -> Vec<LineRow> {
         let mut reader = RowReader::new(text.as_bytes(), format);
-        reader.read_header().unwrap();
+        reader.read_csv_header().unwrap();
         std::iter::from_fn(|| reader.next_row().unwrap()).collect()
     }
 
@@ -369,7 +369,7 @@ mod tests {
             "PartitionKey,RowKey,A:Edm.X\n",
         ] {
             let mut reader = RowReader::new(header.as_bytes(), Format::Csv);
-            let error = reader.read_header().unwrap_err();
+            let error = reader.read_csv_header().unwrap_err();
             assert!(error.is_invalid() && error.message().starts_with("line 1: "), "{error}");
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, KeyHolder, check_primary_holds_key, read_claim_state},
+        derive::{ClaimState, OwnerHoldsKey, check_primary_holds_key, read_claim_state},
     },
     table::Client,
 };
@@ -160,15 +160,15 @@ async fn free_key_once(
         // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
             match check_primary_holds_key(store, named.as_row_at(), kinds.schema, address).await? {
-                KeyHolder::Holds(copy) => {
+                OwnerHoldsKey::Holds(copy) => {
                     operation = Operation::replace(copy.to_row()?, seen);
                     kinds = copy.kinds;
                     break;
                 }
-                KeyHolder::Nobody => {}
-                KeyHolder::TableMissing if is_of(outbox, named, name) => {}
+                OwnerHoldsKey::Nobody => {}
+                OwnerHoldsKey::TableMissing if is_of(outbox, named, name) => {}
                 // Another deleted table may have the key: it has to be forgotten as well.
-                KeyHolder::TableMissing => return Ok(Attempt::Done(false)),
+                OwnerHoldsKey::TableMissing => return Ok(Attempt::Done(false)),
             }
         }
         deadline.write_copy(store, &address.row.table, kinds, operation).await

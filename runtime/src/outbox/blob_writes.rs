@@ -326,5 +326,5 @@ pub(crate) fn own_blob_name<'a>(
     owner: RowAt<'_>,
     address: &'a CopyAddress,
 ) -> Option<&'a str> {
-    address.blob_of(owner, outbox.store.table_case())
+    address.field_blob_of_owner(owner, outbox.store.table_case())
 }

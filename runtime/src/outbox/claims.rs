@@ -4,13 +4,13 @@
 use futures_util::future::join_all;
 
 use super::{
+    blocking_claim::{BlockingClaim, ClaimInTheWay},
     deadline::WriteDeadline,
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     left_claims::{ClaimInUse, ClaimRow},
-    live_claim::{ClaimInTheWay, LiveClaim},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record_outbox_rows,
     reservation::resolve_reservation,
@@ -62,7 +62,7 @@ enum ReserveError {
     /// The store refused: certainly nothing was reserved.
     NotReserved(Error),
     /// This claim of the same entity has the key: nothing was reserved.
-    Busy(Error, LiveClaim),
+    Busy(Error, BlockingClaim),
     /// The answer was lost: the reservation may exist, or may still be carried out.
     Unknown(Error),
 }
@@ -184,7 +184,7 @@ impl Claims {
     }
 
     /// Notes that the transaction was committed, which deleted the claim row.
-    pub(crate) fn note_committed(&self) {
+    pub(crate) fn note_claim_row_deleted(&self) {
         self.claim.note_over();
     }
 

@@ -10,11 +10,11 @@ use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
     blob_writes::BlobUploads,
+    blocking_claim::ClaimInTheWay,
     claims::Claims,
-    expired::{DeleteExpiredHolder, ExpiredRows, InTheWay, deletion_of, find_in_the_way},
+    expired::{DeleteExpiredHolder, ExpiredRowsInTheWay, InTheWay, deletion_of, find_in_the_way},
     expiry::{can_expire, write_markers_of_effects},
     guard::Guard,
-    live_claim::ClaimInTheWay,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
     unique_violation::OccupiedCopy,
@@ -93,7 +93,7 @@ pub(crate) async fn commit_until(
     let state = CommitState {
         extra_rows,
         blobs: BlobUploads::default(),
-        expired: ExpiredRows::default(),
+        expired: ExpiredRowsInTheWay::default(),
         claim_in_the_way: ClaimInTheWay::default(),
     };
     let attempt = || {
@@ -200,7 +200,7 @@ async fn fill_tokens_of_verb(
 struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
     blobs: BlobUploads,
-    expired: ExpiredRows,
+    expired: ExpiredRowsInTheWay,
     claim_in_the_way: ClaimInTheWay,
 }
 
@@ -286,7 +286,7 @@ async fn try_commit_once(
             let is_known = committed.as_ref().err().is_none_or(Error::is_certainly_not_executed);
             Box::pin(claims.release_keys(outbox, is_known)).await;
         }
-        (Some(claims), Ok(Some(_))) => claims.note_committed(),
+        (Some(claims), Ok(Some(_))) => claims.note_claim_row_deleted(),
         (None, _) => {}
     }
     Ok(committed?.map_or(Attempt::Raced, Attempt::Done))
@@ -452,7 +452,7 @@ impl PlannedChanges<'_> {
 /// own partition.
 struct ExpiredHolders<'h> {
     outbox: &'h Arc<Outbox>,
-    expired: &'h ExpiredRows,
+    expired: &'h ExpiredRowsInTheWay,
 }
 
 impl DeleteExpiredHolder for ExpiredHolders<'_> {

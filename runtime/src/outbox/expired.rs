@@ -35,7 +35,7 @@ pub(crate) trait DeleteExpiredHolder: Sync {
 
 /// The expired rows that stood in the way of one commit; its attempts share them.
 #[derive(Debug, Default)]
-pub(crate) struct ExpiredRows {
+pub(crate) struct ExpiredRowsInTheWay {
     in_the_way: Mutex<ExpiredInTheWay>,
     /// Held while a holder is read and deleted.
     deleting: Lock<()>,
@@ -49,7 +49,7 @@ struct ExpiredInTheWay {
     deleted: Vec<Arc<Effect>>,
 }
 
-impl ExpiredRows {
+impl ExpiredRowsInTheWay {
     fn lock_rows(&self) -> MutexGuard<'_, ExpiredInTheWay> {
         self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }

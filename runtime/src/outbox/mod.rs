@@ -22,7 +22,7 @@ pub(crate) mod blob_writes;
 pub(crate) mod registration;
 pub(crate) mod remote_list;
 pub(crate) mod list_retry;
-pub(crate) mod live_claim;
+pub(crate) mod blocking_claim;
 pub(crate) mod occupied_key;
 pub(crate) mod reservation;
 pub(crate) mod fast_path;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    authentic::{HeldValues, MoveDescription, Work, WorkCodes, WorkFault, is_key_gone},
+    authentic::{HeldValues, MoveDescription, Work, WorkCodes, WorkRefusal, is_key_gone},
     entity::Schema,
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
     plan::{
@@ -19,7 +19,7 @@ use crate::{
             remove_mark, update_target_from_source,
         },
         outbox::{
-            CODE, MessageCodes, MessageIdentity, code_of, insert_arrival, insert_tombstone,
+            CODE, CodeAndConsent, MessageIdentity, code_of, insert_arrival, insert_tombstone,
             is_tombstone, receipt_row_key,
         },
     },
@@ -57,7 +57,7 @@ pub(crate) enum MoveSource {
     /// good. The move cannot go on; it may be given up within the deadline.
     TargetKeyMissing(WriteDeadline, Error),
     /// The move must not go on, for this reason.
-    Fault(WorkFault),
+    Fault(WorkRefusal),
 }
 
 /// One move: the entity at the source is marked with the move's id.
@@ -69,7 +69,7 @@ pub(crate) struct MoveJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) schema: &'static Schema,
     pub(crate) message: &'a MoveMessage,
-    pub(crate) codes: &'a MessageCodes,
+    pub(crate) codes: &'a CodeAndConsent,
 }
 
 impl MoveJob<'_> {
@@ -105,14 +105,14 @@ impl MoveJob<'_> {
         let (deadline, source) = match found {
             MoveSource::Gone => return done(MoveOutcome::Moved),
             MoveSource::Found(deadline, source) => (deadline, source),
-            MoveSource::Fault(WorkFault::NotAuthentic) => {
+            MoveSource::Fault(WorkRefusal::NotAuthentic) => {
                 return done(MoveOutcome::NotAuthentic);
             }
             MoveSource::TargetKeyMissing(_, error)
-            | MoveSource::Fault(WorkFault::Counts(error)) => {
+            | MoveSource::Fault(WorkRefusal::Counts(error)) => {
                 return done(MoveOutcome::Counted(error));
             }
-            MoveSource::Fault(WorkFault::Passes(error)) => return Err(error),
+            MoveSource::Fault(WorkRefusal::Passes(error)) => return Err(error),
         };
         // The target before the source: a process that dies in between leaves the entity in both
         // places, never in none.
@@ -140,10 +140,10 @@ impl MoveJob<'_> {
         let deadline = match self.read_source(Guard::VerifiedFirst).await? {
             // Without the target's keys the entity would stay locked for ever.
             MoveSource::Found(deadline, _) | MoveSource::TargetKeyMissing(deadline, _) => deadline,
-            MoveSource::Fault(WorkFault::Passes(error)) => return Err(error),
+            MoveSource::Fault(WorkRefusal::Passes(error)) => return Err(error),
             // The source is already unlocked or deleted, or may not be touched.
             MoveSource::Gone
-            | MoveSource::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
+            | MoveSource::Fault(WorkRefusal::NotAuthentic | WorkRefusal::Counts(_)) => {
                 return Ok(());
             }
         };
@@ -251,7 +251,7 @@ impl MoveJob<'_> {
         }
         let source = match self.decrypt_source(&stored).await {
             Err(error) if is_key_gone(&error) => {
-                return Ok(MoveSource::Fault(WorkFault::Counts(error)));
+                return Ok(MoveSource::Fault(WorkRefusal::Counts(error)));
             }
             opened => opened?,
         };
@@ -264,7 +264,7 @@ impl MoveJob<'_> {
             // entities there.
             match self.verify_consent().await {
                 Ok(()) => {}
-                Err(WorkFault::Counts(error)) => {
+                Err(WorkRefusal::Counts(error)) => {
                     return Ok(MoveSource::TargetKeyMissing(deadline, error));
                 }
                 Err(fault) => return Ok(MoveSource::Fault(fault)),
@@ -274,9 +274,9 @@ impl MoveJob<'_> {
     }
 
     /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
-    pub(crate) async fn sign_move(&self) -> Result<MessageCodes> {
+    pub(crate) async fn sign_move(&self) -> Result<CodeAndConsent> {
         let Some(stored) = self.read_sealed_source().await? else {
-            return Ok(MessageCodes::default());
+            return Ok(CodeAndConsent::default());
         };
         let source = self.decrypt_source(&stored).await?;
         let held = held_values_after_read(self.schema, &stored.row, &source)?;
@@ -284,14 +284,14 @@ impl MoveJob<'_> {
     }
 
     /// Verifies the move's code against the values that the entity holds.
-    async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkFault> {
+    async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkRefusal> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.move_place(), held };
         codes.verify_work(Some(self.partition_key), &work, code, codes.requires_code()).await
     }
 
     /// Verifies that the target's scope, if it differs from the source's, consents to the move.
-    async fn verify_consent(&self) -> Result<(), WorkFault> {
+    async fn verify_consent(&self) -> Result<(), WorkRefusal> {
         let (codes, place, code) =
             (&self.outbox.codes, self.move_place(), self.codes.code.as_deref());
         let to_partition = &*self.message.to_partition;
@@ -323,11 +323,11 @@ impl MoveJob<'_> {
         let to_partition = Some(&*self.message.to_partition);
         match codes.verify_work(to_partition, &work, code.as_deref(), codes.requires_code()).await {
             Ok(()) => Ok(()),
-            Err(WorkFault::NotAuthentic) => {
+            Err(WorkRefusal::NotAuthentic) => {
                 let message = "the receipt at the target of the move is not authentic";
                 Err(Error::seal(SealFault::Authentication, message))
             }
-            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => Err(error),
+            Err(WorkRefusal::Counts(error) | WorkRefusal::Passes(error)) => Err(error),
         }
     }
 
@@ -435,7 +435,7 @@ pub(crate) async fn sign_move(
     place: MoveDescription<'_>,
     held: &HeldValues,
     must: bool,
-) -> Result<MessageCodes> {
+) -> Result<CodeAndConsent> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);
     // Without a code there is nothing to consent to.
     let code = codes.sign_work(Some(from), &Work::Move { place, held }, must).await?;
@@ -445,7 +445,7 @@ pub(crate) async fn sign_move(
         }
         _ => None,
     };
-    Ok(MessageCodes { code, consent })
+    Ok(CodeAndConsent { code, consent })
 }
 
 /// Why the entity was not written to the target.

@@ -1,6 +1,6 @@
 //! Decides what to do about a row that occupies a unique key which an entity wants.
 
-use super::{guard::Mutation, keys::ReleasedKey, live_claim::LiveClaim, state::Outbox};
+use super::{blocking_claim::BlockingClaim, guard::Mutation, keys::ReleasedKey, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, KeyHolder, check_primary_holds_key, read_claim_state},
+    store::derive::{ClaimState, OwnerHoldsKey, check_primary_holds_key, read_claim_state},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -20,7 +20,7 @@ pub(crate) enum OccupiedKeyAction {
     Remove(Operation),
     /// Try again once this claim is over: another write of the same entity, or of one that releases the
     /// key, is under way.
-    Busy(LiveClaim),
+    Busy(BlockingClaim),
     /// Report this violation: another entity's write is pending and may still fail, which frees the
     /// key.
     Pending(Error),
@@ -71,7 +71,7 @@ impl OccupiedKey<'_> {
             if state == ClaimState::Alive && !is_unmarked {
                 let pending = "the entity {}, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
-                    true => OccupiedKeyAction::Busy(LiveClaim { id: id.to_owned(), owner }),
+                    true => OccupiedKeyAction::Busy(BlockingClaim { id: id.to_owned(), owner }),
                     false => OccupiedKeyAction::Pending(
                         self.violation_naming_holder(owner.as_row_at(), pending),
                     ),
@@ -136,14 +136,14 @@ impl OccupiedKey<'_> {
         match check_primary_holds_key(&self.outbox.store, named, self.kinds.schema, self.address)
             .await
         {
-            Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
-            Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
-            Ok(KeyHolder::TableMissing)
+            Ok(OwnerHoldsKey::Holds(held)) => Ok(Holder::Entity(held.primary)),
+            Ok(OwnerHoldsKey::Nobody) => Ok(Holder::Nobody),
+            Ok(OwnerHoldsKey::TableMissing)
                 if self.outbox.guards.has_mutation(Mutation::MissingTableIsNobody) =>
             {
                 Ok(Holder::Nobody)
             }
-            Ok(KeyHolder::TableMissing) => Ok(Holder::TableMissing),
+            Ok(OwnerHoldsKey::TableMissing) => Ok(Holder::TableMissing),
             // Deleting its copy could give the key to two entities.
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => {
                 Ok(Holder::Entity(named.to_owned()))

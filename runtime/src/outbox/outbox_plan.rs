@@ -4,11 +4,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
+    blocking_claim::ClaimInTheWay,
     claims::{Claims, OccupiedKeyPolicy},
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
     guard::{Guard, Mutation},
-    live_claim::ClaimInTheWay,
     registration::registered_fence,
     state::Outbox,
 };

@@ -14,7 +14,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{KeyHolder, check_primary_holds_key, compare_copy_owner},
+        derive::{OwnerHoldsKey, check_primary_holds_key, compare_copy_owner},
     },
 };
 
@@ -108,12 +108,12 @@ async fn restored_copy(
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
         match check_primary_holds_key(&outbox.store, holder, schema, &key.address).await? {
-            KeyHolder::Holds(copy) => {
+            OwnerHoldsKey::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }
-            KeyHolder::Nobody => {}
+            OwnerHoldsKey::Nobody => {}
             // A missing table proves nothing about its entities, so the row is left as it is.
-            KeyHolder::TableMissing => return Err(unknown_owner_error(holder, &key.address)),
+            OwnerHoldsKey::TableMissing => return Err(unknown_owner_error(holder, &key.address)),
         }
     }
     Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))

@@ -126,7 +126,7 @@ impl Change {
     }
 
     /// Returns the least number of operations and bytes, as far as they are known before any read.
-    pub(crate) fn minimum_size(&self) -> Result<(usize, usize)> {
+    pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
@@ -159,7 +159,7 @@ impl Change {
                 return Ok((schema.families.len() + later_parts, 0));
             }
         };
-        let (mut operations, mut bytes) = self.minimum_size()?;
+        let (mut operations, mut bytes) = self.minimum_operations_and_bytes()?;
         if effect.has_remote_rows() {
             // One dirty row for each primary.
             operations += effect.primary.len();

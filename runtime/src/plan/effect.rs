@@ -113,7 +113,7 @@ impl Planner {
     // row; not where an absence is hidden, which an insert writes otherwise than a merge; not over
     // encrypted values, which the code of a move under way covers; and not over the parts of a wide
     // entity, whose new generation would make an entity look whole that lacks a part.
-    pub(super) fn can_merge_blindly(&self, row: &Row) -> Result<bool> {
+    pub(super) fn can_insert_or_merge_unread(&self, row: &Row) -> Result<bool> {
         let is_one_row = self.is_single_row() && !self.schema.is_wide();
         if !is_one_row || self.schema.sealed || self.schema.older.is_some() {
             return Ok(false);
@@ -128,7 +128,7 @@ impl Planner {
     }
 
     /// Returns whether a patch can be sent as one merge, whatever the stored row holds.
-    pub(super) fn can_patch_by_merge(&self, patch: &PropertyChanges) -> bool {
+    pub(super) fn needs_only_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
         // older one, and breaks the seal of a whole row.
         let can_merge =
@@ -150,7 +150,7 @@ impl Planner {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
         let names = || patch.set.iter().map(|(name, _)| name);
-        self.can_patch_by_merge(patch)
+        self.needs_only_merge(patch)
             && !columns.iter().any(|column| sets(&column.name))
             && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
     }
@@ -281,7 +281,7 @@ impl Planner {
     /// Returns the effect of a patch on `current` under its ETag: a merge where that suffices,
     /// otherwise a replacement.
     pub(super) fn patch(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
-        if !self.can_patch_by_merge(patch) {
+        if !self.needs_only_merge(patch) {
             return self.patch_by_replacing(current, patch);
         }
         refuse_moving(current)?;

@@ -71,7 +71,7 @@ impl Verb {
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
                 planner.can_write_unread()
             }
-            Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
+            Self::InsertOrMerge(rows) => planner.can_insert_or_merge_unread(&rows.primary)?,
             Self::PatchAt { patch, .. } => planner.is_blind_merge(patch),
             Self::Replace { loaded, .. }
             | Self::Update { loaded, .. }

@@ -13,7 +13,7 @@ use crate::{
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{
-        derive::{KeyHolder, check_primary_holds_key},
+        derive::{OwnerHoldsKey, check_primary_holds_key},
         rows::Store,
     },
 };
@@ -39,7 +39,7 @@ pub(crate) async fn confirmed_row(
     for place in owner.into_iter().chain(previous_owner(&row)?) {
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
-        if let KeyHolder::Holds(held) =
+        if let OwnerHoldsKey::Holds(held) =
             check_primary_holds_key(store, place.as_row_at(), schema, &name).await?
         {
             // With the ETag of the row that was read, under which a writer may change it.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{envelope::Envelope, port::Queue, received::Poison};
 use crate::{
-    authentic::{MessageAuthenticity, WorkAuthenticity, WorkCodes, WorkFault},
+    authentic::{MessageAuthenticity, WorkAuthenticity, WorkCodes, WorkRefusal},
     clock::{Clock, SystemClock},
     entity::Message,
     error::{Error, Result, SealFault},
@@ -222,8 +222,8 @@ impl MessageQueue {
         let work = envelope.as_work(self.name(), &envelope.id);
         match self.codes.verify_work(None, &work, Some(&code), true).await {
             Ok(()) => Ok(WorkAuthenticity::Authentic),
-            Err(WorkFault::NotAuthentic) => Ok(WorkAuthenticity::NotAuthentic),
-            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => Err(error),
+            Err(WorkRefusal::NotAuthentic) => Ok(WorkAuthenticity::NotAuthentic),
+            Err(WorkRefusal::Counts(error) | WorkRefusal::Passes(error)) => Err(error),
         }
     }
 

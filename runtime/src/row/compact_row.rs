@@ -373,6 +373,6 @@ pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize
 }
 
 /// Returns a property's name as text.
-pub(super) fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
+pub(crate) fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
     from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
 }

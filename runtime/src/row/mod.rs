@@ -11,6 +11,7 @@ pub(crate) mod json;
 pub use build::RowBuilder;
 pub(crate) use check::json_text_bytes;
 pub use compact_row::Row;
+pub(crate) use compact_row::property_name_from_utf8;
 pub use etag::ETag;
 pub use read::PropertyReader;
 pub(crate) use read::corrupt_row;

@@ -118,7 +118,7 @@ impl DerivedCopy {
 /// Answer of the primary that an index row names: whether the primary still derives the
 /// key of the index row.
 #[derive(Debug)]
-pub(crate) enum KeyHolder {
+pub(crate) enum OwnerHoldsKey {
     /// The primary derives the key.
     Holds(Box<DerivedCopy>),
     /// The primary does not exist or does not derive the key.
@@ -136,7 +136,7 @@ pub(crate) async fn check_primary_holds_key(
     named: RowAt<'_>,
     schema: &'static Schema,
     address: &CopyAddress,
-) -> Result<KeyHolder> {
+) -> Result<OwnerHoldsKey> {
     let row = match read_primary_to_derive(store, named, Some(schema)).await {
         Err(error) if error.is_table_missing() => None,
         row => Some(row?),
@@ -145,7 +145,7 @@ pub(crate) async fn check_primary_holds_key(
     if let Some(Some(row)) = &row
         && let Some(held) = derived_copy(store, named, row, schema, address).await?
     {
-        return Ok(KeyHolder::Holds(Box::new(held)));
+        return Ok(OwnerHoldsKey::Holds(Box::new(held)));
     }
     for table in tables_of_old_form(store, named.table) {
         let primary = RowAt { table: &table, ..named };
@@ -155,10 +155,10 @@ pub(crate) async fn check_primary_holds_key(
         };
         let Some(row) = row else { continue };
         if let Some(held) = derived_copy(store, primary, &row, schema, address).await? {
-            return Ok(KeyHolder::Holds(Box::new(held)));
+            return Ok(OwnerHoldsKey::Holds(Box::new(held)));
         }
     }
-    Ok(if row.is_some() { KeyHolder::Nobody } else { KeyHolder::TableMissing })
+    Ok(if row.is_some() { OwnerHoldsKey::Nobody } else { OwnerHoldsKey::TableMissing })
 }
 
 /// Returns the tables that the stored name may mean besides itself: rows of earlier versions name tables in
@@ -222,7 +222,7 @@ pub(crate) enum ClaimState {
     Gone,
     /// The claim's table does not exist under the name in the row, and no table that this client
     /// knows under another case of the name contains the claim.
-    // Must not be taken for `Gone`, for the reason given at `KeyHolder::TableMissing`.
+    // Must not be taken for `Gone`, for the reason given at `OwnerHoldsKey::TableMissing`.
     TableMissing,
 }
 

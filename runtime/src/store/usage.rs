@@ -11,7 +11,7 @@ use tracing::{Instrument, Span, field::Empty};
 use crate::{
     backend::{
         Backend, Rows,
-        layer::{VerbCounts, count_request, error_type, record_failure},
+        layer::{VerbCounts, count_request, error_code_or_kind, record_failure},
     },
     batch::Batch,
     error::{Error, Result},
@@ -250,7 +250,7 @@ impl UsageCounters {
         let began = self.metering.start_timer();
         let (done, counts) = VerbCounts::count_requests_of(work).instrument(span.clone()).await;
         if let Some(began) = began {
-            let error = done.as_ref().err().map(error_type);
+            let error = done.as_ref().err().map(error_code_or_kind);
             let server = (self.server.as_deref(), self.port);
             self.metering.record_verb(verb, table, server, began.elapsed(), error);
         }

@@ -18,7 +18,7 @@ use crate::{
             MoveMessage, MoveOrigin, mark_moving, move_id, moving_error, plan_abort, remove_mark,
         },
         outbox::{
-            MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
+            CodeAndConsent, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
         },
     },
     store::{
@@ -215,9 +215,9 @@ impl<E: TableEntity> Table<E> {
         id: &str,
         journey: &MoveMessage,
         effect: &Effect,
-    ) -> Result<MessageCodes> {
+    ) -> Result<CodeAndConsent> {
         let (outbox, schema) = (self.client.outbox(), E::SCHEMA);
-        let [marked] = &effect.primary[..] else { return Ok(MessageCodes::default()) };
+        let [marked] = &effect.primary[..] else { return Ok(CodeAndConsent::default()) };
         let home =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
         let placed = OperationToSeal::new(marked.clone(), home);

@@ -34,7 +34,7 @@ impl Client {
     /// ```
     pub fn queue_over(&self, queue: impl Queue) -> MessageQueue {
         let outbox = self.outbox();
-        let (random, codes) = (outbox.store.random.independent_source(), outbox.codes.clone());
+        let (random, codes) = (outbox.store.random.fork_source(), outbox.codes.clone());
         MessageQueue::signed(Arc::new(queue), random, codes, outbox.clock.clone())
     }
 
@@ -50,7 +50,7 @@ impl Client {
     /// ```
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
         let outbox = self.outbox();
-        let (clock, random) = (outbox.server.clone(), outbox.store.random.independent_source());
+        let (clock, random) = (outbox.server.clone(), outbox.store.random.fork_source());
         TableQueue::with_clock(self.backend().clone(), name.into(), clock, random, outbox.guards)
     }
 }

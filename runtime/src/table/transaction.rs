@@ -23,7 +23,7 @@ use crate::{
     plan::{
         self, Change, Unresolved,
         outbox::{
-            CODE_BYTES, MessageCodes, MessageIdentity, StoredMessage, insert_message,
+            CODE_BYTES, CodeAndConsent, MessageIdentity, StoredMessage, insert_message,
             insert_receipt, message_row,
         },
     },
@@ -461,7 +461,7 @@ impl Transaction {
         let work = stored.as_work_in_partition(table, partition_key);
         let must = codes.requires_code_for_message(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
-        insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
+        insert_message(&message.row, partition_key, &CodeAndConsent { code, consent: None })
     }
 
     /// Returns the number of verbs.
@@ -607,7 +607,7 @@ impl AdmittedChanges {
             );
             return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
         }
-        let (operations, bytes) = change.minimum_size()?;
+        let (operations, bytes) = change.minimum_operations_and_bytes()?;
         self.grow_size(operations, bytes).map_err(place)?;
         self.partition_key.get_or_insert_with(|| partition_key.to_owned());
         self.rows.insert(row_key.to_owned(), verb);

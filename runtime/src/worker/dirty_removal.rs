@@ -11,7 +11,7 @@ use crate::{
 
 /// Result of a deletion of several dirty rows.
 #[derive(Debug, Default)]
-pub(super) struct RemovedDirtyRows {
+pub(super) struct DirtyRowRemovalCounts {
     pub(super) deleted: u64,
     /// Number of rows that stay, because they record newer work.
     pub(super) raced: u64,
@@ -24,8 +24,8 @@ impl Worker {
         &self,
         table: &str,
         finished: Vec<FinishedDirtyRow>,
-    ) -> Result<RemovedDirtyRows> {
-        let mut removed = RemovedDirtyRows::default();
+    ) -> Result<DirtyRowRemovalCounts> {
+        let mut removed = DirtyRowRemovalCounts::default();
         for finished in finished.chunks(BATCH_OPERATIONS) {
             // One request for up to a hundred rows, as long as no newer work is among them.
             if finished.len() > 1 && self.remove_together(table, finished).await? {

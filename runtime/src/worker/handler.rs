@@ -200,7 +200,7 @@ impl fmt::Debug for Context {
 
 impl Context {
     /// Creates the context for a message of the outbox.
-    pub(super) fn for_outbox(
+    pub(super) fn context_of_outbox_message(
         client: &Client,
         table: &str,
         message: &StoredMessage,
@@ -217,7 +217,7 @@ impl Context {
     }
 
     /// Creates the context for a message of a queue.
-    pub(super) fn for_queue(
+    pub(super) fn context_of_queue_message(
         client: &Client,
         message: MessageIdentity,
         attempts: u32,

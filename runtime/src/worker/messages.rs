@@ -21,7 +21,9 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    authentic::{MessageAuthenticity, WorkAuthenticity, WorkFault, has_expired, is_key_gone},
+    authentic::{
+        MessageAuthenticity, WorkAuthenticity, WorkRefusal, is_key_gone, is_message_expired,
+    },
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
@@ -32,7 +34,7 @@ use crate::{
     },
     plan::{
         moves::MoveMessage,
-        outbox::{MessageCodes, MessageIdentity, StoredMessage, add_duration, receipt_row_key},
+        outbox::{CodeAndConsent, MessageIdentity, StoredMessage, add_duration, receipt_row_key},
     },
     row::{ETag, Row},
 };
@@ -185,7 +187,8 @@ impl Worker {
             // Another worker took or deleted the message since it was read.
             return Ok(MessageOutcome::Raced);
         };
-        let context = Context::for_outbox(&self.client, table, message, lease.end_time());
+        let context =
+            Context::context_of_outbox_message(&self.client, table, message, lease.end_time());
         let (name, body) = (&message.name, &message.body);
         let (time, stopping) = (self.time_of_handlers(), &self.stopping);
         let handled = self
@@ -230,14 +233,14 @@ impl Worker {
         match codes.verify_work(partition_key, &work, code, is_required).await {
             // Signed, but without the time that its type's expiry needs: refused below.
             Ok(()) if is_required && expires.is_some() && message.sent.is_none() => {}
-            Ok(()) if has_expired(message.sent, expires, Some(now)) => {
+            Ok(()) if is_message_expired(message.sent, expires, Some(now)) => {
                 self.move_row_to_poison(table, &message.row, message.row.etag(), EXPIRED).await?;
                 return Ok(Some(MessageOutcome::Poisoned));
             }
             Ok(()) => return Ok(None),
-            Err(WorkFault::NotAuthentic) => {}
-            Err(WorkFault::Passes(error)) => return Err(error),
-            Err(WorkFault::Counts(error)) => {
+            Err(WorkRefusal::NotAuthentic) => {}
+            Err(WorkRefusal::Passes(error)) => return Err(error),
+            Err(WorkRefusal::Counts(error)) => {
                 let (error, etag) = (error.to_string(), message.row.etag());
                 return self.record_failure(table, message, etag, &error, now).await.map(Some);
             }
@@ -291,8 +294,8 @@ impl Worker {
         match verified {
             Ok(()) if is_required && lacks_time => (WorkAuthenticity::NotAuthentic, None),
             Ok(()) => (WorkAuthenticity::Authentic, None),
-            Err(WorkFault::NotAuthentic) => (WorkAuthenticity::NotAuthentic, None),
-            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => {
+            Err(WorkRefusal::NotAuthentic) => (WorkAuthenticity::NotAuthentic, None),
+            Err(WorkRefusal::Counts(error) | WorkRefusal::Passes(error)) => {
                 (WorkAuthenticity::Unverified, Some(error))
             }
         }
@@ -305,24 +308,24 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-    ) -> Result<Option<Result<(), WorkFault>>> {
+    ) -> Result<Option<Result<(), WorkRefusal>>> {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
         let job = self.move_job(table, message, &move_message, schema);
         Ok(match job.read_source(Guard::VerifiedFirst).await? {
             MoveSource::Found(..) => Some(Ok(())),
-            MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkFault::Counts(error))),
+            MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkRefusal::Counts(error))),
             MoveSource::Fault(fault) => Some(Err(fault)),
             MoveSource::Gone => None,
         })
     }
 
     /// Signs a message or a move with this client's keys, for an operator who vouches for it.
-    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<MessageCodes> {
+    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<CodeAndConsent> {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
             let code = codes.sign_work(partition_key, &message.as_work(table), true).await?;
-            return Ok(MessageCodes { code, consent: None });
+            return Ok(CodeAndConsent { code, consent: None });
         }
         let (move_message, Some(schema)) = self.parse_move(&message)? else {
             let message = "this program does not know the type of the entity that moves";
@@ -369,13 +372,13 @@ impl Worker {
         let etag = message.row.etag();
         let found = match job.read_source(Guard::VerifiedFirst).await {
             // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
-            Ok(MoveSource::Fault(WorkFault::NotAuthentic)) => {
+            Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
                 return self.refuse_move(table, message, etag).await;
             }
-            Ok(MoveSource::Fault(WorkFault::Passes(error))) => return Err(error),
+            Ok(MoveSource::Fault(WorkRefusal::Passes(error))) => return Err(error),
             Ok(
                 MoveSource::TargetKeyMissing(_, error)
-                | MoveSource::Fault(WorkFault::Counts(error)),
+                | MoveSource::Fault(WorkRefusal::Counts(error)),
             ) => {
                 return self.record_failure(table, message, etag, &error.to_string(), now).await;
             }

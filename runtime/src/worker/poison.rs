@@ -15,7 +15,7 @@ use crate::{
     outbox::guard::Mutation,
     page::PageLoop,
     plan::outbox::{
-        MessageCodes, StoredDirtyRow, hash128, insert_message,
+        CodeAndConsent, StoredDirtyRow, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
         truncate_error,
     },
@@ -267,7 +267,7 @@ impl Worker {
                 (_, None) => {}
             }
         }
-        self.put_row_back(poisoned, &MessageCodes::default()).await
+        self.put_row_back(poisoned, &CodeAndConsent::default()).await
     }
 
     /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote
@@ -318,7 +318,7 @@ impl Worker {
     pub async fn requeue_vouched(&self, poisoned: &Poisoned) -> Result<()> {
         let codes = match poisoned.message() {
             Some(_) => self.sign_anew(&poisoned.table, &poisoned.outbox_row).await?,
-            None => MessageCodes::default(),
+            None => CodeAndConsent::default(),
         };
         self.put_row_back(poisoned, &codes).await
     }
@@ -364,7 +364,7 @@ impl Worker {
         }
     }
 
-    async fn put_row_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
+    async fn put_row_back(&self, poisoned: &Poisoned, codes: &CodeAndConsent) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
             _ if poisoned.table.is_empty() => return Err(poisoned.damaged_error()),

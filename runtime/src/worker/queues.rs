@@ -19,7 +19,7 @@ use super::{
     visit::PartitionVisit,
 };
 use crate::{
-    authentic::{WorkFault, has_expired},
+    authentic::{WorkRefusal, is_message_expired},
     error::{Error, Result},
     guard::Mutation,
     plan::outbox::MessageIdentity,
@@ -203,7 +203,8 @@ impl Worker {
             return Ok(refused);
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
-        let context = Context::for_queue(&self.client, identity, count, until, receipts);
+        let context =
+            Context::context_of_queue_message(&self.client, identity, count, until, receipts);
         let (name, body) = (&envelope.name, envelope.body_json());
         let time = self.time_of_handlers();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
@@ -268,12 +269,12 @@ impl Worker {
             (envelope.sent_time(), self.handlers.message_lifetime(&envelope.name));
         match codes.verify_work(None, &work, code.as_deref(), is_required).await {
             Ok(()) if is_required && expires.is_some() && sent.is_none() => {}
-            Ok(()) if has_expired(sent, expires, Some(self.outbox().server.now())) => {
+            Ok(()) if is_message_expired(sent, expires, Some(self.outbox().server.now())) => {
                 return move_message_to_poison(port, message, EXPIRED).await.map(Some);
             }
             Ok(()) => return Ok(None),
-            Err(WorkFault::NotAuthentic) => {}
-            Err(WorkFault::Passes(error)) => {
+            Err(WorkRefusal::NotAuthentic) => {}
+            Err(WorkRefusal::Passes(error)) => {
                 // The key store does not answer: the delivery is no try.
                 let mut envelope = envelope.clone();
                 envelope.skipped = envelope.skipped.saturating_add(1);
@@ -285,7 +286,7 @@ impl Worker {
                 hide_message(port, message, wait, &[envelope.to_message_text()?]).await?;
                 return Err(error);
             }
-            Err(WorkFault::Counts(error)) => {
+            Err(WorkRefusal::Counts(error)) => {
                 if count >= self.outbox().options.poison_after {
                     return move_message_to_poison(port, message, &error.to_string())
                         .await

@@ -43,7 +43,7 @@ impl WriterStore {
             Some(id) if !self.unsynced.is_some_and(late) => {
                 self.reclaim_rows(id, RECLAIMED_ROWS).map(drop)
             }
-            _ => self.sync_commits(),
+            _ => self.make_commits_durable(),
         };
         self.rest_after_failure(&result);
     }
@@ -54,7 +54,7 @@ impl WriterStore {
         match self.lost_writes.take() {
             Some(lost) => Err(lost),
             None if self.unsynced.is_none() => Ok(()),
-            None => self.sync_commits(),
+            None => self.make_commits_durable(),
         }
     }
 
@@ -93,7 +93,7 @@ impl WriterStore {
         while let Some(id) = self.trash.last().copied() {
             self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
         }
-        self.sync_commits()?;
+        self.make_commits_durable()?;
         let file = self.file.clone();
         self.with_readers_paused(|database| {
             database.compact().map(drop).map_err(|error| file.engine_error(error))

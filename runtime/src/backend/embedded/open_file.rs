@@ -29,7 +29,7 @@ pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Resu
 }
 
 /// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
-pub(super) fn reopen_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+pub(super) fn open_if_file_exists(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     let file = OpenOptions::new().read(true).write(true).open(store_file.path());
     open_existing(store_file, file.map_err(|error| store_file.opening_error(error))?, cache_bytes)
 }
@@ -70,7 +70,7 @@ fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> 
     match create_named(store_file, cache_bytes, |_| Ok(()))? {
         Some(database) => Ok(database),
         // Another process has created the store meanwhile.
-        None => reopen_store(store_file, cache_bytes),
+        None => open_if_file_exists(store_file, cache_bytes),
     }
 }
 

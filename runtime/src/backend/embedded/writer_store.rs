@@ -149,8 +149,9 @@ impl WriterStore {
             ));
         }
         self.opens_quickly = true;
-        let opened =
-            self.file.catch_panic(|| open_file::reopen_store(&self.file, self.options.cache_bytes));
+        let opened = self
+            .file
+            .catch_panic(|| open_file::open_if_file_exists(&self.file, self.options.cache_bytes));
         let result = opened.and_then(|database| self.load_opened_file(database));
         if let Err(error) = &result {
             self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
@@ -161,7 +162,7 @@ impl WriterStore {
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
     pub(super) fn close_file(mut self) -> Result<()> {
-        let synced = if self.unsynced.is_some() { self.sync_commits() } else { Ok(()) };
+        let synced = if self.unsynced.is_some() { self.make_commits_durable() } else { Ok(()) };
         // The engine keeps the file open as long as a read holds a snapshot.
         let closed = ReaderState::Stopped("the store was closed".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
@@ -369,13 +370,13 @@ impl WriterStore {
     }
 
     /// Makes every commit that was acknowledged so far durable on disk.
-    pub(super) fn sync_commits(&mut self) -> Result<()> {
+    pub(super) fn make_commits_durable(&mut self) -> Result<()> {
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
 
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
     fn sync_when_due(&mut self) {
-        let result = self.sync_commits();
+        let result = self.make_commits_durable();
         self.rest_after_failure(&result);
     }
 

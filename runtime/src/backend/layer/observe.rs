@@ -126,14 +126,14 @@ async fn observe_request<T>(
 
 /// Records the code and status of a failure. Its message may name keys, so that it is left out.
 pub(crate) fn record_failure(span: &Span, error: &Error) {
-    span.record("error.type", error_type(error));
+    span.record("error.type", error_code_or_kind(error));
     if let Some(status) = error.status() {
         span.record("db.response.status_code", status);
     }
 }
 
 /// Returns the code of an error, or its kind if it has none.
-pub(crate) fn error_type(error: &Error) -> String {
+pub(crate) fn error_code_or_kind(error: &Error) -> String {
     error.code().map_or_else(|| format!("{:?}", error.kind()), str::to_owned)
 }
 

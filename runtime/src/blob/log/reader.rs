@@ -154,7 +154,7 @@ impl LogReader {
 
     /// Reads the records of a blob that are wanted, up to the first damaged line.
     async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
-        let Some(text) = self.source.read_log_blob(name).await? else {
+        let Some(text) = self.source.read_log_blob_bytes(name).await? else {
             let message = format!("the log blob `{name}` was listed, and is gone");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
         };

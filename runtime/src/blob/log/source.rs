@@ -193,7 +193,7 @@ impl LogSource {
     }
 
     /// Reads a blob whole; returns `None` if there is no such blob.
-    pub(super) async fn read_log_blob(&self, name: &LogName) -> Result<Option<Bytes>> {
+    pub(super) async fn read_log_blob_bytes(&self, name: &LogName) -> Result<Option<Bytes>> {
         let failed = |error| request_error(&name.to_string(), "read", error);
         match self.blob_store()?.get_opts(&name.path(), GetOptions::default()).await {
             Ok(answer) => answer.bytes().await.map(Some).map_err(failed),

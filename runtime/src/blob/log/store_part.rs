@@ -148,7 +148,7 @@ async fn find_blob_owner(
         Some(flush) => *flush == *part.batch,
         // Without metadata the lines tell, but only after a lost answer: two writers may log
         // equal lines.
-        None if was_lost => match source.read_log_blob(&name).await? {
+        None if was_lost => match source.read_log_blob_bytes(&name).await? {
             Some(text) => text == part.text,
             None => return Ok(None),
         },

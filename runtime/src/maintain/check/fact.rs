@@ -115,7 +115,7 @@ fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static Fam
 }
 
 /// Returns whether any version of the entity has remote copies or lists that a check compares.
-pub(crate) fn has_remote_copies_or_lists(schema: &'static Schema) -> bool {
+pub(crate) fn has_checkable_remote_families(schema: &'static Schema) -> bool {
     schema.versions().any(|schema| remote_families(schema).next().is_some())
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::fact::{Fact, FactReader, Hashes, has_remote_copies_or_lists, tables_of};
+use super::fact::{Fact, FactReader, Hashes, has_checkable_remote_families, tables_of};
 use crate::{
     access::Keys,
     backend::Scan,
@@ -259,7 +259,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         let all = Scope::Tables(tables_of(reader.table));
         Self {
             own_rows: TablePager::new(&reader.table.name, &own),
-            remote: has_remote_copies_or_lists(E::SCHEMA)
+            remote: has_checkable_remote_families(E::SCHEMA)
                 .then(|| Unmatched::new(all, Window::WHOLE, limit)),
             reader,
             limit,

@@ -197,7 +197,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "skipped".to_owned(),
         Err(error) => failure(&error),
     };
-    let sealing = match ReadAs::Typed(schema).classify_row(row) {
+    let sealing = match ReadAs::Typed(schema).row_type_and_family(row) {
         Ok(RowType::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
         Ok(RowType::Declared(_, None)) => "own".to_owned(),
         Ok(RowType::Foreign) => "foreign".to_owned(),

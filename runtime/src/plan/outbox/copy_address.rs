@@ -168,7 +168,7 @@ impl CopyAddress {
     /// Returns the name of the blob that this address names; `None` if it is no blob of the row at
     /// `owner`.
     // A name of another row's blob is never removed: only that row can tell whether it points to it.
-    pub(crate) fn blob_of(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
+    pub(crate) fn field_blob_of_owner(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
         let name = &*self.row.row_key;
         (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner, case))
             .then_some(name)

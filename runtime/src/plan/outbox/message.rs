@@ -39,7 +39,7 @@ pub(crate) struct StoredMessage {
     pub(crate) poison: Option<String>,
     /// The partitions that contain a receipt of the message, as table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
-    pub(crate) codes: MessageCodes,
+    pub(crate) codes: CodeAndConsent,
     /// The time at which the message was emitted; `None` if its type does not expire.
     pub(crate) sent: Option<Ticks>,
 }
@@ -77,7 +77,7 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
 
 /// The codes that a message carries.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MessageCodes {
+pub(crate) struct CodeAndConsent {
     /// The code over the message, or over the move that the message starts; `None` if it is not
     /// signed.
     pub(crate) code: Option<Vec<u8>>,
@@ -99,7 +99,7 @@ pub(crate) const CODE_BYTES: usize = 160;
 pub(crate) fn insert_message(
     message: &Row,
     partition_key: &str,
-    codes: &MessageCodes,
+    codes: &CodeAndConsent,
 ) -> Result<Operation> {
     let mut row = Row::build(partition_key, message.row_key());
     let mut properties = message.properties();
@@ -256,7 +256,7 @@ impl StoredMessage {
             is_done: row.get("Done")? == Some(ValueRef::Boolean(true)),
             poison,
             receipts,
-            codes: MessageCodes { code: code_of(&row, CODE)?, consent: code_of(&row, CONSENT)? },
+            codes: CodeAndConsent { code: code_of(&row, CODE)?, consent: code_of(&row, CONSENT)? },
             sent: time("Sent")?,
             row,
         })

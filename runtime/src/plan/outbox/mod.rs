@@ -33,7 +33,7 @@ pub(crate) use self::{
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},
     message::{
-        CODE, CODE_BYTES, MessageCodes, MessageIdentity, StoredMessage, add_duration, code_of,
+        CODE, CODE_BYTES, CodeAndConsent, MessageIdentity, StoredMessage, add_duration, code_of,
         insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
         message_row, receipt_row_key, receipts_json, truncate_error,
     },

@@ -2,13 +2,13 @@
 
 use super::{
     guards::joined_etag,
-    layout::{PARTS, PartFinder, discriminator_property, property_name_as_text, version_of},
+    layout::{PARTS, PartFinder, discriminator_property, version_of},
 };
 use crate::{
     edm::{Ticks, ValueRef},
     entity::Schema,
     error::Result,
-    row::{OPERATION_ID, Row},
+    row::{OPERATION_ID, Row, property_name_from_utf8},
 };
 
 /// The result of joining the rows of a wide entity into one row.
@@ -112,7 +112,7 @@ pub(super) fn build(
     for (part, row) in rows {
         let mut properties = row.properties();
         while let Some((name, encoded)) = properties.next_encoded()? {
-            let name = property_name_as_text(name)?;
+            let name = property_name_from_utf8(name)?;
             if name == discriminator || name == PARTS || name == OPERATION_ID {
                 continue;
             }

@@ -100,12 +100,3 @@ pub(super) fn discriminator_property(schema: &Schema) -> &'static str {
         Discriminator::RowKey => "",
     }
 }
-
-/// Returns a property's name as text.
-///
-/// # Errors
-///
-/// `is_corrupt` for a name that is not UTF-8.
-pub(super) fn property_name_as_text(name: &[u8]) -> Result<&str> {
-    std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
-}

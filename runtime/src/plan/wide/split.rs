@@ -4,17 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     guards::{PartCondition, incomplete_etag_error, split_etag_by_part},
-    layout::{
-        PARTS, PartFinder, discriminator_property, property_name_as_text, row_key_of_part,
-        version_of,
-    },
+    layout::{PARTS, PartFinder, discriminator_property, row_key_of_part, version_of},
 };
 use crate::{
     batch::{Condition, Operation, Verb},
     edm::ValueRef,
     entity::Schema,
     error::{Error, Result},
-    row::{ETag, Row, RowBuilder},
+    row::{ETag, Row, RowBuilder, property_name_from_utf8},
 };
 
 /// Returns the operations on the parts that an operation on a joined row amounts to. An operation on
@@ -144,7 +141,7 @@ impl RowsOfParts {
         let mut finder = PartFinder::new(schema);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            match property_name_as_text(name)? {
+            match property_name_from_utf8(name)? {
                 PARTS => {}
                 name if name == discriminator => {
                     for (part, marker) in split.rows.iter_mut().zip(schema.parts) {

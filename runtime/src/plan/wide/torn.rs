@@ -3,13 +3,13 @@
 use super::{
     guards::MISSING,
     join::build,
-    layout::{PARTS, discriminator_property, property_name_as_text, version_of},
+    layout::{PARTS, discriminator_property, version_of},
 };
 use crate::{
     edm::ValueRef,
     entity::Schema,
     error::{Error, ErrorKind, Result},
-    row::{ETag, Row},
+    row::{ETag, Row, property_name_from_utf8},
 };
 
 /// The value of `PARTS` in the joined row of a torn entity.
@@ -41,7 +41,7 @@ pub(crate) fn join_torn(
     let mut torn = Row::build(partition_key, row_key);
     let mut properties = joined.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = property_name_as_text(name)?;
+        let name = property_name_from_utf8(name)?;
         if name != PARTS {
             torn.put(name, value);
         }

@@ -3,14 +3,14 @@
 
 use super::{
     RowSealer,
-    plan::{OperationToSeal, decode_property_name, would_read_as_encrypted},
+    plan::{OperationToSeal, would_read_as_encrypted},
 };
 use crate::{
     authentic::HeldValues,
     entity::{SEAL, Schema},
     error::Result,
     plan::moves::is_move_property,
-    row::Row,
+    row::{Row, property_name_from_utf8},
 };
 
 impl RowSealer {
@@ -29,7 +29,7 @@ impl RowSealer {
         let mut properties = placed.operation.row().properties();
         while let Some((name, value)) = properties.next()? {
             let is_sealed = each.next().is_some_and(Option::is_some);
-            let name = decode_property_name(name)?;
+            let name = property_name_from_utf8(name)?;
             if !is_framework(schema, name) && (is_sealed || schema.sealed) {
                 held.insert(name.to_owned(), Some(value.to_value()));
             }
@@ -53,7 +53,7 @@ pub(crate) fn held_values_after_read(
     let mut held = HeldValues::new();
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = decode_property_name(name)?;
+        let name = property_name_from_utf8(name)?;
         if is_framework(schema, name) {
             continue;
         }

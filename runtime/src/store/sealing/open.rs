@@ -85,7 +85,7 @@ impl ReadAs {
     }
 
     /// Returns the type and row family of a row, as far as they are needed to decrypt it.
-    pub(crate) fn classify_row(self, row: &Row) -> Result<RowType> {
+    pub(crate) fn row_type_and_family(self, row: &Row) -> Result<RowType> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
@@ -160,7 +160,7 @@ impl RowSealer {
         let sealed = read_as.has_sealed();
         let types = if sealed { read_as.sealing_of_each_type() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, RowType::Declared(at, _)) = (sealed, read_as.classify_row(&row)?)
+            if let (true, RowType::Declared(at, _)) = (sealed, read_as.row_type_and_family(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::no_keys_error(

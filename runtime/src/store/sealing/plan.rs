@@ -11,7 +11,7 @@ use crate::{
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
     plan::{StoredAs, hidden_nulls, outbox::is_owner_property},
-    row::Row,
+    row::{Row, property_name_from_utf8},
 };
 
 /// An operation, and the form in which its row is stored.
@@ -127,7 +127,7 @@ impl RowSealer {
         let mut each = Vec::new();
         let mut properties = row.properties();
         while let Some((name, _)) = properties.next()? {
-            let name = decode_property_name(name)?;
+            let name = property_name_from_utf8(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(SealColumn::seal_of_column(column)),
                 None if is_never_encrypted(schema, is_elsewhere, name) => None,
@@ -171,10 +171,6 @@ impl RowSealer {
         !is_never_encrypted(Some(schema), family.is_remote, name)
             && self.is_undeclared_property_encrypted(row.partition_key(), row.row_key(), name)
     }
-}
-
-pub(crate) fn decode_property_name(name: &[u8]) -> Result<&str> {
-    std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
 }
 
 /// Returns whether plain bytes would be taken for an encrypted value when they are read.

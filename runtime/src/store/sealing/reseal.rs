@@ -5,7 +5,7 @@ use super::{
     RowSealer, no_keys_error,
     open::{ReadAs, RowType, TypeSealing},
     plan::OperationToSeal,
-    unseal::is_library_property,
+    unseal::is_token_or_seal,
 };
 use crate::{
     batch::{Condition, Operation},
@@ -42,7 +42,9 @@ impl RowSealer {
         stored: &Row,
     ) -> Result<Option<OperationToSeal>> {
         let read_as = ReadAs::Typed(schema);
-        let RowType::Declared(_, family) = read_as.classify_row(stored)? else { return Ok(None) };
+        let RowType::Declared(_, family) = read_as.row_type_and_family(stored)? else {
+            return Ok(None);
+        };
         let family = family.map_or(schema.primary(), Ok)?;
         let keys =
             self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
@@ -52,7 +54,7 @@ impl RowSealer {
         let scope = self.token_scope(family, stored.partition_key());
         let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
-            !is_library_property(name, Some(&declared))
+            !is_token_or_seal(name, Some(&declared))
                 && self.is_chosen_for_encryption(schema, family, stored, name)
         };
         let now = SealingInUse { key: &key, index: index.as_deref(), chosen: &chosen };
@@ -98,7 +100,7 @@ fn is_sealed_otherwise(
 ) -> Result<bool> {
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = crate::store::sealing::plan::decode_property_name(name)?;
+        let name = crate::row::property_name_from_utf8(name)?;
         let is_other = match value {
             ValueRef::Binary(seal) if name == SEAL && declared.schema.sealed => {
                 seal_key_id_of(seal)? != Some(now.key.id())
@@ -131,7 +133,7 @@ fn update_to_seal(
     let mut count = 0;
     let mut properties = plain.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = crate::store::sealing::plan::decode_property_name(name)?;
+        let name = crate::row::property_name_from_utf8(name)?;
         if is_property_outdated(stored, declared, name, value, now)? {
             part.put(name, value);
             count += 1;

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
-use super::plan::{SealColumn, SealPlan, decode_property_name, would_read_as_encrypted};
+use super::plan::{SealColumn, SealPlan, would_read_as_encrypted};
 use super::{RowSealer, no_keys_error, plan::OperationToSeal};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
@@ -14,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind},
     key::Family,
     plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, token_scope},
-    row::{Row, RowBuilder},
+    row::{Row, RowBuilder, property_name_from_utf8},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
 
@@ -168,7 +168,7 @@ impl RowSealer {
             if each.next().and_then(Option::as_ref).is_none() && would_read_as_encrypted(value) {
                 let message = "the bytes begin as a sealed value does, and would be taken for one when they are read";
                 return Err(Error::new(ErrorKind::Invalid, message)
-                    .in_property(decode_property_name(name)?)
+                    .in_property(property_name_from_utf8(name)?)
                     .at_keys(row.partition_key(), row.row_key()));
             }
         }
@@ -200,7 +200,7 @@ impl TransactionSealer<'_> {
         let mut properties = row.properties();
         let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
-            let name = decode_property_name(name)?;
+            let name = property_name_from_utf8(name)?;
             match each.next().and_then(Option::as_ref) {
                 None => out.put(name, value),
                 Some(column) => self.put_sealed(&mut out, &place(name), Some(value), column)?,

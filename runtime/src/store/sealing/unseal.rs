@@ -6,14 +6,13 @@ use super::{
     index::IndexKeys,
     no_keys_error,
     open::{ReadAs, RowType, TypeSealing},
-    plan::decode_property_name,
 };
 use crate::{
     edm::{Value, ValueRef},
     entity::SEAL,
     error::{Error, Result, SealFault},
     key::Family,
-    row::Row,
+    row::{Row, property_name_from_utf8},
     seal::{ValueBinding, is_envelope, key_id_of, properties_of, seal_key_id_of},
 };
 
@@ -38,7 +37,7 @@ impl RowSealer {
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
-                let what = read_as.classify_row(row)?;
+                let what = read_as.row_type_and_family(row)?;
                 if !matches!(what, RowType::Foreign) {
                     // Collected over the page, so that rows of one key cost one request.
                     keys.add_row(self, row)?;
@@ -210,10 +209,10 @@ impl PageOpener<'_> {
         }
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = decode_property_name(name)?;
+            let name = property_name_from_utf8(name)?;
             let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
             if !is_sealed
-                && !is_library_property(name, Some(declared))
+                && !is_token_or_seal(name, Some(declared))
                 && self.sealer.is_chosen_for_encryption(declared.schema, family, row, name)
             {
                 let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
@@ -239,10 +238,10 @@ impl PageOpener<'_> {
         let mut chosen: Vec<Box<str>> = Vec::new();
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = decode_property_name(name)?;
+            let name = property_name_from_utf8(name)?;
             match value {
                 // {} => Left out: programs do not see these properties.
-                _ if is_library_property(name, declared) => {}
+                _ if is_token_or_seal(name, declared) => {}
                 ValueRef::Binary(bytes) if is_envelope(bytes) => {
                     if !declared.is_some_and(|s| s.columns.iter().any(|column| column.name == name))
                     {
@@ -292,7 +291,7 @@ fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
-        if is_sealed || is_library_property(decode_property_name(name)?, declared) {
+        if is_sealed || is_token_or_seal(property_name_from_utf8(name)?, declared) {
             return Ok(true);
         }
     }
@@ -300,6 +299,6 @@ fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
 }
 
 /// Returns whether a property belongs to the library: a blind token or the seal.
-pub(crate) fn is_library_property(name: &str, declared: Option<&TypeSealing>) -> bool {
+pub(crate) fn is_token_or_seal(name: &str, declared: Option<&TypeSealing>) -> bool {
     declared.is_some_and(|declared| declared.unseen.iter().any(|unseen| unseen == name))
 }

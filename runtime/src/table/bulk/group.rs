@@ -147,7 +147,7 @@ const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
     /// Adds a change to the group of its partition. Returns the groups that must be sent now.
-    pub(super) fn add_change(
+    pub(super) fn add_change_and_take_ready(
         &mut self,
         table: String,
         change: Change,

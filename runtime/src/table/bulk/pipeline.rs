@@ -95,7 +95,9 @@ impl Pipeline {
             Ok(verb) => fill_change_tokens(self.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
-        match change.and_then(|change| self.open.add_change(table.clone(), change, item)) {
+        match change
+            .and_then(|change| self.open.add_change_and_take_ready(table.clone(), change, item))
+        {
             Ok(ready) => self.send_all_groups(ready).await,
             Err(error) => {
                 self.record_failure(item, error.in_table(&table));

@@ -12,13 +12,13 @@ use crate::{
 
 /// A claim that was alive when it was read.
 #[derive(Debug, Clone)]
-pub(crate) struct LiveClaim {
+pub(crate) struct BlockingClaim {
     /// The address of the entity that the claim is of, which is in the claim's partition.
     pub(crate) owner: RowAddress,
     pub(crate) id: String,
 }
 
-impl LiveClaim {
+impl BlockingClaim {
     /// Marks the claim dead if a writer of this client has left it alive. Returns `false` if none has,
     /// so that its writer may still be at work.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
@@ -51,15 +51,15 @@ impl LiveClaim {
 /// The claim for which a commit waits, with the error of the attempt that met it. The attempts of one
 /// commit share it.
 #[derive(Debug, Default)]
-pub(crate) struct ClaimInTheWay(Mutex<Option<Box<(LiveClaim, Error)>>>);
+pub(crate) struct ClaimInTheWay(Mutex<Option<Box<(BlockingClaim, Error)>>>);
 
 impl ClaimInTheWay {
-    fn lock_claim(&self) -> MutexGuard<'_, Option<Box<(LiveClaim, Error)>>> {
+    fn lock_claim(&self) -> MutexGuard<'_, Option<Box<(BlockingClaim, Error)>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the next attempts wait for a claim.
-    pub(crate) fn set_claim(&self, claim: LiveClaim, error: Error) {
+    pub(crate) fn set_claim(&self, claim: BlockingClaim, error: Error) {
         *self.lock_claim() = Some(Box::new((claim, error)));
     }
 
