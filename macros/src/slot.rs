@@ -30,7 +30,8 @@ impl<T> Slot<T> {
         Ok(())
     }
 
-    /// Notes that a misspelt name means the setting.
+    /// Notes that a misspelt name was meant as this setting, so that the setting counts as given and is
+    /// not called missing.
     pub(crate) fn mark_misspelt(&mut self) {
         self.is_meant = true;
     }

@@ -114,7 +114,9 @@ pub struct Cursor {
     /// Whether earlier pages held rows that are not items, such as rows of other types.
     pub(crate) mixed: bool,
     pub(crate) at: Continuation,
-    /// The table of the next page, where a query reads several. `at` is empty where that table begins.
+    /// The dated table of the entities that the next page finds, for a scan that reads dated tables one
+    /// after the other; `None` for any other scan. If the page begins at the table's beginning, `at` is
+    /// empty.
     pub(crate) table: Option<String>,
 }
 

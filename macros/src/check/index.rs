@@ -31,8 +31,10 @@ pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports a remote copy whose key two entities could have, unless the index is `unique`, and fields
-/// whose properties would clash with those that name the primary.
+/// Reports a remote copy whose keys do not tell every field of the primary's keys, since two entities
+/// could then have the same copy keys, unless the index is `unique`. If the entity has remote copies,
+/// also reports fields stored under the names of the properties that name a copy's primary
+/// (`OWNER_PROPERTIES`).
 pub(super) fn refuse_ambiguous_remote_copies(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.is_copy());
     let mut has_any = false;

@@ -8,8 +8,8 @@ use syn::{Data, DeriveInput};
 use super::{columns, index, patch, path_builder, scoped_block};
 use crate::model;
 
-/// Returns whether impls for the type compile whatever its fields are: a type with parameters has
-/// none.
+/// Returns whether empty impls for the type compile whatever its fields are. Types with generic
+/// parameters and unions get no empty impls.
 fn can_have_empty_impls(input: &DeriveInput) -> bool {
     input.generics.params.is_empty() && !matches!(input.data, Data::Union(_))
 }

@@ -602,8 +602,8 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
     }
 }
 
-/// Emits a setter without a working body, for an entity that does not compile anyway: so the
-/// compiler reports the real mistake alone.
+/// Emits a setter for an entity that does not compile anyway, so that the compiler reports the real
+/// mistake alone. The setter of a JSON or flattened field has no working body; others are ordinary ones.
 pub(super) fn refused_entity_setter(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),

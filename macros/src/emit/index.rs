@@ -1,4 +1,5 @@
-//! Generates the methods that begin a path through an index, and what reads the owner of a copy.
+//! Generates the methods that begin a path through an index, the types that say which fields the
+//! copies of partial indexes hold, and `owner_of`, which reads the keys of the primary from a copy.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -19,7 +19,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::patch_setter)
 }
 
-/// Returns the patch's type with methods that never return, for an entity that is refused.
+/// Returns the patch's type with setters that the compiler accepts although the entity is refused.
 pub(super) fn without_effect(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::refused_entity_setter)
 }

@@ -38,7 +38,8 @@ struct Builder<'m> {
     is_refused: bool,
 }
 
-/// Returns the type of the path builder with nothing given.
+/// Returns the type that the path builder of a row family begins with, when no part of the keys is
+/// given: its first state, or a finished path if nothing has to be given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     builder.state_type(&builder.nothing_given())

@@ -179,7 +179,8 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
-    /// Returns whether a patch sets the field: neither a key nor the table's name depends on it.
+    /// Returns whether the primary's keys and the table's name allow a patch to set the field:
+    /// neither depends on it. The keys of indexes may depend on it.
     pub(crate) fn is_settable_by_patch(&self, at: usize) -> bool {
         !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
     }

@@ -164,7 +164,9 @@ impl Field {
         }
     }
 
-    /// Returns the names of the field's properties, unless its type decides them.
+    /// Returns the names of the properties that store the field. Returns none for a flattened struct
+    /// and for the bag of extra properties, whose names the derive does not know, and none for a
+    /// skipped field, which is not stored.
     pub(crate) fn property_names(&self) -> Vec<&str> {
         match &self.storage {
             Storage::Plain | Storage::Json => vec![&self.property],

@@ -11,8 +11,9 @@ use crate::{
     row::Row,
 };
 
-/// The functions that write and read a `#[table(json)]` field. Only the constructors ask for serde's
-/// traits, so that a missing one is reported once.
+/// Function pointers that write a `#[table(json)]` field as a property, decode it from a property's value,
+/// and read it from a row. Only the constructors require serde's traits, so that the compiler reports a
+/// missing one once.
 pub struct JsonCodec<T> {
     /// Writes the field as a property.
     pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,

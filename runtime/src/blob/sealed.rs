@@ -82,10 +82,11 @@ fn seal_chunks<'c>(
     }
 }
 
-/// Seals a content piece by piece. The last item is an error if the content is not the `expected` one.
+/// Seals a content piece by piece. Each item is a sealed piece of up to 1 MiB of content. If `expected`,
+/// the length and hash of the content, is given and does not fit, the last item is an error.
 ///
-/// An item is a piece of up to 1 MiB of content. They are sealed on other threads, two at a time, while
-/// those before are hashed and written.
+/// Within a runtime, pieces are sealed on other threads, two at a time, while the caller hashes and
+/// writes the earlier ones. A content of one piece is sealed on the thread that polls the stream.
 pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
     key: &BlobKey,
     content: S,

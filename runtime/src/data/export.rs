@@ -73,7 +73,8 @@ pub struct ExportProgress {
 pub struct ExportReport {
     /// The table.
     pub table: String,
-    /// The rows of the export, with those of an earlier attempt that it continued.
+    /// Number, size and hash of all exported rows, those included that an earlier attempt wrote to the file
+    /// and that the export kept.
     pub digest: RowsDigest,
     /// The bytes of text.
     pub file_bytes: u64,
@@ -268,7 +269,10 @@ impl Export {
         Ok(report)
     }
 
-    /// Reads what an earlier attempt has written: whole lines, the last of which says where to go on.
+    /// Reads the rows that an earlier attempt has written to `file`, whose path is `part`: their digest, the
+    /// length of their lines in bytes, and the keys of the last one, after which the export goes on. Ignores
+    /// a last line that a crash has cut off. Fails with `is_unsupported` for CSV that is not empty, since it
+    /// cannot be continued, and with `is_invalid` for a line that is no row.
     fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<EarlierRows> {
         let mut earlier = EarlierRows::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {

@@ -262,8 +262,13 @@ impl<'w> Import<'w> {
         }
     }
 
-    /// Returns the error of the first line that is not written. Lines before it whose rows the store
-    /// has refused are set aside first: nobody reads them again.
+    /// Returns the error that ends the import after a failure of the store. It names `line`, the first line
+    /// that is not written because of the failure: a later import goes on there.
+    ///
+    /// Before that, writes the earlier lines whose rows the store has refused to the output of
+    /// [`skip_bad`](Self::skip_bad), because the later import does not read them. If writing them fails,
+    /// returns that error instead. Without `skip_bad`, returns the error of the first such line if there is
+    /// one.
     fn stopped_error(
         &self,
         (line, error): (u64, Error),

@@ -25,8 +25,10 @@ impl<E> Predicate<E> {
         Self { filter, fault: None, of: PhantomData }
     }
 
-    /// Creates the condition of a value that cannot be stored: a comparison that keys may answer, or
-    /// the error.
+    /// Creates the condition for a comparison that is refused with `invalid`: the property cannot hold
+    /// the value, or the series lacks the slot. If a key can hold the value (a number above Int64, a
+    /// time before 1601), the condition keeps the comparison, which keys that hold the field answer;
+    /// otherwise it holds the error.
     pub(super) fn of_unstorable_value(
         property: Cow<'static, str>,
         comparison: Comparison,

@@ -56,7 +56,8 @@ pub(crate) enum RowKind {
     Unmarked,
 }
 
-/// Tells how a row that another library wrote is recognised as a primary.
+/// Tells how a row that an earlier storage client library wrote shows that it is a primary: by the
+/// discriminator, or by its keys alone. The migration adds the discriminator to rows that lack it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
 pub(crate) enum PrimaryMarking {

@@ -173,8 +173,9 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
         Ok(None)
     }
 
-    /// Returns PartitionKey and RowKey of the primary that a copy of another version belongs to, or
-    /// `None` if it does not hold them.
+    /// Returns PartitionKey and RowKey of the primary that a copy written by an older version of the
+    /// type belongs to. Returns `None` if copies of that version's row family `family` do not hold
+    /// them, or if the type has no such older version or row family.
     ///
     /// # Errors
     ///

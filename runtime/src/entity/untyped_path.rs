@@ -423,7 +423,8 @@ impl PathDraft {
         }))
     }
 
-    /// Bounds a part that is written in descending order, by exchanging the bounds.
+    /// Bounds a part whose values are written in descending order: the lower bound of the values is the
+    /// upper bound of their texts, and the other way round.
     pub fn between_descending<T, E, V, const LAST: bool>(
         self,
         part: usize,
@@ -542,9 +543,10 @@ fn template_prefix(template: &Template, parts: &[Option<String>]) -> String {
     prefix
 }
 
-/// Joins literals and given parts, but drops the literal after a last given part of fixed width.
-/// The part alone is exact, and the table design guide writes the range so: `ge 'empid_000123'`,
-/// not `ge 'empid_000123_'`.
+/// Returns the text with which all keys with the given parts begin: literals and parts up to the
+/// first part that is not given. Leaves out the literal after the last given part if that part has
+/// fixed width: the part alone is exact, and the table design guide writes the range so:
+/// `ge 'empid_000123'`, not `ge 'empid_000123_'`.
 fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     let prefix = template_prefix(template, parts);
     let fixed = parts.iter().take_while(|part| part.is_some()).count();

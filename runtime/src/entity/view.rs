@@ -1,4 +1,5 @@
-//! Defines the kinds of rows that a path leads to, and what can be read from each.
+//! Defines the kinds of rows that a path leads to (primary rows, full copies, partial copies, lists),
+//! which of them hold the whole entity, and which projections can be read from each.
 
 use std::marker::PhantomData;
 

@@ -78,8 +78,9 @@ impl Error {
         }
     }
 
-    /// Returns whether sending the request again can succeed. A worker retries what passes alone,
-    /// and puts aside what never succeeds.
+    /// Returns the chance that the request succeeds when it is sent again unchanged. Workers use it to
+    /// decide whether a failure counts towards the poison table, or the work is tried again later
+    /// without a limit.
     pub(crate) fn retry(&self) -> RetryChance {
         match self.kind() {
             ErrorKind::Throttled

@@ -25,8 +25,8 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// Returns whether a date form of this resolution is at least as fine as `value`, so that a key
-    /// can restore a value of that resolution.
+    /// Returns whether a date form of this resolution can restore values of resolution `value`: whether
+    /// the form is as fine as the values, or finer.
     pub const fn covers(self, value: Self) -> bool {
         self as u8 >= value as u8
     }

@@ -8,7 +8,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Fails if the template cannot have written the key.
+    /// Fails if the key does not fit the template, as [`matches`](Self::matches) tells. A text that does not
+    /// decode as the type of its field is no error here.
     ///
     /// ```
     /// # use entable::key::{Form, Part, Segment, Template};

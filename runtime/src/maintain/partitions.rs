@@ -236,7 +236,9 @@ impl PartitionSizes {
         Ok(bytes)
     }
 
-    /// Finishes all open partitions and keeps the largest ones.
+    /// Moves the open partitions, those that might have got more rows, to the finished ones, of which
+    /// it keeps the `top` with the most rows. Of partitions with equally many rows it keeps those with
+    /// more bytes, then those with the smaller PartitionKey.
     fn close_all_partitions(&mut self) {
         for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
             self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));

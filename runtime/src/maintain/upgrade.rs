@@ -76,7 +76,7 @@ impl<E: TableEntity> Upgrade<E> {
         Self { query: self.query.edit_request(|request| request.add_condition(only)), ..self }
     }
 
-    /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page.
+    /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page but the last.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -122,7 +122,8 @@ impl<E: TableEntity> Upgrade<E> {
         Self { bulk: self.bulk.on_progress(report), ..self }
     }
 
-    /// Calls `save` after every page, with the cursor that [`resume`](Self::resume) continues from.
+    /// Calls `save` after every page but the last, once all entities up to there are written, skipped or
+    /// failed, with the cursor that [`resume`](Self::resume) continues from.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -44,7 +44,9 @@ use crate::{
 pub(crate) struct CommittedChange {
     /// The store's answer for the primary; `None` if there was nothing to write.
     pub(crate) written: Option<Written>,
-    /// The primary after the change; `None` if the verb does not know all its properties.
+    /// The whole primary after the change, or only the written properties after an insert-or-merge that
+    /// read nothing. `None` after a deletion or a step of a move, and if the verb does not know all
+    /// properties of the primary, such as a patch that is sent as one merge.
     pub(crate) row: Option<Row>,
 }
 

@@ -66,7 +66,8 @@ impl ExpiredRowsInTheWay {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
-    /// Returns the deletions of holders that go with the changes.
+    /// Returns the effects that delete expired entities which hold unique values that the changes want
+    /// in their own partition. The effects are committed in one transaction with the changes.
     pub(crate) fn holder_deletions(&self) -> Vec<Arc<Effect>> {
         self.lock_rows().deleted.clone()
     }

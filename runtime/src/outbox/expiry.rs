@@ -63,7 +63,8 @@ pub(crate) fn write_markers_of_effects<'w>(
 
 /// Writes the markers for rows of a table, given by type, PartitionKey and time of expiry; leaves
 /// out markers that this client knows to exist. Returns the deadline until which a transaction may
-/// rely on the markers; `None` without rows.
+/// rely on the markers, at most 24 hours from now; `None` without rows. Workers delete a marker after
+/// its hour, so the rows have to be sent before the first of the markers' hours ends.
 pub(crate) async fn write_expiry_markers(
     outbox: &Outbox,
     table: &str,

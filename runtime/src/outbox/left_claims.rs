@@ -1,4 +1,6 @@
-//! Remembers the claims that writers of this client have left alive.
+//! Remembers the claims that dropped or failed writes of this client have left neither deleted nor
+//! marked dead. A later write of this client that such a claim blocks marks the claim dead at once,
+//! instead of waiting for it.
 
 use std::{
     collections::VecDeque,

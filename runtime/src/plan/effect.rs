@@ -127,7 +127,10 @@ impl Planner {
         Ok(hidden_nulls(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
-    /// Returns whether a patch can be sent as one merge, whatever the stored row holds.
+    /// Returns whether a merge of the properties that the patch sets is all that it needs: it removes
+    /// none and sets none that copies, lists or blobs may depend on, and the type has neither an older
+    /// version nor a seal of whole rows. [`is_blind_merge`](Self::is_blind_merge) tells whether the
+    /// merge can be sent without a read.
     pub(super) fn needs_only_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
         // older one, and breaks the seal of a whole row.

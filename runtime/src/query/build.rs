@@ -27,7 +27,9 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 /// an error. Errors name the row's keys.
 pub(crate) type DecodeRow<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
-/// Reads one page of the entities in lists.
+/// A function that reads one page of a query of lists: from the start, or from a cursor. Its items are the
+/// entities whose ids are in the lists, or values made of them. Returns the items, and the cursor of the
+/// next page if there is one.
 pub(crate) type FetchListPage<T> = Arc<
     dyn Fn(
             Arc<PreparedRequest>,

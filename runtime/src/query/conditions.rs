@@ -283,7 +283,8 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     Filter::eq(name, [schema.entity_type, copy].concat()) | later_versions(name, schema)
 }
 
-/// Returns the condition on primaries of older versions.
+/// Returns the condition on the primaries of older versions, and on the further parts of those that are
+/// wide. Property `name` is the discriminator.
 fn older_condition(name: &str, schema: &'static Schema) -> Filter {
     let markers = schema.versions().skip(1).flat_map(|older| {
         // Version 1 may be written with or without its number.

@@ -85,7 +85,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
-    /// Returns a query with an empty item for each item of this query.
+    /// Returns a query that yields `()` for each item of this query, so that items can be counted. It
+    /// reads only the properties that tell which rows are items, such as keys and type, or only the ids
+    /// of a local list, wherever these suffice.
     fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.reads_list() {

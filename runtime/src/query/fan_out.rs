@@ -13,7 +13,9 @@ use crate::{
     error::Result,
 };
 
-/// Queries of several paths, some of which run concurrently.
+/// Queries of several paths. [`stream`](Self::stream) and [`collect`](Self::collect) run at most
+/// [`concurrency`](Self::concurrency) of them at the same time, 8 by default: `stream` interleaves
+/// their items, `collect` returns them in the order of the paths.
 pub struct QueryMany<E> {
     queries: Vec<Query<E, Stored<E>>>,
     concurrency: usize,

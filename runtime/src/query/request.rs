@@ -59,7 +59,8 @@ pub(crate) struct Request {
     /// blind tokens.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
-    /// The scopes whose blind tokens a condition compares if the path does not tell the scope.
+    /// The scopes that the caller named with `in_scopes`. A condition on an encrypted property compares
+    /// their blind tokens if the path does not tell the scope.
     pub(crate) scopes: Vec<TokenScope>,
     pub(crate) select: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,

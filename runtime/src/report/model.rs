@@ -178,7 +178,8 @@ impl CostModel {
         "requests after the answer",
     ];
 
-    /// Returns the cells of the verb in a table of costs, the first of which is `verb`.
+    /// Returns the verb's row in a table of costs, with a cell for each of [`HEADS`](Self::HEADS). The
+    /// first cell is `verb`, the verb's name with the caller's markup.
     pub(super) fn cells_of_verb(&self, verb: String) -> Vec<String> {
         let (reads, operations) = (self.reads.to_string(), self.operations.to_string());
         vec![

@@ -85,7 +85,8 @@ pub(crate) async fn find_lists_within_bytes(
     lists
 }
 
-/// Reads a remote list.
+/// Reads a remote list from its rows, or from its blob. A list that does not exist is a [`FoundList`] that
+/// holds `None`.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let RowAt { table, partition_key, row_key } = address.as_row_at();
     if address.in_blob {

@@ -189,8 +189,9 @@ impl Store {
         kept
     }
 
-    /// Calls `make`, which makes blind tokens. If it lacks index keys of scopes, fetches them and
-    /// calls it again, so `make` must have no effects before its tokens are made.
+    /// Calls `make`, which makes blind tokens. As long as it fails because index keys of scopes are not
+    /// fetched yet, fetches them and calls it again, so `make` must have no effects before its tokens
+    /// are made.
     #[cfg(feature = "encrypt")]
     pub(crate) async fn run_with_index_keys<T>(
         &self,

@@ -483,7 +483,8 @@ pub struct SweptBlobs {
     pub removed: u64,
     /// Blobs that rows point to.
     pub kept: u64,
-    /// Blobs that are younger than the grace, whose rows were not read.
+    /// Blobs younger than the [grace](SweepBlobs::grace()), which the sweep left without reading their
+    /// rows.
     pub young: u64,
 }
 

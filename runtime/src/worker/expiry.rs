@@ -390,8 +390,8 @@ fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> F
     Keys::partition(partition_key).filter() & schema.expiry_filter(Comparison::Le, now)
 }
 
-/// Returns the primaries of a page that have expired by the page's own date, and the rows that
-/// cannot be read.
+/// Returns the primaries of a page that had expired at `page.date`, the store's time of the answer,
+/// and the rows that cannot be read. Returns nothing if the store gave no date.
 fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
     // Without the store's date nothing counts as expired.
     let Some(date) = page.date else { return Vec::new() };

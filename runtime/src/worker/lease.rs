@@ -156,8 +156,8 @@ pub(super) struct QueueLease<'q> {
     pub(super) port: &'q dyn Queue,
     pub(super) message: &'q mut Received,
     pub(super) length: Duration,
-    /// The end of the lease for this holder: the worker's own lease may be shorter than the
-    /// queue's.
+    /// The moment from which this holder may not rely on the lease any more: the end of the queue's
+    /// lease, or of the worker's own if that is earlier.
     pub(super) until: Instant,
 }
 

@@ -42,7 +42,8 @@ use crate::{
 /// The error of a message in the poison table whose code is wrong or missing. One text for every
 /// cause, so that a forger learns nothing from it.
 pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
-/// The error of a message in the poison table that was emitted too long ago.
+/// The reason why a message of the outbox or of a queue is moved to the poison messages: it was sent longer
+/// ago than its type allows.
 pub(super) const EXPIRED: &str = "the message has expired";
 
 impl Worker {

@@ -268,7 +268,8 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no http or https address.
+    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// without a dot and no account in its path.
     pub fn endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::parse(endpoint)?);
         Ok(self)
@@ -289,7 +290,8 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no http or https address.
+    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// without a dot and no account in its path.
     #[cfg(feature = "azure-queue")]
     pub fn queue_endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.queues = Some(Endpoint::parse(endpoint)?);

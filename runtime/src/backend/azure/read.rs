@@ -67,7 +67,8 @@ impl Account {
     }
 }
 
-/// Returns the row with only the selected properties, if they were too many for `$select`.
+/// Returns the row with only the selected properties if `$select` could not name them all, so that
+/// the service returned the whole row. Otherwise returns the row unchanged.
 pub(super) fn pick_properties(row: Row, select: Option<&[String]>) -> Result<Row> {
     if select.is_none() || select_list(select).is_some() {
         return Ok(row);

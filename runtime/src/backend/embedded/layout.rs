@@ -14,7 +14,9 @@ use crate::{
 /// The version of the file format.
 pub(super) const FORMAT: u32 = 1;
 
-/// The engine's table of facts about the whole file, by name.
+/// The table of the database engine (redb) that holds facts about the whole file, by the names in
+/// [`meta`]: the version of the format, a time that no Timestamp written so far exceeds, and the id of the
+/// next entity table.
 pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
 /// The engine's table of all entity tables: the name in lower case, and a [`CatalogEntry`].
 pub(super) const CATALOG: TableDefinition<'_, &str, &[u8]> =

@@ -19,7 +19,8 @@ pub const fn projection_schema<P: Projection>() -> &'static Schema {
     <P::Entity as TableEntity>::SCHEMA
 }
 
-/// Reads a projection from a row that belongs to its entity.
+/// Reads a projection from a row of the projection's entity. `matched` says which version wrote the row, and
+/// to which row family it belongs.
 ///
 /// # Errors
 ///

@@ -31,7 +31,8 @@ pub struct Members {
 pub struct RowMatch {
     member: usize,
     version: u32,
-    /// Byte offset of the properties after the discriminator if that comes first, else 0.
+    /// Byte offset in the row from which [`Row::properties_from`] reads the properties: the end of the
+    /// discriminator if the row was recognised by it as its first property, else 0, the start.
     pub(super) from: u32,
     family: &'static Family,
 }

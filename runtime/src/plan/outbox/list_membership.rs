@@ -57,8 +57,9 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
 
 /// Returns an entity's entry in a remote list: a JSON array of its PartitionKey and RowKey.
 ///
-/// Adds the table if the list has a table of its own and the entity is not in the table that its
-/// type declares; in lower case where the store ignores case, so that an entity has one entry.
+/// The entity's table is a third element if it is neither the table of the list nor the table that the type
+/// declares. It is in lower case where the store ignores the case of table names, so that an entity has one
+/// entry.
 pub(crate) fn list_entry(
     owner: RowAt<'_>,
     schema: &Schema,

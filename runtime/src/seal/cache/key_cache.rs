@@ -53,8 +53,8 @@ impl<V> Default for CacheEntry<V> {
     }
 }
 
-/// Returns whether `at` is at most `span` before `now`. Returns `false` for a time after `now`, so
-/// that a clock that is set back makes no key younger.
+/// Returns whether less than `span` has passed from `at` to `now`. Returns `false` if `at` is after
+/// `now`, so that a clock that is set back makes no key or failure younger.
 fn is_time_within(at: Ticks, now: Ticks, span: Duration) -> bool {
     let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
     let age = now.get() - at.get();

@@ -154,9 +154,9 @@ impl Bulk {
         self
     }
 
-    /// Calls `save` in [`update_all`](Self::update_all) after every page whose entities are all
-    /// written or failed, with the cursor that [`resume`](Self::resume) continues from, also in
-    /// another process.
+    /// Calls `save` in [`update_all`](Self::update_all) after every page but the last, once all entities
+    /// up to there are written or failed, with the cursor that [`resume`](Self::resume) continues from,
+    /// also in another process.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
