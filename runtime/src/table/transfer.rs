@@ -120,7 +120,7 @@ impl<E: TableEntity> Table<E> {
     /// it if the entity is there: it is inserted, or replaced under the ETag that the table had before the
     /// entity was read here. So it takes 3 requests for an entity without copies, and 6 if the target has
     /// the entity. Only an entity that was deleted from the target meanwhile may be inserted once more.
-    /// [`BlobTarget`](super::BlobTarget) compares versions likewise; any other target has to refuse
+    /// `BlobTarget` compares versions likewise; any other target has to refuse
     /// what is older than what it has. [`move_to`](Self::move_to) also keeps writers off meanwhile, and
     /// its receipt stops a late insertion.
     ///
