@@ -1,16 +1,19 @@
 //! Tests transfers to a table, and puts that are carried out late.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use entable::{
-    Verb,
+    Blob, KeyScope, Keyring, Verb,
     backend::{
         Backend, Memory,
         layer::{FaultInjector, Recorder},
     },
     batch::{Batch, Operation},
+    object_store::{ObjectStore, memory::InMemory},
     prelude::*,
+    seal::RootKey,
 };
+use futures_util::TryStreamExt;
 
 use crate::hooked::Hooked;
 
@@ -221,4 +224,88 @@ async fn whatever_is_in_the_way_at_the_target_is_replaced() {
     assert!(current.transfer(Desk::at(), &former).await.unwrap());
     let row = world.client().dynamic("Former").get("Kiel", "desk_000001").await.unwrap().unwrap();
     assert_eq!((row.str("Note").unwrap(), row.get("Colour")), ("here", None));
+}
+
+/// An entity with a unique value in another partition, and a blob.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Current",
+    partition_key = "{office}",
+    row_key = "badge_{id:06}",
+    index(ByCode, partition_key = "code_{code}", row_key = "code", unique)
+)]
+struct Badge {
+    office: String,
+    id: u32,
+    code: String,
+    #[table(blob)]
+    photo: Option<Blob>,
+}
+
+/// An insertion that the target refuses would reserve the value and copy the blob in vain.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_has_the_entity_gets_its_blob_once_and_no_claim() {
+    let recorder = Recorder::around(Memory::new());
+    let blobs = Arc::new(InMemory::new());
+    let builder = Client::builder().backend(recorder.clone()).blobs(blobs.clone());
+    let client = builder.build().unwrap();
+    let (current, former) = (client.table::<Badge>(), client.table_named::<Badge>("Former"));
+    current.create().await.unwrap();
+    former.create().await.unwrap();
+    let badge = |photo| Badge {
+        office: "Kiel".into(),
+        id: 1,
+        code: "a1".into(),
+        photo: Some(Blob::new(photo)),
+    };
+    // As a worker leaves it that was given up after its put.
+    former.insert(&badge("a photo")).await.unwrap().wait_for_copies().await.unwrap();
+    current.insert(&badge("a photo")).await.unwrap().wait_for_copies().await.unwrap();
+    recorder.clear();
+    assert!(current.transfer(Badge::primary().office("Kiel").id(1), &former).await.unwrap());
+    let requests: Vec<_> = recorder.take().iter().map(ToString::to_string).collect();
+    assert!(requests[0].starts_with("read Former"), "{requests:#?}");
+    assert!(requests[1].starts_with("read Current"), "{requests:#?}");
+    assert!(!requests.iter().any(|one| one.contains("~e1_")), "a claim: {requests:#?}");
+    client.wait_for_copies().await;
+    client.worker().with::<Badge>().drain().await.unwrap();
+    let found = former.get(Badge::primary().office("Kiel").id(1)).await.unwrap().unwrap();
+    let photo = found.photo.as_ref().unwrap();
+    assert_eq!(former.blob(photo).bytes().await.unwrap(), "a photo");
+    let left: Vec<_> = blobs.list(None).try_collect().await.unwrap();
+    assert_eq!(left.len(), 1, "only the blob that the row points to: {left:#?}");
+    assert!(former.check().await.unwrap().is_clean());
+}
+
+/// An entity with an encrypted property.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Current", partition_key = "{office}", row_key = "safe_{id:06}")]
+struct Safe {
+    office: String,
+    id: u32,
+    #[table(encrypt)]
+    code: String,
+}
+
+/// A row that cannot be decrypted is replaced as well: only its ETag is needed.
+#[tokio::test(start_paused = true)]
+async fn a_row_of_the_target_that_cannot_be_decrypted_is_replaced() {
+    let store = Recorder::around(Memory::new());
+    let client = |root| {
+        let scope = KeyScope::default_scope();
+        let keys = Keyring::builder().primary(&scope, &RootKey::from_bytes([root; 32]));
+        Client::builder().backend(store.clone()).keys(keys.build().unwrap()).build().unwrap()
+    };
+    let (client, other) = (client(1), client(2));
+    let (current, former) = (client.table::<Safe>(), client.table_named::<Safe>("Former"));
+    current.create().await.unwrap();
+    former.create().await.unwrap();
+    let safe = |code: &str| Safe { office: "Kiel".into(), id: 1, code: code.into() };
+    other.table_named::<Safe>("Former").insert(&safe("lost")).await.unwrap();
+    current.insert(&safe("1234")).await.unwrap();
+    let point = || Safe::primary().office("Kiel").id(1);
+    former.get(point()).await.unwrap_err();
+    assert!(current.transfer(point(), &former).await.unwrap());
+    assert_eq!(former.get(point()).await.unwrap().unwrap().code, "1234");
+    assert!(current.get(point()).await.unwrap().is_none());
 }

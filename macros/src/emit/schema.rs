@@ -136,7 +136,8 @@ fn expires(entity: &Entity) -> Option<TokenStream> {
     Some(quote! { expires: _rt_Some(#property), })
 }
 
-/// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.
+/// Returns the value of a row family's constant. What it does not name is as in `Family::of_primary`,
+/// `of_copy` or `of_list`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_type();

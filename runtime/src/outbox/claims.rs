@@ -421,19 +421,15 @@ async fn insert_claim_row(
         let id = outbox.store.random.random_id();
         let claim = insert_claim(partition_key, &id, &keys)?;
         let failure = match record_outbox_rows(outbox, table, vec![claim]).await {
-            Ok(written) => {
-                let etag = written.into_iter().next().and_then(|written| written.etag);
-                let etag = match etag {
-                    Some(etag) => Some(etag),
-                    None => {
-                        Box::pin(read_live_claim_etag(outbox, table, partition_key, &id)).await?
+            Ok(written) => match written.into_iter().next().and_then(|written| written.etag) {
+                Some(etag) => return Ok((id, etag)),
+                None => {
+                    match Box::pin(read_live_claim_etag(outbox, table, partition_key, &id)).await? {
+                        Some(etag) => return Ok((id, etag)),
+                        None => claim_ended_error(table),
                     }
-                };
-                match etag {
-                    Some(etag) => return Ok((id, etag)),
-                    None => missing_etag_error(table),
                 }
-            }
+            },
             // A claim whose answer was lost is never used: a worker deletes it.
             Err(error) if !error.is_certainly_not_executed() => error,
             Err(error) => return Err(error.without_operation()),
@@ -447,6 +443,10 @@ async fn insert_claim_row(
 
 /// Reads the ETag of a claim that the answer to its insertion left out. Returns `None` if the claim is gone or
 /// dead: a transaction under the ETag of a dead claim would be committed.
+///
+/// # Errors
+///
+/// `is_unsupported` if the row has no ETag either.
 async fn read_live_claim_etag(
     outbox: &Outbox,
     table: &str,
@@ -454,16 +454,19 @@ async fn read_live_claim_etag(
     id: &str,
 ) -> Result<Option<ETag>> {
     let claim = outbox.store.read_row(RowAt::new(table, partition_key, &claim_row_key(id))).await?;
-    match claim {
-        Some(claim) if is_claim_alive(&claim)? => Ok(claim.etag()),
-        _ => Ok(None),
+    let Some(claim) = claim else { return Ok(None) };
+    if !is_claim_alive(&claim)? {
+        return Ok(None);
     }
+    claim.etag().map(Some).ok_or_else(|| {
+        let message = "the store returns no ETags, without which unique values are not safe";
+        Error::new(ErrorKind::Unsupported, message).in_table(table)
+    })
 }
 
-fn missing_etag_error(table: &str) -> Error {
-    let message =
-        "the store returned no ETag for a claim, without which unique values are not safe";
-    Error::new(ErrorKind::Backend, message).in_table(table)
+fn claim_ended_error(table: &str) -> Error {
+    let message = "the claim of unique values was ended before it was used: write again";
+    Error::new(ErrorKind::Contended, message).in_table(table)
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.

@@ -36,7 +36,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
             }
             None => refuse_left_out(property, access).map(|()| filter.clone()),
         },
-        // match keys_hold(property) { => No property holds such a value, but a key may.
+        // No property holds such a value, but a key may.
         Filter::OutOfRange { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
                 let value = Operand::OnlyInKeys(*value);

@@ -195,7 +195,7 @@ impl Verb {
             Self::DeleteAt { keys: old, must_exist } => {
                 Self::DeleteAt { keys: keys(old)?, must_exist }
             }
-            // self, => The keys of a loaded entity have their tokens already.
+            // The keys of a loaded entity have their tokens already.
             Self::Patch { .. } | Self::Delete(_) => self,
         })
     }

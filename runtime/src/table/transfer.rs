@@ -7,7 +7,7 @@ use super::typed::Table;
 use crate::{
     address::{RowAddress, RowAt},
     backend::BoxFuture,
-    entity::{Point, Stored, TableEntity},
+    entity::{Access, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
     outbox::commit::commit_changes,
     plan,
@@ -119,7 +119,8 @@ impl<E: TableEntity> Table<E> {
     /// A put of a worker that was given up may be carried out after the deletion here. A table refuses
     /// it if the entity is there: it is inserted, or replaced under the ETag that the table had before the
     /// entity was read here. So it takes 3 requests for an entity without copies, and 6 if the target has
-    /// the entity. Only an entity that was deleted from the target meanwhile may be inserted once more.
+    /// the entity. Only an entity that was deleted from the target meanwhile, or has expired there, may be
+    /// inserted once more.
     /// `BlobTarget` compares versions likewise; any other target has to refuse
     /// what is older than what it has. [`move_to`](Self::move_to) also keeps writers off meanwhile, and
     /// its receipt stops a late insertion.
@@ -148,22 +149,35 @@ impl<E: TableEntity> Table<E> {
         if target.takes_rows() {
             refuse_rows::<E>(target.takes_blobs())?;
         }
-        // The row of the entity in a target that is a table; `None` while none is known to be there.
-        let place = &Mutex::new(None);
+        let target_error = |cause: BoxError| {
+            let message = format!("the entity was not put into the target: {cause}");
+            Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
+        };
+        // The address of the entity in a target that is a table. Without one the first attempt inserts
+        // the entity, which costs more than a read where the insertion reserves values, or copies blobs.
+        let address = &Mutex::new(match target.as_table() {
+            Some(table) if !E::SCHEMA.is_single_row() => {
+                table.address_of_point(point.as_access()).await
+            }
+            _ => None,
+        });
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
                 // The target before the source: an entity that is here after the target was read had
                 // not left yet, so that a change at the target which followed its departure has given
                 // the row another ETag.
-                let held = match target.as_table() {
-                    Some(table) => table.read_put_row(place).await?,
+                let stored = match target.as_table() {
+                    Some(table) => {
+                        let stored = table.read_row_to_replace(address).await;
+                        stored.map_err(|error| target_error(error.into()))?
+                    }
                     None => None,
                 };
                 let Some(entity) = self.get(point.clone()).await? else {
                     return Ok(Attempt::Done(false));
                 };
                 let put = if let Some(table) = target.as_table() {
-                    match table.put_over(&entity, held, place).await {
+                    match table.put_over(&entity, stored, address).await {
                         Ok(true) => Ok(()),
                         Ok(false) => return Ok(Attempt::Raced),
                         Err(error) => Err(error.into()),
@@ -180,10 +194,7 @@ impl<E: TableEntity> Table<E> {
                 } else {
                     target.put(&entity).await
                 };
-                put.map_err(|cause| {
-                    let message = format!("the entity was not put into the target: {cause}");
-                    Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
-                })?;
+                put.map_err(target_error)?;
                 match self.delete(&entity).await {
                     Ok(()) => Ok(Attempt::Done(true)),
                     // The entity changed after it was put: put it again.
@@ -196,35 +207,50 @@ impl<E: TableEntity> Table<E> {
         transferred.await?.ok_or_else(|| backoff::contended_error().in_table(&self.name))
     }
 
-    /// Reads the row that a put into this table has to replace. Returns its address and the row; `None` if
-    /// no row is known to be there.
-    async fn read_put_row(
+    /// Returns the address of the entity at a point. Returns `None` if the point does not tell its dated
+    /// table, or if a key for its blind tokens is missing.
+    async fn address_of_point(&self, access: &Access) -> Option<RowAddress> {
+        let table = self.table_of_point(access).ok()?;
+        let access = table.path_with_key_tokens(access).await.ok()?;
+        let (partition_key, row_key) = access.point().ok()?;
+        Some(RowAt::new(&table.name, partition_key, row_key).to_owned())
+    }
+
+    /// Reads the row that a put into this table has to replace, and returns it with its address. Returns
+    /// `None` if there is no such row, or its address is not known yet.
+    async fn read_row_to_replace(
         &self,
-        place: &Mutex<Option<RowAddress>>,
+        address: &Mutex<Option<RowAddress>>,
     ) -> Result<Option<(RowAddress, Row)>> {
-        let at = place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let at = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(at) = at else { return Ok(None) };
-        let (keys, schema) = ((&*at.partition_key, &*at.row_key), E::SCHEMA);
-        let store = self.client.store();
-        let held = store.read_to_overwrite(&at.table, keys, schema, schema.is_single_row()).await;
-        match held {
+        let (schema, store) = (E::SCHEMA, self.client.store());
+        let is_single_row = schema.is_single_row();
+        let stored = if is_single_row && schema.versions().all(|version| !version.is_wide()) {
+            // Only its ETag is needed, also of a row that cannot be decrypted.
+            store.read_row(at.as_row_at()).await
+        } else {
+            let keys = (&*at.partition_key, &*at.row_key);
+            store.read_to_overwrite(&at.table, keys, schema, is_single_row).await
+        };
+        match stored {
             // The insertion makes a dated table that was dropped.
-            Err(error) if error.is_table_missing() && self.period_of_table().is_some() => Ok(None),
-            held => Ok(held?.map(|row| (at, row))),
+            Err(error) if error.is_table_missing() && schema.dated.is_some() => Ok(None),
+            stored => Ok(stored?.map(|row| (at, row))),
         }
     }
 
     /// Replaces the row that was read by the entity, under the row's ETag; inserts the entity if no row
-    /// was read. Sets `place` to the entity's row. Returns `false` if the row is in another version.
+    /// was read. Sets `address` to that of the entity's row. Returns `false` if the row is in another version.
     async fn put_over(
         &self,
         entity: &Stored<E>,
-        held: Option<(RowAddress, Row)>,
-        place: &Mutex<Option<RowAddress>>,
+        stored: Option<(RowAddress, Row)>,
+        address: &Mutex<Option<RowAddress>>,
     ) -> Result<bool> {
         let table = &*self.table_of_entity(entity)?;
         let outbox = table.client.outbox();
-        let (name, verb) = match held.filter(|(at, _)| at.table == table.name) {
+        let (name, verb) = match stored.filter(|(at, _)| at.table == table.name) {
             Some((_, row)) => ("replace", plan::replace_whole(&**entity, row)),
             None => ("insert", plan::insert(&**entity)),
         };
@@ -232,7 +258,7 @@ impl<E: TableEntity> Table<E> {
             let change = table.resolve_change(verb).await?;
             let (partition_key, row_key) = change.keys();
             let at = RowAt::new(&table.name, partition_key, row_key).to_owned();
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+            *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
             match commit_changes(outbox, &table.name, &[change]).await {
                 Ok(_) => Ok(true),
                 // A move has to end first.

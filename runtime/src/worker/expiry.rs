@@ -73,7 +73,7 @@ impl Worker {
             return round;
         }
         let before = self.first_hour_in_use(self.store().time.now());
-        // Nobody writes markers of these hours any more.
+        // The markers of all these hours have been swept.
         if self.lock_memory().swept_before.is_some_and(|swept| swept >= before) {
             return round;
         }

@@ -170,7 +170,7 @@ impl Worker {
                 visit.revisit_after(self.outbox().options.lease);
                 round.raced += 1;
             }
-            // visit.revisit_after(Duration::ZERO), => The next worker may take it at once.
+            // The next worker may take it at once.
             Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
             Err(error) => {
                 visit.revisit_after(self.outbox().options.lease);

@@ -152,7 +152,7 @@ impl OutboxStatus {
         }
         for row in &partition.messages {
             match StoredMessage::from_row(row.row.clone()) {
-                // self.done_messages += 1, => Its work is done; only its receipts have to stay.
+                // Its work is done; only its receipts have to stay.
                 Ok(message) if message.is_done => self.done_messages += 1,
                 message => {
                     self.messages += 1;

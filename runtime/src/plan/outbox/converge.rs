@@ -42,7 +42,7 @@ pub(crate) fn plan_step_for_row(
     may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
 ) -> Result<CopyStep> {
     Ok(match (wanted, found) {
-        // CopyStep::Unclear, => Whose row this is takes another request, which only a worker makes.
+        // Whose row this is takes another request, which only a worker makes.
         (_, Some((_, CopyOwnership::OursInOldForm))) => CopyStep::Unclear,
         (Some((copy, version)), None) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
@@ -55,7 +55,7 @@ pub(crate) fn plan_step_for_row(
             }
             CopyStep::Write(Operation::replace(copy, Condition::for_etag(found.etag())))
         }
-        // CopyStep::Occupied, => A write here would take the key from another primary.
+        // A write here would take the key from another primary.
         (Some(_), Some(_)) => CopyStep::Occupied,
         (None, Some((found, CopyOwnership::Ours))) => {
             let guard = Condition::for_etag(found.etag());
