@@ -11,15 +11,10 @@ struct Err;
 struct Some;
 struct None;
 struct V;
-struct Row;
 struct Clone;
 struct Default;
 struct From;
 struct Into;
-struct __Row;
-struct __Column;
-type __Result = ();
-type __Option = ();
 trait Debug {}
 
 /// A type with the name of an option, which is none.
@@ -35,9 +30,28 @@ enum String {
     Short,
 }
 
+/// Types of fields whose names generated code imports with a prefix.
+#[derive(Debug_, PartialEq, EdmEnum)]
+enum Row {
+    Upper,
+}
+
+#[derive(Debug_, PartialEq, EdmEnum)]
+enum Column {
+    Left,
+}
+
+#[derive(Debug_, PartialEq, EdmEnum)]
+enum Point {
+    Far,
+}
+
 #[derive(TableEntity)]
 #[table(name = "Staff", partition_key = "{option}", row_key = "{string}_{id}")]
 struct Employee {
+    row: Row,
+    column: Column,
+    point: Point,
     option: Option,
     string: String,
     id: u32,
@@ -60,6 +74,9 @@ struct Patch {
 #[test]
 fn a_row_and_back() {
     let employee = Employee {
+        row: Row::Upper,
+        column: Column::Left,
+        point: Point::Far,
         option: Option::Yes,
         string: String::Short,
         id: 1,
@@ -68,5 +85,7 @@ fn a_row_and_back() {
     };
     let row = employee.to_row().unwrap();
     assert_eq!((row.partition_key(), row.row_key()), ("Yes", "Short_0000000001"));
+    let back = Employee::from_row(&row).unwrap();
+    assert_eq!((back.row, back.column, back.point), (Row::Upper, Column::Left, Point::Far));
     assert!(matches!(Patch::from_row(&row).unwrap().other, String::Short));
 }
