@@ -122,6 +122,12 @@ async fn a_recorder_gets_durations_requests_rows_bytes_retries_and_throttles() {
     assert_eq!(figures.seconds("query Staff"), [0.0]);
     assert!(staff.insert(&don()).await.is_err());
     assert_eq!(figures.seconds("insert Staff EntityAlreadyExists"), [0.0]);
+    let rows = client.dynamic("Notes");
+    client.create_table("Notes").await.unwrap();
+    let mut note = rows.insert(&DynamicEntity::new("p", "r")).await.unwrap();
+    note.set("Text", "hello");
+    rows.patch(&note).await.unwrap();
+    assert_eq!(figures.seconds("patch Notes"), [0.0], "a row without a type");
     assert_eq!(figures.count("entable.requests memory scan Staff"), 1);
     assert_eq!(figures.count("entable.rows memory scan Staff"), 1);
     let reads = client.usage().reads;

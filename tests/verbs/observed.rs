@@ -183,6 +183,50 @@ async fn verbs_and_requests_have_spans_without_keys_and_values() {
 }
 
 #[tokio::test]
+async fn each_verb_on_rows_without_a_type_has_a_span() {
+    let exporter = Exporter::default();
+    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let client = Client::memory();
+    client.create_table("Staff").await.unwrap();
+    let rows = client.dynamic("Staff");
+    let mut row = rows.insert(&DynamicEntity::new("p", "r")).await.unwrap();
+    row.set("Age", 30);
+    let mut row = rows.replace(&row).await.unwrap();
+    row.set("Age", 31);
+    let old = rows.patch(&row).await.unwrap();
+    rows.insert_or_replace(&old).await.unwrap();
+    rows.insert_or_merge(&old).await.unwrap();
+    let told = |verb: &str| {
+        let (_, span) = exporter.verb(verb);
+        let names = ["db.collection.name", "entable.requests", "error.type"];
+        names.map(|name| span.field(name).to_owned())
+    };
+    for verb in ["insert", "replace", "patch", "insert_or_replace", "insert_or_merge"] {
+        assert_eq!(told(verb), ["Staff", "1", ""], "{verb}");
+    }
+    let mut row = old;
+    row.set("Age", 32);
+    assert!(rows.patch(&row).await.unwrap_err().is_precondition_failed());
+    assert_eq!(told("patch"), ["Staff", "1", "UpdateConditionNotSatisfied"]);
+    // An update is a read and a patch.
+    let patches = || {
+        let spans = exporter.take();
+        spans.iter().filter(|span| span.field("db.operation.name") == "patch").count()
+    };
+    assert_eq!(patches(), 2);
+    rows.update("p", "r", |row| {
+        row.set("Age", 33);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(patches(), 3);
+    assert_eq!(told("get"), ["Staff", "1", ""]);
+    rows.delete("p", "r", Condition::Any).await.unwrap();
+    assert_eq!(told("delete"), ["Staff", "1", ""]);
+}
+
+#[tokio::test]
 async fn a_client_counts_its_requests() {
     let client = Client::memory();
     let staff = client.table::<Employee>();

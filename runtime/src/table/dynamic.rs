@@ -351,8 +351,7 @@ impl DynamicTable {
         }
         let changes = changed_properties(stored).map_err(|error| error.in_table(&self.name))?;
         let merge = Operation::merge(changes.row_to_replace()?, Condition::Match(stored.etag()));
-        let written =
-            self.client.store().seal_and_write_one(&self.name, placed_untyped(merge)).await?;
+        let written = self.write_operation("patch", merge).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
 
