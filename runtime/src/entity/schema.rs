@@ -396,6 +396,13 @@ impl Schema {
         self.versions().all(|schema| schema.families.len() == 1 && schema.blobs.is_empty())
     }
 
+    /// Returns whether a write of an entity may replace a torn one: a wide entity whose parts are missing
+    /// or do not belong together. The copies that a torn entity has left would be in the way of the new
+    /// ones.
+    pub(crate) fn can_replace_torn(&'static self) -> bool {
+        self.is_single_row()
+    }
+
     /// Returns the row family of primaries of the version that has this row family of copies.
     pub(crate) fn primary_family_of_copy(
         &'static self,

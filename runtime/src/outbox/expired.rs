@@ -13,7 +13,6 @@ use crate::{
     access::Keys,
     address::RowAt,
     backend::Scan,
-    batch::Verb,
     edm::Ticks,
     entity::Schema,
     error::Result,
@@ -95,17 +94,13 @@ impl ExpiredRowsInTheWay {
         table: &str,
         (verb, change): (usize, &Change),
     ) -> Result<bool> {
-        let Change::Blind(effect) = change else { return Ok(false) };
-        let ([insert], Some(schema), Some(rows)) =
-            (effect.primary.as_slice(), effect.schema, &effect.new)
-        else {
+        let (Some(rows), Some(schema)) = (change.inserted_rows(), change.schema()) else {
             return Ok(false);
         };
-        // Other verbs replace a row by its ETag, or whatever it holds.
-        if insert.verb() != Verb::Insert || !schema.can_expire() {
+        if !schema.can_expire() {
             return Ok(false);
         }
-        let found = match find_in_the_way(outbox, table, schema, insert.row().keys()).await? {
+        let found = match find_in_the_way(outbox, table, schema, change.keys()).await? {
             // The insert itself may succeed now.
             InTheWay::Gone => return Ok(true),
             InTheWay::Expired(row) => row,

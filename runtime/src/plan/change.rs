@@ -11,8 +11,8 @@ use super::{
     wide,
 };
 use crate::{
-    batch::Operation,
-    entity::{Access, Schema},
+    batch::{self, Operation},
+    entity::{Access, EntityRows, Schema},
     error::Result,
     row::Row,
 };
@@ -53,11 +53,10 @@ impl VerbOnCurrent {
 
     /// Returns whether the verb replaces or deletes whatever is left of a torn entity: a wide
     /// entity whose parts are missing or do not belong together.
-    // Not a write of an entity with copies: those that the torn entity has left are in its way.
     pub(crate) fn may_end_torn_entity(&self) -> bool {
         match self.verb {
             Verb::DeleteAt { .. } => true,
-            Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) => self.planner.is_single_row(),
+            Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) => self.schema().can_replace_torn(),
             _ => false,
         }
     }
@@ -96,6 +95,14 @@ impl Change {
             Self::Blind(effect) => effect.schema,
             Self::OnCurrent(verb) => Some(verb.schema()),
         }
+    }
+
+    /// Returns the rows that the change inserts as it is, if it is an insertion of an entity.
+    pub(crate) fn inserted_rows(&self) -> Option<&EntityRows> {
+        let Self::Blind(effect) = self else { return None };
+        let [only] = effect.primary.as_slice() else { return None };
+        // Other verbs replace a row by its ETag, or whatever it holds.
+        (only.verb() == batch::Verb::Insert).then_some(effect.new.as_ref()).flatten()
     }
 
     /// Returns whether the change may insert an entity.

@@ -35,7 +35,7 @@ pub(crate) use tokens::{TokenMaker, TokenScope};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
 pub(crate) use typed_verbs::{
     delete, delete_at, delete_entity, insert, insert_or_merge, insert_or_replace, patch, patch_at,
-    replace, replace_any_version, replace_entity, replace_row_by_entity, replace_whole, update,
+    replace, replace_any_version, replace_entity, replace_row_by_entity, update,
 };
 pub(crate) use untyped::{
     delete_row, insert_or_replace_row, insert_row, refuse_changed_keys, replace_row,

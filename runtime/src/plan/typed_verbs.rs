@@ -61,12 +61,6 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
 }
 
-/// Plans to replace a row by the entity under the ETag with which the row was read, whatever it holds.
-pub(crate) fn replace_whole<E: TableEntity>(entity: &E, current: Row) -> Result<Unresolved> {
-    let rows = validated_rows(entity)?;
-    Unresolved::new(E::SCHEMA, Verb::ReplaceWhole { current, rows }, None)
-}
-
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
 /// changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {

@@ -23,11 +23,6 @@ pub(crate) enum Verb {
         loaded: EntityReadByCaller,
         rows: EntityRows,
     },
-    /// Replaces the row that was read, whatever it holds, and keeps nothing of it.
-    ReplaceWhole {
-        current: Row,
-        rows: EntityRows,
-    },
     /// Writes the difference between the entity that was read and `rows`.
     Update {
         loaded: EntityReadByCaller,
@@ -67,7 +62,7 @@ impl Verb {
     /// writer changes the entity after that read. Returns `None` if no read is needed.
     pub(super) fn needs_current(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
-            Self::Insert(_) | Self::ReplaceWhole { .. } => true,
+            Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
                 planner.can_write_unread()
             }
@@ -90,8 +85,7 @@ impl Verb {
             Self::Insert(rows)
             | Self::InsertOrReplace(rows)
             | Self::InsertOrMerge(rows)
-            | Self::ReplaceAny(rows)
-            | Self::ReplaceWhole { rows, .. } => Ok(rows.primary.clone()),
+            | Self::ReplaceAny(rows) => Ok(rows.primary.clone()),
             Self::Replace { loaded, .. }
             | Self::Update { loaded, .. }
             | Self::Patch { loaded, .. }
@@ -119,7 +113,6 @@ impl Verb {
             Self::Replace { loaded, rows } => {
                 planner.replace_and_keep_undeclared(&loaded.row, rows.clone())?
             }
-            Self::ReplaceWhole { current, rows } => planner.replace(current, rows.clone())?,
             Self::Update { loaded, rows } => planner.update(&loaded.row, rows.clone())?,
             Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
@@ -143,8 +136,9 @@ impl Verb {
             | (Self::InsertOrReplace(rows) | Self::InsertOrMerge(rows), None) => {
                 Ok(planner.insert(rows.clone()))
             }
-            (Self::InsertOrReplace(rows) | Self::ReplaceAny(rows), Some(current))
-            | (Self::ReplaceWhole { current, rows }, _) => planner.replace(current, rows.clone()),
+            (Self::InsertOrReplace(rows) | Self::ReplaceAny(rows), Some(current)) => {
+                planner.replace(current, rows.clone())
+            }
             (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
             // A replacement must not create the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
@@ -187,9 +181,6 @@ impl Verb {
             Self::InsertOrMerge(rows) => Self::InsertOrMerge(apply(rows)?),
             Self::ReplaceAny(rows) => Self::ReplaceAny(apply(rows)?),
             Self::Replace { loaded, rows } => Self::Replace { loaded, rows: apply(rows)? },
-            Self::ReplaceWhole { current, rows } => {
-                Self::ReplaceWhole { current, rows: apply(rows)? }
-            }
             Self::Update { loaded, rows } => Self::Update { loaded, rows: apply(rows)? },
             Self::PatchAt { keys: old, patch } => Self::PatchAt { keys: keys(old)?, patch },
             Self::DeleteAt { keys: old, must_exist } => {

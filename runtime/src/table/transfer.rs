@@ -10,7 +10,7 @@ use crate::{
     entity::{Access, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
     outbox::commit::commit_changes,
-    plan,
+    plan::{self, Change},
     row::Row,
     store::backoff::{self, Attempt},
 };
@@ -225,14 +225,14 @@ impl<E: TableEntity> Table<E> {
         let at = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(at) = at else { return Ok(None) };
         let (schema, store) = (E::SCHEMA, self.client.store());
-        let is_single_row = schema.is_single_row();
-        let stored = if is_single_row && schema.versions().all(|version| !version.is_wide()) {
-            // Only its ETag is needed, also of a row that cannot be decrypted.
-            store.read_row(at.as_row_at()).await
-        } else {
-            let keys = (&*at.partition_key, &*at.row_key);
-            store.read_to_overwrite(&at.table, keys, schema, is_single_row).await
-        };
+        let stored =
+            if schema.is_single_row() && schema.versions().all(|version| !version.is_wide()) {
+                // Only its ETag is needed, also of a row that cannot be decrypted.
+                store.read_row(at.as_row_at()).await
+            } else {
+                let keys = (&*at.partition_key, &*at.row_key);
+                store.read_to_overwrite(&at.table, keys, schema, schema.can_replace_torn()).await
+            };
         match stored {
             // The insertion makes a dated table that was dropped.
             Err(error) if error.is_table_missing() && schema.dated.is_some() => Ok(None),
@@ -250,12 +250,15 @@ impl<E: TableEntity> Table<E> {
     ) -> Result<bool> {
         let table = &*self.table_of_entity(entity)?;
         let outbox = table.client.outbox();
-        let (name, verb) = match stored.filter(|(at, _)| at.table == table.name) {
-            Some((_, row)) => ("replace", plan::replace_whole(&**entity, row)),
-            None => ("insert", plan::insert(&**entity)),
-        };
+        let stored = stored.filter(|(at, _)| at.table == table.name);
+        let name = if stored.is_some() { "replace" } else { "insert" };
         let written = async {
-            let change = table.resolve_change(verb).await?;
+            let mut change = table.resolve_change(plan::insert(&**entity)).await?;
+            if let (Some((_, row)), Some(rows)) = (&stored, change.inserted_rows()) {
+                let tokens = outbox.store.token_maker_of_type(E::SCHEMA).await?;
+                let replacement = plan::replace_entity(E::SCHEMA, tokens, row, rows.clone())?;
+                change = Change::from_effect(replacement);
+            }
             let (partition_key, row_key) = change.keys();
             let at = RowAt::new(&table.name, partition_key, row_key).to_owned();
             *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
