@@ -11,13 +11,13 @@ use crate::{
 
 /// Reports table names that the service refuses.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
-    let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
+    let table_literals = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
     if !is_template(&entity.table) && !entity.attr.name.is_unreadable() {
         is_table_name(&entity.table, hint, errors);
     }
     // Tables beside dated ones are checked with them.
-    for literal in elsewhere.filter(|_| entity.dated.is_none()) {
+    for literal in table_literals.filter(|_| entity.dated.is_none()) {
         is_table_name(literal, "", errors);
     }
 }

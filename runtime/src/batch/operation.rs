@@ -165,7 +165,7 @@ pub(crate) const fn is_unreserved(byte: u8) -> bool {
 fn address_bytes(key: &str) -> usize {
     let bytes = key.bytes().map(|byte| match byte {
         _ if is_unreserved(byte) => 1,
-        // Doubled.
+        // Written as two quotes.
         b'\'' => 2,
         // Every other byte is written as `%` and two digits.
         _ => 3,

@@ -64,18 +64,18 @@ impl BlobUploads {
         table: &str,
         effects: Vec<Arc<Effect>>,
     ) -> Result<Vec<Arc<Effect>>> {
-        let mut placed = Vec::with_capacity(effects.len());
+        let mut with_blobs = Vec::with_capacity(effects.len());
         for (verb, effect) in effects.into_iter().enumerate() {
             let stored = self
                 .write_blobs(outbox, table, verb, &effect)
                 .await
                 .map_err(|error| error.in_table(table).at_operation(verb))?;
-            placed.push(match stored.is_empty() {
+            with_blobs.push(match stored.is_empty() {
                 true => effect,
                 false => Arc::new(effect_with_stored_blobs(&effect, &stored)?),
             });
         }
-        Ok(placed)
+        Ok(with_blobs)
     }
 
     /// Returns the last moment at which a transaction may be sent whose rows point to the uploads;

@@ -81,8 +81,6 @@ impl Claims {
         table: &str,
         fast_path: &mut FastPath,
         OccupiedKeyPolicy { moving_from, expired, claim: in_the_way }: OccupiedKeyPolicy<'_>,
-        // The claim comes before its reservations: a process that dies in between leaves a row that
-        // names what has to be given back.
     ) -> Result<Option<Self>> {
         let wanted_keys = fast_path.unique_keys_to_claim();
         let partition_key =
@@ -115,6 +113,8 @@ impl Claims {
         // The deadline starts before the claim row exists. So a worker that finds the claim dead
         // for one write deadline knows that no reservation comes any more.
         let deadline = outbox.start_deadline();
+        // The claim comes before its reservations: a process that dies in between leaves a row that
+        // names what has to be given back.
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
         let row = ClaimRow { table: table.to_owned(), partition_key, id, etag };
         let mut claims = Self {
@@ -226,7 +226,6 @@ impl Claims {
     /// Makes one attempt to reserve a key. Returns `None` if the row under the key changed
     /// meanwhile, so that another attempt is worth it.
     async fn reserve_key_once(
-        // Inserted without a read first, since most keys are free.
         &self,
         key: &OccupiedKey<'_>,
         wanted: &WantedKey,
@@ -235,6 +234,7 @@ impl Claims {
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
         let row = reservation_row(copy, &self.row().id, None)?;
+        // Inserted without a read first, since most keys are free.
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
             Err(error) if error.is_conflict() && error.lost_race() => {}
@@ -307,7 +307,7 @@ impl Claims {
         found: &Row,
         from: Option<&RowAddress>,
     ) -> Result<Row> {
-        // `None` stands for the entity's own copy, as `decide` says.
+        // `None` stands for the entity's own copy, as `OccupiedKey::decide_action` says.
         let is_own = from.is_none_or(|from| {
             from.as_row_at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
         });

@@ -351,9 +351,9 @@ impl PlannedChanges<'_> {
                     if self.is_expired_in_the_way(outbox, verb, &failure).await? {
                         return Ok(None);
                     }
-                    return Err(failure.at_operation(verb));
-                    // A race of the caller's own condition is not retried: only the caller can judge
+                    // A lost race of the caller's own condition is not retried: only the caller can judge
                     // it.
+                    return Err(failure.at_operation(verb));
                 }
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
@@ -578,9 +578,9 @@ async fn send(
 ) -> Result<Vec<Written>> {
     let planned = transaction.planned_operations();
     check_operation_count(table, planned.len())?;
-    let placed =
+    let to_seal =
         planned.iter().map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
-    outbox.store.seal_and_write_until(table, placed.collect(), deadline).await
+    outbox.store.seal_and_write_until(table, to_seal.collect(), deadline).await
 }
 
 /// Returns a random id by which parts of wide entities are known to be written together; empty

@@ -543,9 +543,9 @@ impl Store {
     pub(crate) async fn seal_and_write(
         &self,
         table: &str,
-        placed: Vec<OperationToSeal>,
+        to_seal: Vec<OperationToSeal>,
     ) -> Result<Vec<Written>> {
-        self.seal_and_write_until(table, placed, None).await
+        self.seal_and_write_until(table, to_seal, None).await
     }
 
     /// Encrypts the rows of all operations and writes all of them or none; writes none after the
@@ -553,11 +553,11 @@ impl Store {
     pub(crate) async fn seal_and_write_until(
         &self,
         table: &str,
-        placed: Vec<OperationToSeal>,
+        to_seal: Vec<OperationToSeal>,
         deadline: Option<&Deadline>,
     ) -> Result<Vec<Written>> {
         // Encrypted once: a retry below sends the same bytes.
-        let operations = self.sealing.seal_operations(table, placed).await;
+        let operations = self.sealing.seal_operations(table, to_seal).await;
         let operations = operations.map_err(|error| error.in_table(table))?;
         let is_single = operations.len() == 1;
         let mut batch = Batch::new(table).with_deadline(deadline.cloned());
@@ -603,19 +603,19 @@ impl Store {
     pub(crate) async fn seal_and_write_one(
         &self,
         table: &str,
-        placed: OperationToSeal,
+        to_seal: OperationToSeal,
     ) -> Result<Written> {
-        self.write_one_until(table, placed, None).await
+        self.write_one_until(table, to_seal, None).await
     }
 
     /// Encrypts the row of one operation and writes it, unless the deadline has passed.
     pub(crate) async fn write_one_until(
         &self,
         table: &str,
-        placed: OperationToSeal,
+        to_seal: OperationToSeal,
         deadline: Option<&Deadline>,
     ) -> Result<Written> {
-        answer_of_single_operation(self.seal_and_write_until(table, vec![placed], deadline).await?)
+        answer_of_single_operation(self.seal_and_write_until(table, vec![to_seal], deadline).await?)
     }
 
     /// Writes one row of the framework, which is never encrypted.

@@ -509,7 +509,7 @@ impl DynamicTable {
 
     async fn write_operation(&self, verb: &'static str, operation: Operation) -> Result<Written> {
         let store = self.client.store();
-        let write = store.seal_and_write_one(&self.name, placed_untyped(operation));
+        let write = store.seal_and_write_one(&self.name, untyped_to_seal(operation));
         store.usage.run_verb(verb, &self.name, write).await
     }
 }
@@ -574,7 +574,7 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     Ok(changes)
 }
 
-fn placed_untyped(operation: Operation) -> OperationToSeal {
+fn untyped_to_seal(operation: Operation) -> OperationToSeal {
     OperationToSeal::new(operation, plan::StoredAs::Untyped)
 }
 

@@ -100,11 +100,11 @@ impl<E: TableEntity> Table<E> {
     async fn move_from(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.random_id();
-        let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
+        let (effect, move_message) = mark_moving(stored, &target.name, &id).map_err(place)?;
         let case = self.client.store().table_case();
         let is_same_table = case.is_same_table(&self.name, &target.name);
-        if is_same_table && journey.to_partition == stored.partition_key() {
-            if journey.to_row == stored.row_key() {
+        if is_same_table && move_message.to_partition == stored.partition_key() {
+            if move_message.to_row == stored.row_key() {
                 let message = "the entity is where it is to go already";
                 let error = Error::new(ErrorKind::Invalid, message);
                 return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
@@ -117,9 +117,9 @@ impl<E: TableEntity> Table<E> {
         self.client.store().require_strong_reads(what).map_err(place)?;
         self.has_arrived(stored).await.map_err(place)?;
         let outbox = self.client.outbox();
-        let codes = self.sign_move(stored.partition_key(), &id, &journey, &effect).await;
+        let codes = self.sign_move(stored.partition_key(), &id, &move_message, &effect).await;
         let codes = codes.map_err(place)?;
-        let row = message_row(&id, &journey, outbox.clock.now())?;
+        let row = message_row(&id, &move_message, outbox.clock.now())?;
         let message = insert_message(&row, stored.partition_key(), &codes)?;
         let extra_rows = ExtraRows {
             partition_key: stored.partition_key().to_owned(),
@@ -133,20 +133,20 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
-        let carried = async move {
-            let carry = MoveJob {
+        let moving = async move {
+            let job = MoveJob {
                 outbox: client.outbox(),
                 table: &table,
                 partition_key: &partition_key,
                 id: &id,
                 schema: E::SCHEMA,
-                message: &journey,
+                message: &move_message,
                 codes: &codes,
             };
-            match carry.run_steps(None).await? {
+            match job.run_steps(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
-                    carry.give_up_move().await?;
+                    job.give_up_move().await?;
                     Err(error)
                 }
                 MoveOutcome::Counted(error) => Err(error),
@@ -156,7 +156,7 @@ impl<E: TableEntity> Table<E> {
                 }
             }
         };
-        Ok(Moving { pending: outbox.run_after_commit(Box::pin(carried)).await })
+        Ok(Moving { pending: outbox.run_after_commit(Box::pin(moving)).await })
     }
 
     /// Removes the mark of a move from an entity whose move nobody carries on: its message was refused
@@ -213,20 +213,20 @@ impl<E: TableEntity> Table<E> {
         &self,
         partition_key: &str,
         id: &str,
-        journey: &MoveMessage,
+        move_message: &MoveMessage,
         effect: &Effect,
     ) -> Result<CodeAndConsent> {
         let (outbox, schema) = (self.client.outbox(), E::SCHEMA);
         let [marked] = &effect.primary[..] else { return Ok(CodeAndConsent::default()) };
-        let home =
+        let stored_as =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
-        let placed = OperationToSeal::new(marked.clone(), home);
-        let held = &outbox.store.sealing.held_values_before_write(schema, &placed)?;
-        let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = journey;
+        let to_seal = OperationToSeal::new(marked.clone(), stored_as);
+        let held = &outbox.store.sealing.held_values_before_write(schema, &to_seal)?;
+        let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = move_message;
         let place = MoveDescription {
             id,
             entity_type,
-            from: RowAt::new(&self.name, partition_key, &journey.row_key),
+            from: RowAt::new(&self.name, partition_key, &move_message.row_key),
             to: RowAt::new(to_table, to_partition, to_row),
         };
         let must = outbox.codes.requires_code() || !held.is_empty() || schema.is_sealed();

@@ -95,7 +95,7 @@ impl LogSource {
             self.blob_store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
         let found = found.map_err(|error| request_error(&folder, "listed", error))?;
         let named = found.into_iter().filter_map(|blob| {
-            // What is no blob of a log was put there by somebody else.
+            // Another program has put this blob here: it has no name of a log's blob.
             let name = LogName::parse(blob.location.as_ref()).ok()?;
             Some((name, blob.size))
         });

@@ -51,7 +51,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
             report.rewritten += 1;
             Ok(())
         }
-        // { => Reported, and the others go on: one bad entity must not stop the run.
+        // One entity that cannot be read or written must not stop the run: it is in the report.
         Err(error) if concerns_one_entity(&error) => {
             report.failed.push(ReencryptFailure::of_row(row, error.in_table(&table.name)));
             Ok(())

@@ -75,13 +75,13 @@ async fn split_formats<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
 ) -> Result<(Row, Vec<(String, Value)>)> {
-    let vault = &table.client.store().sealing;
+    let sealing = &table.client.store().sealing;
     let mut old = Row::build(row.partition_key(), row.row_key());
     let mut modern = Vec::new();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let name = text_of(name)?;
-        match vault.try_decrypt_value::<E>(row, name, value).await {
+        match sealing.try_decrypt_value::<E>(row, name, value).await {
             Some(value) => modern.push((name.to_owned(), value)),
             None => old.put(name, value),
         }

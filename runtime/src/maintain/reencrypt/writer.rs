@@ -54,8 +54,8 @@ impl ReencryptMode {
     ) -> Result<Option<OperationToSeal>> {
         match self {
             Self::CurrentKeys => {
-                let vault = &table.client.store().sealing;
-                vault.sealing_update(&table.name, E::SCHEMA, row).await
+                let sealing = &table.client.store().sealing;
+                sealing.sealing_update(&table.name, E::SCHEMA, row).await
             }
             #[cfg(feature = "legacy-encryption")]
             Self::FromLegacy(keys) => convert_row(table, keys, row).await,

@@ -22,11 +22,11 @@ impl RowSealer {
     pub(crate) fn held_values_before_write(
         &self,
         schema: &'static Schema,
-        placed: &OperationToSeal,
+        to_seal: &OperationToSeal,
     ) -> Result<HeldValues> {
-        let plan = self.plan_seal(placed)?;
+        let plan = self.plan_seal(to_seal)?;
         let (mut held, mut each) = (HeldValues::new(), plan.each.iter());
-        let mut properties = placed.operation.row().properties();
+        let mut properties = to_seal.operation.row().properties();
         while let Some((name, value)) = properties.next()? {
             let is_sealed = each.next().is_some_and(Option::is_some);
             let name = property_name_from_utf8(name)?;

@@ -18,12 +18,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct OperationToSeal {
     pub(crate) operation: Operation,
-    pub(crate) home: StoredAs,
+    pub(crate) stored_as: StoredAs,
 }
 
 impl OperationToSeal {
-    pub(crate) fn new(operation: Operation, home: StoredAs) -> Self {
-        Self { operation, home }
+    pub(crate) fn new(operation: Operation, stored_as: StoredAs) -> Self {
+        Self { operation, stored_as }
     }
 }
 
@@ -68,14 +68,14 @@ impl SealPlan {
 
 impl RowSealer {
     /// Returns which properties of an operation's row are encrypted.
-    pub(crate) fn plan_seal(&self, placed: &OperationToSeal) -> Result<SealPlan> {
-        let OperationToSeal { operation, home } = placed;
-        let is_elsewhere = home.type_and_family().is_some_and(|(_, family)| family.is_remote);
+    pub(crate) fn plan_seal(&self, to_seal: &OperationToSeal) -> Result<SealPlan> {
+        let OperationToSeal { operation, stored_as } = to_seal;
+        let is_remote = stored_as.type_and_family().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
-        if verb == Verb::Delete || matches!(home, StoredAs::Framework) {
+        if verb == Verb::Delete || matches!(stored_as, StoredAs::Framework) {
             return Ok(SealPlan::default());
         }
-        let declared = home.type_and_family();
+        let declared = stored_as.type_and_family();
         let columns = declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns());
         let schema = declared.map(|(schema, _)| schema);
         if columns.is_empty()
@@ -85,10 +85,8 @@ impl RowSealer {
         {
             return Ok(SealPlan::default());
         }
-        let mut plan = SealPlan {
-            each: self.each(row, schema, is_elsewhere, &columns)?,
-            ..SealPlan::default()
-        };
+        let mut plan =
+            SealPlan { each: self.each(row, schema, is_remote, &columns)?, ..SealPlan::default() };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
         // A type declares which absences are hidden. For rows without a type, and for properties
         // that the type does not declare, only the row itself tells.
@@ -120,7 +118,7 @@ impl RowSealer {
         &self,
         row: &Row,
         schema: Option<&'static Schema>,
-        is_elsewhere: bool,
+        is_remote: bool,
         columns: &[SealedColumn],
     ) -> Result<Vec<Option<SealColumn>>> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
@@ -130,7 +128,7 @@ impl RowSealer {
             let name = property_name_from_utf8(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(SealColumn::seal_of_column(column)),
-                None if is_never_encrypted(schema, is_elsewhere, name) => None,
+                None if is_never_encrypted(schema, is_remote, name) => None,
                 None => {
                     // A property that was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
@@ -146,7 +144,7 @@ impl RowSealer {
 
 /// Returns whether a property is never encrypted: the row's type or owner, which workers and
 /// queries read, or the name of a blob, which a sweep compares.
-fn is_never_encrypted(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
+fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &str) -> bool {
     let discriminator = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => name,
         Some(Discriminator::RowKey) => "",
@@ -154,7 +152,7 @@ fn is_never_encrypted(schema: Option<&'static Schema>, is_elsewhere: bool, name:
     };
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
     name == discriminator
-        || is_elsewhere && is_owner_property(name)
+        || is_remote && is_owner_property(name)
         || blobs.any(|names| names.name == name)
 }
 

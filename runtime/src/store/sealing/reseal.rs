@@ -127,7 +127,7 @@ fn update_to_seal(
     family: &'static Family,
     now: &SealingInUse<'_>,
 ) -> Result<Option<OperationToSeal>> {
-    let home = StoredAs::Entity(declared.schema, family);
+    let stored_as = StoredAs::Entity(declared.schema, family);
     let guard = Condition::for_etag(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
     let mut count = 0;
@@ -152,7 +152,7 @@ fn update_to_seal(
     } else {
         Operation::merge(part.finish()?.with_encrypted_names_of(plain), guard)
     };
-    Ok(Some(OperationToSeal::new(operation, home)))
+    Ok(Some(OperationToSeal::new(operation, stored_as)))
 }
 
 /// Returns whether one property is out of date: plain, under another key, or beside a blind token

@@ -48,9 +48,9 @@ impl RowSealer {
         if self.may_cross_scopes(schema, family, owner, copy.partition_key()) {
             return Ok(());
         }
-        let home = StoredAs::Entity(schema, family);
-        let placed = OperationToSeal::new(Operation::insert(copy.clone()), home);
-        match self.plan_seal(&placed)?.is_empty() {
+        let stored_as = StoredAs::Entity(schema, family);
+        let to_seal = OperationToSeal::new(Operation::insert(copy.clone()), stored_as);
+        match self.plan_seal(&to_seal)?.is_empty() {
             true => Ok(()),
             false => Err(copy_in_other_scope_error(family, copy)),
         }

@@ -31,16 +31,16 @@ impl RowSealer {
     pub(crate) async fn seal_operations(
         &self,
         _: &str,
-        placed: Vec<OperationToSeal>,
+        to_seal: Vec<OperationToSeal>,
     ) -> Result<Vec<Operation>> {
-        for placed in &placed {
-            if !self.plan_seal(placed)?.is_empty() {
+        for to_seal in &to_seal {
+            if !self.plan_seal(to_seal)?.is_empty() {
                 return Err(no_keys_error(
                     "the entity has encrypted properties, which need the feature `encrypt`",
                 ));
             }
         }
-        Ok(placed.into_iter().map(|placed| placed.operation).collect())
+        Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect())
     }
 }
 
@@ -56,46 +56,48 @@ impl RowSealer {
     pub(crate) async fn seal_operations(
         &self,
         table: &str,
-        placed: Vec<OperationToSeal>,
+        to_seal: Vec<OperationToSeal>,
     ) -> Result<Vec<Operation>> {
-        let mut plans = Vec::with_capacity(placed.len());
-        for placed in &placed {
-            let plan = self.plan_seal(placed)?;
+        let mut plans = Vec::with_capacity(to_seal.len());
+        for to_seal in &to_seal {
+            let plan = self.plan_seal(to_seal)?;
             // Before any key is fetched: a row that is refused costs no request.
-            self.refuse_envelope_like_values(placed, &plan)?;
-            if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
-                self.check_copy_before_sealing(schema, family, placed.operation.row())?;
+            self.refuse_envelope_like_values(to_seal, &plan)?;
+            if let (StoredAs::Entity(schema, family), false) = (to_seal.stored_as, plan.is_empty())
+            {
+                self.check_copy_before_sealing(schema, family, to_seal.operation.row())?;
             }
             plans.push(plan);
         }
         // Nothing to encrypt: no key is fetched, and a client without keys can write.
         if plans.iter().all(SealPlan::is_empty) {
-            return Ok(placed.into_iter().map(|placed| placed.operation).collect());
+            return Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect());
         }
         let keys =
             self.keys.as_ref().ok_or_else(|| no_keys_error("a property is to be encrypted"))?;
         let partition_key =
-            placed.first().map_or("", |placed| placed.operation.row().partition_key());
+            to_seal.first().map_or("", |to_seal| to_seal.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
         // One key for the whole transaction: all its rows are in one partition, and so in one
         // scope.
         let key = keys.primary(&scope).await?;
-        let index_keys = self.index_keys_of(&placed, &plans).await?;
-        let sealed = placed.into_iter().zip(plans).map(|(placed, plan)| {
+        let index_keys = self.index_keys_of(&to_seal, &plans).await?;
+        let sealed = to_seal.into_iter().zip(plans).map(|(to_seal, plan)| {
             if plan.is_empty() {
-                return Ok(placed.operation);
+                return Ok(to_seal.operation);
             }
-            let (table, own) = match placed.home {
+            let (table, own) = match to_seal.stored_as {
                 StoredAs::Entity(schema, family) => {
                     (schema.table_for_encryption(Some(family)), schema.table)
                 }
                 StoredAs::Untyped | StoredAs::Framework => (table, table),
             };
-            let scope = if plan.makes_tokens() { self.scope_of_placed(&placed) } else { None };
+            let scope =
+                if plan.makes_tokens() { self.token_scope_of_operation(&to_seal) } else { None };
             let index = scope.and_then(|scope| index_keys.get(&scope)).map(|key| &**key);
             let sealer = TransactionSealer { table, own, key: &key, index };
-            let row = sealer.seal_row(placed.operation.row(), &plan)?;
-            Ok(placed.operation.with_row(row))
+            let row = sealer.seal_row(to_seal.operation.row(), &plan)?;
+            Ok(to_seal.operation.with_row(row))
         });
         sealed.collect()
     }
@@ -132,13 +134,13 @@ impl RowSealer {
     /// one scope, unless a blind token is in the PartitionKey of some of them.
     async fn index_keys_of(
         &self,
-        placed: &[OperationToSeal],
+        to_seal: &[OperationToSeal],
         plans: &[SealPlan],
     ) -> Result<HashMap<KeyScope, Arc<IndexKey>>> {
         let mut keys = HashMap::new();
-        let making = placed.iter().zip(plans).filter(|(_, plan)| plan.makes_tokens());
-        for (placed, _) in making {
-            if let Some(scope) = self.scope_of_placed(placed)
+        let making = to_seal.iter().zip(plans).filter(|(_, plan)| plan.makes_tokens());
+        for (to_seal, _) in making {
+            if let Some(scope) = self.token_scope_of_operation(to_seal)
                 && !keys.contains_key(&scope)
             {
                 let key = self.fetch_index_key(&scope, None).await?;
@@ -150,18 +152,22 @@ impl RowSealer {
 
     /// Returns the scope whose index key makes the short blind tokens of a row; `None` for a row
     /// without a declared type.
-    fn scope_of_placed(&self, placed: &OperationToSeal) -> Option<KeyScope> {
-        let (_, family) = placed.home.type_and_family()?;
-        Some(self.token_scope(family, placed.operation.row().partition_key()))
+    fn token_scope_of_operation(&self, to_seal: &OperationToSeal) -> Option<KeyScope> {
+        let (_, family) = to_seal.stored_as.type_and_family()?;
+        Some(self.token_scope(family, to_seal.operation.row().partition_key()))
     }
 
     /// Refuses plain bytes that begin as an encrypted value does, since they could not be read
     /// back.
-    fn refuse_envelope_like_values(&self, placed: &OperationToSeal, plan: &SealPlan) -> Result<()> {
-        if self.keys.is_none() || matches!(placed.home, StoredAs::Framework) {
+    fn refuse_envelope_like_values(
+        &self,
+        to_seal: &OperationToSeal,
+        plan: &SealPlan,
+    ) -> Result<()> {
+        if self.keys.is_none() || matches!(to_seal.stored_as, StoredAs::Framework) {
             return Ok(());
         }
-        let row = placed.operation.row();
+        let row = to_seal.operation.row();
         let mut properties = row.properties();
         let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {

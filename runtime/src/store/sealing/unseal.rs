@@ -240,7 +240,7 @@ impl PageOpener<'_> {
         while let Some((name, value)) = properties.next()? {
             let name = property_name_from_utf8(name)?;
             match value {
-                // {} => Left out: programs do not see these properties.
+                // Programs do not see tokens and the seal.
                 _ if is_token_or_seal(name, declared) => {}
                 ValueRef::Binary(bytes) if is_envelope(bytes) => {
                     if !declared.is_some_and(|s| s.columns.iter().any(|column| column.name == name))
