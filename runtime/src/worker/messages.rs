@@ -1,50 +1,34 @@
-//! Hands the messages of one partition to their handlers, carries moves out, and deletes finished
-//! messages. A message is leased by a write under its ETag; only the holder of the last lease may
+//! Hands the messages of one partition to their handlers, and deletes finished messages. A message is leased by a write under its ETag; only the holder of the last lease may
 //! change it.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use futures_util::{
-    StreamExt,
-    future::{Either, select},
-    stream,
-};
+use futures_util::{StreamExt, stream};
 
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, ignore_newer, wait_after_failure},
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
-    outcome::{FailureReaction, MessageOutcome},
+    outcome::MessageOutcome,
     partition::{Chunk, OutboxRow},
+    poison::{EXPIRED, NOT_AUTHENTIC},
     state::{ROWS_AT_ONCE, RoundResult, WorkSelectionByAge, Worker},
     visit::PartitionVisit,
 };
 use crate::{
     address::RowAt,
-    authentic::{
-        MessageAuthenticity, WorkAuthenticity, WorkRefusal, is_key_gone, is_message_expired,
-    },
+    authentic::{MessageAuthenticity, WorkAuthenticity, WorkRefusal, is_message_expired},
     batch::{Condition, Operation},
     edm::Ticks,
-    entity::{Message, Schema},
-    error::{Error, ErrorKind, Result, RetryChance},
-    outbox::{
-        guard::{Guard, Mutation},
-        moves::{MoveJob, MoveOutcome, MoveSource},
-    },
+    entity::Message,
+    error::{Error, ErrorKind, Result},
+    outbox::guard::{Guard, Mutation},
     plan::{
         moves::MoveMessage,
         outbox::{CodeAndConsent, MessageIdentity, StoredMessage, add_duration, receipt_row_key},
     },
     row::{ETag, Row},
 };
-
-/// The error of a message in the poison table whose code is wrong or missing. One text for every
-/// cause, so that a forger learns nothing from it.
-pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
-/// The reason why a message of the outbox or of a queue is moved to the poison messages: it was sent longer
-/// ago than its type allows.
-pub(super) const EXPIRED: &str = "the message has expired";
 
 impl Worker {
     /// Hands the due messages of a chunk to their handlers.
@@ -302,24 +286,6 @@ impl Worker {
         }
     }
 
-    /// Verifies the codes of a move in the poison table, which cover the secret values of its
-    /// entity. Returns `None` if this program does not know the type, or the entity is not locked
-    /// by this move.
-    async fn verify_move_put_aside(
-        &self,
-        table: &str,
-        message: &StoredMessage,
-    ) -> Result<Option<Result<(), WorkRefusal>>> {
-        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
-        let job = self.move_job(table, message, &move_message, schema);
-        Ok(match job.read_source(Guard::VerifiedFirst).await? {
-            MoveSource::Found(..) => Some(Ok(())),
-            MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkRefusal::Counts(error))),
-            MoveSource::Fault(fault) => Some(Err(fault)),
-            MoveSource::Gone => None,
-        })
-    }
-
     /// Signs a message or a move with this client's keys, for an operator who vouches for it.
     pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<CodeAndConsent> {
         let message = StoredMessage::from_row(row.clone())?;
@@ -335,112 +301,9 @@ impl Worker {
         self.move_job(table, &message, &move_message, schema).sign_move().await
     }
 
-    /// Returns whether the message is a move of an entity whose type this program knows and can
-    /// decrypt.
-    fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
-        let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
-        let is_move = message.name == MoveMessage::NAME && message.version <= known;
-        // An entity with encrypted values is moved by workers with keys.
-        let can_open = |schema: &Schema| !schema.is_sealed() || self.outbox().codes.has_keys();
-        is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some_and(can_open))
-    }
-
-    /// Parses a message as a move. Returns `None` for the type if this program does not know it.
-    fn parse_move(
-        &self,
-        message: &StoredMessage,
-    ) -> Result<(MoveMessage, Option<&'static Schema>)> {
-        let move_message: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
-            Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
-        })?;
-        let schema = self.outbox().known_types.newest_version(&move_message.entity_type);
-        Ok((move_message, schema))
-    }
-
-    /// Verifies a move, leases its message, and makes the remaining steps of the move.
-    async fn handle_move(
-        &self,
-        table: &str,
-        message: &StoredMessage,
-        time: StoreTime,
-    ) -> Result<MessageOutcome> {
-        let (move_message, Some(schema)) = self.parse_move(message)? else {
-            // The type is not known here after all: nothing was done.
-            return Ok(MessageOutcome::Raced);
-        };
-        let now = time.now(&*self.outbox().clock);
-        let job = self.move_job(table, message, &move_message, schema);
-        let etag = message.row.etag();
-        let found = match job.read_source(Guard::VerifiedFirst).await {
-            // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
-            Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
-                return self.refuse_move(table, message, etag).await;
-            }
-            Ok(MoveSource::Fault(WorkRefusal::Passes(error))) => return Err(error),
-            Ok(
-                MoveSource::TargetKeyMissing(_, error)
-                | MoveSource::Fault(WorkRefusal::Counts(error)),
-            ) => {
-                return self.record_failure(table, message, etag, &error.to_string(), now).await;
-            }
-            Ok(found) => found,
-            Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => {
-                    let error = error.to_string();
-                    return self.record_failure(table, message, etag, &error, now).await;
-                }
-                FailureReaction::TryLater(error) => return Err(error),
-                // Another actor changed the source, or its type is not known here: left as it is.
-                FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
-                    return Ok(MessageOutcome::Unknown);
-                }
-            },
-        };
-        let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
-            return Ok(MessageOutcome::Raced);
-        };
-        let (until, lease_etag) = (lease.end_time(), lease.etag);
-        let carried = tokio::time::timeout_at(until, job.run_steps(Some(found)));
-        let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
-            Either::Left((moved, _)) => moved,
-            // Each step of a move is safe to drop.
-            Either::Right(_) => return self.give_message_back(table, message, lease_etag).await,
-        };
-        // The lease has ended: another worker may have the message.
-        let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
-        match moved {
-            Ok(MoveOutcome::Moved) => {
-                // Its receipt at the target stays as long as the message, so that a slow carrier
-                // cannot insert the entity again.
-                let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
-                self.finish_message(table, message, lease_etag, &receipts).await
-            }
-            Ok(MoveOutcome::Refused(error)) => {
-                self.poison_message(table, message, lease_etag, &error.to_string()).await
-            }
-            Ok(MoveOutcome::NotAuthentic) => self.refuse_move(table, message, lease_etag).await,
-            Ok(MoveOutcome::Counted(error)) => {
-                self.record_failure(table, message, lease_etag, &error.to_string(), now).await
-            }
-            Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => {
-                    self.record_failure(table, message, lease_etag, &error.to_string(), now).await
-                }
-                remedy => {
-                    // Given back at once, so that the next round needs not wait for the lease.
-                    self.write_leased(table, message.release_operation(lease_etag)?).await?;
-                    match remedy {
-                        FailureReaction::TryLater(error) => Err(error),
-                        _ => Ok(MessageOutcome::Unknown),
-                    }
-                }
-            },
-        }
-    }
-
     /// Ends the lease of a message that this worker stops handling, so that other workers may take
     /// it at once.
-    async fn give_message_back(
+    pub(super) async fn give_message_back(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -452,58 +315,9 @@ impl Worker {
         Ok(MessageOutcome::Left)
     }
 
-    /// Puts a move that is not authentic into the poison table. The entity at the source stays
-    /// marked.
-    async fn refuse_move(
-        &self,
-        table: &str,
-        message: &StoredMessage,
-        etag: Option<ETag>,
-    ) -> Result<MessageOutcome> {
-        self.move_row_to_poison(table, &message.row, etag, NOT_AUTHENTIC).await?;
-        Ok(MessageOutcome::Refused)
-    }
-
-    fn move_job<'a>(
-        &'a self,
-        table: &'a str,
-        message: &'a StoredMessage,
-        move_message: &'a MoveMessage,
-        schema: &'static Schema,
-    ) -> MoveJob<'a> {
-        let (outbox, partition_key) = (self.outbox(), message.row.partition_key());
-        let (id, codes) = (&message.id, &message.codes);
-        MoveJob { outbox, table, partition_key, id, schema, message: move_message, codes }
-    }
-
-    /// Gives up a move that failed for good, so that the entity can be written again at the source.
-    /// Returns table and PartitionKey of the target, where a tombstone may be. Returns `None` if
-    /// the message is no move of a known type.
-    async fn give_up_move(
-        &self,
-        table: &str,
-        message: &StoredMessage,
-    ) -> Result<Option<(String, String)>> {
-        if !self.knows_entity_of_move(message) {
-            return Ok(None);
-        }
-        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
-        let given_up = self.move_job(table, message, &move_message, schema).give_up_move().await;
-        match given_up {
-            // Throttling and the like: the next round gives the move up before the message is put
-            // aside.
-            Err(error) if error.retry() != RetryChance::Never && !is_key_gone(&error) => {
-                return Err(error);
-            }
-            // An entity that cannot be unlocked must not keep its message out of the poison table.
-            _ => {}
-        }
-        Ok(Some((move_message.to_table, move_message.to_partition)))
-    }
-
     /// Deletes a handled message. If it has receipts, marks it as done instead; it stays until no
     /// worker can hand it over any more.
-    async fn finish_message(
+    pub(super) async fn finish_message(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -523,7 +337,7 @@ impl Worker {
 
     /// Records a failure that counts, and hides the message for a time that grows with the
     /// failures. After too many failures puts it into the poison table.
-    async fn record_failure(
+    pub(super) async fn record_failure(
         &self,
         table: &str,
         message: &StoredMessage,
@@ -572,7 +386,7 @@ impl Worker {
     /// more.
     // Without the mark, another worker could take the message between the two writes, and it would
     // be in the poison table although it succeeded.
-    async fn poison_message(
+    pub(super) async fn poison_message(
         &self,
         table: &str,
         message: &StoredMessage,

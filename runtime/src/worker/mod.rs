@@ -21,6 +21,7 @@ mod pass;
 mod list_pass;
 mod dirty_removal;
 mod dead_claims;
+mod moves;
 mod messages;
 mod queues;
 mod close;

@@ -30,6 +30,13 @@ const POISON_PARTITION: &str = "1";
 /// error.
 const POISON_PROPERTIES: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
+/// The error of a message in the poison table whose code is wrong or missing. One text for every
+/// cause, so that a forger learns nothing from it.
+pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
+/// The reason why a message of the outbox or of a queue is put aside: it was sent longer ago than
+/// its type allows.
+pub(super) const EXPIRED: &str = "the message has expired";
+
 /// The properties that a row loses when it is put back, so that its attempts are counted anew.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 

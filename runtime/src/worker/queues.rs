@@ -13,8 +13,8 @@ use super::{
     failure::{FAILURE_DELAY, HandlerFailure, wait_after_failure},
     handler::Context,
     lease::QueueLease,
-    messages::{EXPIRED, NOT_AUTHENTIC},
     outcome::MessageOutcome,
+    poison::{EXPIRED, NOT_AUTHENTIC},
     state::{RoundResult, UNKNOWN_MESSAGE_WAIT, WorkSelectionByAge, Worker},
     visit::PartitionVisit,
 };

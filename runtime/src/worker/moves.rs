@@ -1,0 +1,196 @@
+//! Carries moves of entities on: verifies a move's message, leases it, and makes the remaining steps.
+
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+
+use super::{
+    handler::Lease,
+    lease::{OutboxLease, StoreTime},
+    outcome::{FailureReaction, MessageOutcome},
+    poison::NOT_AUTHENTIC,
+    state::Worker,
+};
+use crate::{
+    authentic::{WorkRefusal, is_key_gone},
+    entity::{Message, Schema},
+    error::{Error, ErrorKind, Result, RetryChance},
+    outbox::{
+        guard::Guard,
+        moves::{MoveJob, MoveOutcome, MoveSource},
+    },
+    plan::{moves::MoveMessage, outbox::StoredMessage},
+    row::ETag,
+};
+
+impl Worker {
+    /// Verifies a move, leases its message, and makes the remaining steps of the move.
+    pub(super) async fn handle_move(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        time: StoreTime,
+    ) -> Result<MessageOutcome> {
+        let (move_message, Some(schema)) = self.parse_move(message)? else {
+            // The type is not known here after all: nothing was done.
+            return Ok(MessageOutcome::Raced);
+        };
+        let now = time.now(&*self.outbox().clock);
+        let job = self.move_job(table, message, &move_message, schema);
+        let etag = message.row.etag();
+        let found = match job.read_source(Guard::VerifiedFirst).await {
+            // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
+            Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
+                return self.refuse_move(table, message, etag).await;
+            }
+            Ok(MoveSource::Fault(WorkRefusal::Passes(error))) => return Err(error),
+            Ok(
+                MoveSource::TargetKeyMissing(_, error)
+                | MoveSource::Fault(WorkRefusal::Counts(error)),
+            ) => {
+                return self.record_failure(table, message, etag, &error.to_string(), now).await;
+            }
+            Ok(found) => found,
+            Err(error) => match FailureReaction::reaction_for_message(error) {
+                FailureReaction::Count(error) => {
+                    let error = error.to_string();
+                    return self.record_failure(table, message, etag, &error, now).await;
+                }
+                FailureReaction::TryLater(error) => return Err(error),
+                // Another actor changed the source, or its type is not known here: left as it is.
+                FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
+                    return Ok(MessageOutcome::Unknown);
+                }
+            },
+        };
+        let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
+            return Ok(MessageOutcome::Raced);
+        };
+        let (until, lease_etag) = (lease.end_time(), lease.etag);
+        let carried = tokio::time::timeout_at(until, job.run_steps(Some(found)));
+        let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
+            Either::Left((moved, _)) => moved,
+            // Each step of a move is safe to drop.
+            Either::Right(_) => return self.give_message_back(table, message, lease_etag).await,
+        };
+        // The lease has ended: another worker may have the message.
+        let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
+        match moved {
+            Ok(MoveOutcome::Moved) => {
+                // Its receipt at the target stays as long as the message, so that a slow carrier
+                // cannot insert the entity again.
+                let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
+                self.finish_message(table, message, lease_etag, &receipts).await
+            }
+            Ok(MoveOutcome::Refused(error)) => {
+                self.poison_message(table, message, lease_etag, &error.to_string()).await
+            }
+            Ok(MoveOutcome::NotAuthentic) => self.refuse_move(table, message, lease_etag).await,
+            Ok(MoveOutcome::Counted(error)) => {
+                self.record_failure(table, message, lease_etag, &error.to_string(), now).await
+            }
+            Err(error) => match FailureReaction::reaction_for_message(error) {
+                FailureReaction::Count(error) => {
+                    self.record_failure(table, message, lease_etag, &error.to_string(), now).await
+                }
+                remedy => {
+                    // Given back at once, so that the next round needs not wait for the lease.
+                    self.write_leased(table, message.release_operation(lease_etag)?).await?;
+                    match remedy {
+                        FailureReaction::TryLater(error) => Err(error),
+                        _ => Ok(MessageOutcome::Unknown),
+                    }
+                }
+            },
+        }
+    }
+
+    /// Puts a move that is not authentic into the poison table. The entity at the source stays
+    /// marked.
+    async fn refuse_move(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        etag: Option<ETag>,
+    ) -> Result<MessageOutcome> {
+        self.move_row_to_poison(table, &message.row, etag, NOT_AUTHENTIC).await?;
+        Ok(MessageOutcome::Refused)
+    }
+
+    /// Gives up a move that failed for good, so that the entity can be written again at the source.
+    /// Returns table and PartitionKey of the target, where a tombstone may be. Returns `None` if
+    /// the message is no move of a known type.
+    pub(super) async fn give_up_move(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+    ) -> Result<Option<(String, String)>> {
+        if !self.knows_entity_of_move(message) {
+            return Ok(None);
+        }
+        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
+        let given_up = self.move_job(table, message, &move_message, schema).give_up_move().await;
+        match given_up {
+            // Throttling and the like: the next round gives the move up before the message is put
+            // aside.
+            Err(error) if error.retry() != RetryChance::Never && !is_key_gone(&error) => {
+                return Err(error);
+            }
+            // An entity that cannot be unlocked must not keep its message out of the poison table.
+            _ => {}
+        }
+        Ok(Some((move_message.to_table, move_message.to_partition)))
+    }
+
+    /// Verifies the codes of a move in the poison table, which cover the secret values of its
+    /// entity. Returns `None` if this program does not know the type, or the entity is not locked
+    /// by this move.
+    pub(super) async fn verify_move_put_aside(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+    ) -> Result<Option<Result<(), WorkRefusal>>> {
+        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
+        let job = self.move_job(table, message, &move_message, schema);
+        Ok(match job.read_source(Guard::VerifiedFirst).await? {
+            MoveSource::Found(..) => Some(Ok(())),
+            MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkRefusal::Counts(error))),
+            MoveSource::Fault(fault) => Some(Err(fault)),
+            MoveSource::Gone => None,
+        })
+    }
+
+    /// Returns whether the message is a move of an entity whose type this program knows and can
+    /// decrypt.
+    pub(super) fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
+        let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
+        let is_move = message.name == MoveMessage::NAME && message.version <= known;
+        // An entity with encrypted values is moved by workers with keys.
+        let can_open = |schema: &Schema| !schema.is_sealed() || self.outbox().codes.has_keys();
+        is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some_and(can_open))
+    }
+
+    /// Parses a message as a move. Returns `None` for the type if this program does not know it.
+    pub(super) fn parse_move(
+        &self,
+        message: &StoredMessage,
+    ) -> Result<(MoveMessage, Option<&'static Schema>)> {
+        let move_message: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
+            Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
+        })?;
+        let schema = self.outbox().known_types.newest_version(&move_message.entity_type);
+        Ok((move_message, schema))
+    }
+
+    pub(super) fn move_job<'a>(
+        &'a self,
+        table: &'a str,
+        message: &'a StoredMessage,
+        move_message: &'a MoveMessage,
+        schema: &'static Schema,
+    ) -> MoveJob<'a> {
+        let (outbox, partition_key) = (self.outbox(), message.row.partition_key());
+        let (id, codes) = (&message.id, &message.codes);
+        MoveJob { outbox, table, partition_key, id, schema, message: move_message, codes }
+    }
+}
