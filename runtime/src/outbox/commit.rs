@@ -14,6 +14,7 @@ use super::{
     claims::Claims,
     expired::{DeleteExpiredHolder, ExpiredRowsInTheWay, InTheWay, deletion_of, find_in_the_way},
     expiry::{can_expire, write_markers_of_effects},
+    failure_cause::{FailureCause, workers_behind_error},
     guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
@@ -24,10 +25,9 @@ use crate::{
     batch::{Deadline, Written},
     entity::{BackgroundWork, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
-    key::Family,
     limits::BATCH_OPERATIONS,
     plan::{
-        Change, Effect, Role, StoredList, TokenMaker, TransactionPlan, Unresolved, list_deltas,
+        Change, Effect, Role, StoredList, TransactionPlan, list_deltas,
         wide::{maximum_parts_of_versions, row_key_of_part},
     },
     row::{ETag, Row},
@@ -67,21 +67,11 @@ pub(crate) async fn commit_changes(
     table: &str,
     changes: &[Change],
 ) -> Result<Committed> {
-    commit_changes_and_rows(outbox, table, changes, &ExtraRows::default()).await
+    commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
-/// Writes all changes and the extra rows in one transaction, or none of them.
-pub(crate) async fn commit_changes_and_rows(
-    outbox: &Arc<Outbox>,
-    table: &str,
-    changes: &[Change],
-    extra_rows: &ExtraRows,
-) -> Result<Committed> {
-    commit_until(outbox, table, changes, extra_rows, None).await
-}
-
-/// Writes all changes and the extra rows, or none; writes none after the deadline.
-pub(crate) async fn commit_until(
+/// Writes all changes and the extra rows in one transaction, or none of them. Writes none after the deadline.
+pub(crate) async fn commit_with_rows(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
@@ -136,66 +126,6 @@ async fn make_dated_table(outbox: &Outbox, table: &str, changes: &[Change]) -> R
     make_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer made meanwhile serves too.
     Ok(true)
-}
-
-/// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
-/// only if there are placeholders.
-///
-/// # Errors
-///
-/// Fails if the index key cannot be had, or if the keys cannot be completed.
-pub(crate) async fn fill_change_tokens(
-    outbox: &Outbox,
-    table: &str,
-    verb: Unresolved,
-) -> Result<Change> {
-    let tokens = match &verb {
-        Unresolved::NeedsTokens(_) => outbox.store.token_maker().await,
-        Unresolved::Ready(_) => Ok(TokenMaker::without_keys()),
-    };
-    // The index key is fetched before any read: without it the keys are unknown.
-    let change = match tokens {
-        Ok(tokens) => fill_tokens_of_verb(outbox, &tokens, verb).await,
-        Err(error) => Err(error),
-    };
-    change.map_err(|error| error.in_table(table))
-}
-
-/// Puts blind tokens into the keys of all verbs. Fetches the index key only if a verb needs blind
-/// tokens.
-///
-/// # Errors
-///
-/// Fails if the index key cannot be had, or with the index of the verb whose keys cannot be
-/// completed.
-pub(crate) async fn resolve_changes(
-    outbox: &Outbox,
-    table: &str,
-    verbs: Vec<Unresolved>,
-) -> Result<Vec<Change>> {
-    let needs_tokens = |verb: &Unresolved| matches!(verb, Unresolved::NeedsTokens(_));
-    let tokens = match verbs.iter().any(needs_tokens) {
-        true => outbox.store.token_maker().await.map_err(|error| error.in_table(table))?,
-        false => TokenMaker::without_keys(),
-    };
-    let mut changes = Vec::with_capacity(verbs.len());
-    for (index, verb) in verbs.into_iter().enumerate() {
-        let change = fill_tokens_of_verb(outbox, &tokens, verb).await;
-        changes.push(change.map_err(|error| error.in_table(table).at_operation(index))?);
-    }
-    Ok(changes)
-}
-
-/// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
-async fn fill_tokens_of_verb(
-    outbox: &Outbox,
-    tokens: &TokenMaker,
-    verb: Unresolved,
-) -> Result<Change> {
-    if !tokens.has_key_per_scope() {
-        return verb.fill_tokens(tokens);
-    }
-    outbox.store.run_with_index_keys(tokens, || verb.clone().fill_tokens(tokens)).await
 }
 
 /// The state that all attempts of one commit share.
@@ -598,79 +528,4 @@ fn outcomes(
     let answers = transaction.answers_of_verbs(effects.len(), written);
     let outcomes = effects.iter().zip(answers);
     outcomes.map(|(effect, written)| CommittedChange { written, row: effect.row.clone() }).collect()
-}
-
-/// Why a transaction failed, by the row at which it failed.
-enum FailureCause<'t> {
-    /// The primary of the verb at that position failed under the caller's own condition.
-    Caller(usize),
-    /// A local copy that the verb at that position inserts: a row with its key exists.
-    OccupiedKey(usize, &'static Family, &'t Row),
-    /// An old local copy, with this RowKey, that was to be deleted does not exist.
-    MissingCopy(String),
-    /// A part of a wide entity, which the verb at that position deletes whatever its ETag, is
-    /// missing.
-    MissingPart(usize),
-    /// Another writer changed a row after the plan was made from it.
-    Race,
-    /// A dirty row exists already, or the fence is gone.
-    OutboxRow(Role),
-    /// A dirty row is full: too much work of its primary is open.
-    WorkersBehind,
-    /// The transaction as a whole, or a row for which no retry helps.
-    Other,
-}
-
-impl<'t> FailureCause<'t> {
-    /// Finds the failed row by the error's position in the transaction, and returns why it failed.
-    fn find_cause(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
-        let at = match error.failed_index() {
-            Some(at) => at,
-            // A transaction of one operation is sent as a single request, whose error has no position.
-            None if transaction.planned_operations().len() == 1 => 0,
-            None => return Self::Other,
-        };
-        let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
-        if error.is_too_large() {
-            return match (failed.role, transaction.verb_at(at)) {
-                // A dirty row grows with each merge until its primary's work is done.
-                (Role::Dirty(_), _) => Self::WorkersBehind,
-                (_, Some(verb)) => Self::Caller(verb),
-                (_, None) => Self::Other,
-            };
-        }
-        let raced = error.lost_race();
-        match failed.role {
-            Role::Primary(verb) => {
-                let reads_again = changes.get(verb).is_some_and(Change::reads_again);
-                // A verb of the caller's own ETag must report that the ETag is old. Others are planned again.
-                if raced && reads_again { Self::Race } else { Self::Caller(verb) }
-            }
-            Role::NewCopy(verb, family) if error.is_conflict() => {
-                Self::OccupiedKey(verb, family, failed.operation.row())
-            }
-            Role::NewCopy(verb, _) => Self::Caller(verb),
-            // An index that is being built, or a copy that was repaired away: nothing is left to delete.
-            Role::OldCopy if error.is_not_found() && raced => {
-                Self::MissingCopy(failed.operation.row().row_key().to_owned())
-            }
-            Role::DeletedPart(verb) if raced => Self::MissingPart(verb),
-            Role::DeletedPart(verb) => Self::Caller(verb),
-            role @ (Role::Dirty(_) | Role::MessageOrReceipt | Role::Fence) if raced => {
-                Self::OutboxRow(role)
-            }
-            _ if raced => Self::Race,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// Returns the error for a primary whose dirty row is full because no worker finishes its work.
-fn workers_behind_error(table: &str, failure: &Error) -> Error {
-    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
-    let error = Error::new(ErrorKind::Contended, message).in_table(table);
-    match failure.keys() {
-        Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
-        None => error,
-    }
 }

@@ -29,5 +29,7 @@ pub(crate) mod fast_path;
 pub(crate) mod claims;
 pub(crate) mod outbox_plan;
 pub(crate) mod unique_violation;
+pub(crate) mod change_tokens;
+pub(crate) mod failure_cause;
 pub(crate) mod commit;
 pub(crate) mod moves;

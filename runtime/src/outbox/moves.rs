@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    commit::commit_until, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
+    commit::commit_with_rows, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
     state::Outbox,
 };
 use crate::{
@@ -359,7 +359,7 @@ impl MoveJob<'_> {
     ) -> Result<()> {
         let changes = [Change::from_effect(effect)];
         let last_moment = deadline.batch_deadline();
-        let committed = commit_until(self.outbox, table, &changes, extra_rows, last_moment);
+        let committed = commit_with_rows(self.outbox, table, &changes, extra_rows, last_moment);
         deadline.run_request(committed).await.map(drop)
     }
 

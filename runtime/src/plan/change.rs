@@ -251,16 +251,17 @@ impl Unresolved {
         Change::new(Planner { schema, tokens: TokenMaker::without_keys() }, verb).map(Self::Ready)
     }
 
+    /// Returns whether the keys contain placeholders for blind tokens.
+    pub(crate) const fn needs_tokens(&self) -> bool {
+        matches!(self, Self::NeedsTokens(_))
+    }
+}
+
+impl VerbWithoutTokens {
     /// Returns the change after putting the blind tokens into its keys.
     pub(crate) fn fill_tokens(self, tokens: &TokenMaker) -> Result<Change> {
-        match self {
-            Self::Ready(change) => Ok(change),
-            Self::NeedsTokens(unresolved) => {
-                let VerbWithoutTokens { schema, verb, at } = *unresolved;
-                let planner = Planner { schema, tokens: tokens.clone() };
-                let verb = verb.with_tokens(&planner, at.as_ref())?;
-                Change::new(planner, verb)
-            }
-        }
+        let planner = Planner { schema: self.schema, tokens: tokens.clone() };
+        let verb = self.verb.with_tokens(&planner, self.at.as_ref())?;
+        Change::new(planner, verb)
     }
 }

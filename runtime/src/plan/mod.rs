@@ -21,7 +21,7 @@ pub(crate) mod typed_verbs;
 pub(crate) mod untyped;
 pub(crate) mod transaction_plan;
 
-pub(crate) use change::{Change, Unresolved};
+pub(crate) use change::{Change, Unresolved, VerbWithoutTokens};
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::key_conditions;
 pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, spill_bounds};

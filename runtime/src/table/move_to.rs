@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     outbox::guard::Guard,
     outbox::{
-        commit::{commit_changes, commit_changes_and_rows},
+        commit::{commit_changes, commit_with_rows},
         moves::{MoveJob, MoveOutcome, sign_move},
         outbox_plan::ExtraRows,
     },
@@ -128,7 +128,7 @@ impl<E: TableEntity> Table<E> {
             ..ExtraRows::default()
         };
         let changes = [Change::from_effect(effect)];
-        commit_changes_and_rows(self.client.outbox(), &self.name, &changes, &extra_rows)
+        commit_with_rows(self.client.outbox(), &self.name, &changes, &extra_rows, None)
             .await
             .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());

@@ -7,7 +7,8 @@ use super::{
     writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
-    commit::{CommittedChange, commit_changes_and_rows, resolve_changes},
+    change_tokens::resolve_changes,
+    commit::{CommittedChange, commit_with_rows},
     guard::Guard,
     outbox_plan::ExtraRows,
 };
@@ -495,7 +496,7 @@ impl Transaction {
     }
 
     fn needs_tokens(&self) -> bool {
-        self.verbs.iter().any(|verb| matches!(verb, Unresolved::NeedsTokens(_)))
+        self.verbs.iter().any(Unresolved::needs_tokens)
     }
 
     fn add_change(
@@ -576,7 +577,7 @@ impl Transaction {
             self.known = admitted_changes(&table, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
-        let landed = commit_changes_and_rows(self.client.outbox(), &table, &changes, &extra_rows);
+        let landed = commit_with_rows(self.client.outbox(), &table, &changes, &extra_rows, None);
         let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
         let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })

@@ -10,7 +10,10 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Committed, CommittedChange, commit_changes, fill_change_tokens},
+    outbox::{
+        change_tokens::fill_change_tokens,
+        commit::{Committed, CommittedChange, commit_changes},
+    },
     plan::{self, Change, Unresolved},
     store::backoff::{self, Attempt},
 };

@@ -25,7 +25,7 @@ use crate::{
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
-        commit::{commit_changes, fill_change_tokens},
+        change_tokens::fill_change_tokens, commit::commit_changes,
         registration::register_partitions,
     },
     plan::Unresolved,

@@ -6,7 +6,7 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{commit_changes, fill_change_tokens},
+    outbox::{change_tokens::fill_change_tokens, commit::commit_changes},
     plan::Unresolved,
     store::{
         backoff::{self, Attempt},

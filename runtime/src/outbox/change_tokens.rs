@@ -1,0 +1,67 @@
+//! Makes changes of verbs whose keys may still lack blind tokens, before they are committed.
+
+use super::state::Outbox;
+use crate::{
+    error::Result,
+    plan::{Change, TokenMaker, Unresolved, VerbWithoutTokens},
+};
+
+/// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
+/// only if there are placeholders.
+///
+/// # Errors
+///
+/// Fails if the index key cannot be had, or if the keys cannot be completed.
+pub(crate) async fn fill_change_tokens(
+    outbox: &Outbox,
+    table: &str,
+    verb: Unresolved,
+) -> Result<Change> {
+    let verb = match verb {
+        Unresolved::Ready(change) => return Ok(change),
+        Unresolved::NeedsTokens(verb) => verb,
+    };
+    // The index key is fetched before any read: without it the keys are unknown.
+    let change = match outbox.store.token_maker().await {
+        Ok(tokens) => fill_tokens_of_verb(outbox, &tokens, &verb).await,
+        Err(error) => Err(error),
+    };
+    change.map_err(|error| error.in_table(table))
+}
+
+/// Puts blind tokens into the keys of all verbs. Fetches the index key only if a verb needs blind
+/// tokens.
+///
+/// # Errors
+///
+/// Fails if the index key cannot be had, or with the index of the verb whose keys cannot be
+/// completed.
+pub(crate) async fn resolve_changes(
+    outbox: &Outbox,
+    table: &str,
+    verbs: Vec<Unresolved>,
+) -> Result<Vec<Change>> {
+    let tokens = match verbs.iter().any(Unresolved::needs_tokens) {
+        true => outbox.store.token_maker().await.map_err(|error| error.in_table(table))?,
+        false => TokenMaker::without_keys(),
+    };
+    let mut changes = Vec::with_capacity(verbs.len());
+    for (index, verb) in verbs.into_iter().enumerate() {
+        changes.push(match verb {
+            Unresolved::Ready(change) => change,
+            Unresolved::NeedsTokens(verb) => fill_tokens_of_verb(outbox, &tokens, &verb)
+                .await
+                .map_err(|error| error.in_table(table).at_operation(index))?,
+        });
+    }
+    Ok(changes)
+}
+
+/// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
+async fn fill_tokens_of_verb(
+    outbox: &Outbox,
+    tokens: &TokenMaker,
+    verb: &VerbWithoutTokens,
+) -> Result<Change> {
+    outbox.store.run_with_index_keys(tokens, || verb.clone().fill_tokens(tokens)).await
+}

@@ -1,0 +1,87 @@
+//! Tells why a transaction failed, by the role of the row at which it failed.
+
+use crate::{
+    error::{Error, ErrorKind},
+    key::Family,
+    plan::{Change, Role, TransactionPlan},
+    row::Row,
+};
+
+/// Why a transaction failed, by the row at which it failed.
+pub(super) enum FailureCause<'t> {
+    /// The primary of the verb at that position failed under the caller's own condition.
+    Caller(usize),
+    /// A local copy that the verb at that position inserts: a row with its key exists.
+    OccupiedKey(usize, &'static Family, &'t Row),
+    /// An old local copy, with this RowKey, that was to be deleted does not exist.
+    MissingCopy(String),
+    /// A part of a wide entity, which the verb at that position deletes whatever its ETag, is
+    /// missing.
+    MissingPart(usize),
+    /// Another writer changed a row after the plan was made from it.
+    Race,
+    /// A dirty row exists already, or the fence is gone.
+    OutboxRow(Role),
+    /// A dirty row is full: too much work of its primary is open.
+    WorkersBehind,
+    /// The transaction as a whole, or a row for which no retry helps.
+    Other,
+}
+
+impl<'t> FailureCause<'t> {
+    /// Finds the failed row by the error's position in the transaction, and returns why it failed.
+    pub(super) fn find_cause(
+        error: &Error,
+        transaction: &'t TransactionPlan,
+        changes: &[Change],
+    ) -> Self {
+        let at = match error.failed_index() {
+            Some(at) => at,
+            // A transaction of one operation is sent as a single request, whose error has no position.
+            None if transaction.planned_operations().len() == 1 => 0,
+            None => return Self::Other,
+        };
+        let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
+        if error.is_too_large() {
+            return match (failed.role, transaction.verb_at(at)) {
+                // A dirty row grows with each merge until its primary's work is done.
+                (Role::Dirty(_), _) => Self::WorkersBehind,
+                (_, Some(verb)) => Self::Caller(verb),
+                (_, None) => Self::Other,
+            };
+        }
+        let raced = error.lost_race();
+        match failed.role {
+            Role::Primary(verb) => {
+                let reads_again = changes.get(verb).is_some_and(Change::reads_again);
+                // A verb of the caller's own ETag must report that the ETag is old. Others are planned again.
+                if raced && reads_again { Self::Race } else { Self::Caller(verb) }
+            }
+            Role::NewCopy(verb, family) if error.is_conflict() => {
+                Self::OccupiedKey(verb, family, failed.operation.row())
+            }
+            Role::NewCopy(verb, _) => Self::Caller(verb),
+            // An index that is being built, or a copy that was repaired away: nothing is left to delete.
+            Role::OldCopy if error.is_not_found() && raced => {
+                Self::MissingCopy(failed.operation.row().row_key().to_owned())
+            }
+            Role::DeletedPart(verb) if raced => Self::MissingPart(verb),
+            Role::DeletedPart(verb) => Self::Caller(verb),
+            role @ (Role::Dirty(_) | Role::MessageOrReceipt | Role::Fence) if raced => {
+                Self::OutboxRow(role)
+            }
+            _ if raced => Self::Race,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Returns the error for a primary whose dirty row is full because no worker finishes its work.
+pub(super) fn workers_behind_error(table: &str, failure: &Error) -> Error {
+    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
+    let error = Error::new(ErrorKind::Contended, message).in_table(table);
+    match failure.keys() {
+        Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
+        None => error,
+    }
+}
