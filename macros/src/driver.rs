@@ -7,7 +7,7 @@ use syn::{Data, DeriveInput};
 use crate::{check, emit, errors::Errors, model};
 
 /// Parses the input of a derive and returns what `expand` makes of it.
-pub(crate) fn derive(
+pub(crate) fn parse_and_expand(
     input: proc_macro::TokenStream,
     expand: fn(&DeriveInput) -> TokenStream,
 ) -> proc_macro::TokenStream {
@@ -18,7 +18,7 @@ pub(crate) fn derive(
 }
 
 /// Expands `#[derive(TableEntity)]`.
-pub(crate) fn table_entity(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_table_entity(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let entity = model::Entity::new(input, &mut errors);
     check::entity(&entity, &mut errors);
@@ -43,7 +43,7 @@ pub(crate) fn expand_edm_enum(input: &DeriveInput) -> TokenStream {
 }
 
 /// Expands `#[derive(KeyPart)]`: for an enum as `EdmEnum` is, for a struct through its one field.
-pub(crate) fn key_part(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_key_part(input: &DeriveInput) -> TokenStream {
     if matches!(input.data, Data::Enum(_)) {
         return expand_text_enum(input, "KeyPart");
     }
@@ -87,7 +87,7 @@ pub(crate) fn expand_message(input: &DeriveInput) -> TokenStream {
 }
 
 /// Expands `#[derive(EntitySet)]`.
-pub(crate) fn entity_set(input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand_entity_set(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let set = model::Set::new(input, &mut errors);
     check::set(&set, &mut errors);

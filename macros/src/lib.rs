@@ -20,41 +20,41 @@ use proc_macro::TokenStream;
 #[doc = include_str!("../docs/table_entity.md")]
 #[proc_macro_derive(TableEntity, attributes(table))]
 pub fn table_entity(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::table_entity)
+    driver::parse_and_expand(input, driver::expand_table_entity)
 }
 
 #[doc = include_str!("../docs/properties.md")]
 #[proc_macro_derive(Properties, attributes(table))]
 pub fn properties(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::expand_properties)
+    driver::parse_and_expand(input, driver::expand_properties)
 }
 
 #[doc = include_str!("../docs/edm_enum.md")]
 #[proc_macro_derive(EdmEnum, attributes(table))]
 pub fn edm_enum(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::expand_edm_enum)
+    driver::parse_and_expand(input, driver::expand_edm_enum)
 }
 
 #[doc = include_str!("../docs/key_part.md")]
 #[proc_macro_derive(KeyPart, attributes(table))]
 pub fn key_part(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::key_part)
+    driver::parse_and_expand(input, driver::expand_key_part)
 }
 
 #[doc = include_str!("../docs/projection.md")]
 #[proc_macro_derive(Projection, attributes(table))]
 pub fn projection(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::expand_projection)
+    driver::parse_and_expand(input, driver::expand_projection)
 }
 
 #[doc = include_str!("../docs/entity_set.md")]
 #[proc_macro_derive(EntitySet, attributes(table))]
 pub fn entity_set(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::entity_set)
+    driver::parse_and_expand(input, driver::expand_entity_set)
 }
 
 #[doc = include_str!("../docs/message.md")]
 #[proc_macro_derive(Message, attributes(table))]
 pub fn message(input: TokenStream) -> TokenStream {
-    driver::derive(input, driver::expand_message)
+    driver::parse_and_expand(input, driver::expand_message)
 }

@@ -21,7 +21,7 @@ pub(crate) fn column_constant_name(field: &Ident) -> Ident {
 
 /// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for
 /// `Match`. `None` if no method can be named so, as for `Self`.
-pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
+pub(crate) fn path_method_name(index: &Ident) -> Option<Ident> {
     let name = Case::Snake.convert_name(&ident_text(index));
     let begins = name.starts_with(|c: char| c.is_alphabetic());
     if !begins || ["self", "super", "crate"].contains(&name.as_str()) {
@@ -37,7 +37,7 @@ pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
 const NAMED_CHARS: usize = 24;
 
 /// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
-pub(crate) fn field_named_type(field: &Ident) -> TokenStream {
+pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
     let rest = (name.chars().count() > NAMED_CHARS).then(|| {
@@ -86,7 +86,7 @@ impl Case {
     ];
 
     /// Returns the case that a value of `rename_all` names.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse_case(name: &str) -> Option<Self> {
         Some(match name {
             "PascalCase" => Self::Pascal,
             "camelCase" => Self::Camel,
@@ -224,7 +224,7 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
 ///
 /// Code that is reported at a user's token has that token's span, and the token may come from a
 /// `macro_rules!` macro, whose names do not see the derive's locals.
-pub(crate) fn local_ident(name: &str) -> Ident {
+pub(crate) fn call_site_ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
@@ -288,7 +288,7 @@ const SHORT_NAMES: [&str; 75] = [
     "FullCopy",
     "FullRow",
     "Input",
-    "KeyPatchInput",
+    "KeyFieldPatchInput",
     "KeyPart",
     "KeyWriter",
     "None",
@@ -321,7 +321,7 @@ const SHORT_NAMES: [&str; 75] = [
     "ValueRef",
     "Writable",
     "bulk_change",
-    "check_copy_row_key",
+    "check_row_key_matches_fields",
     "encode_lower",
     "encode_plain",
     "encode_width",
@@ -329,16 +329,16 @@ const SHORT_NAMES: [&str; 75] = [
     "finish_property",
     "identity",
     "is_lower_part",
-    "key_schema",
+    "key_field_schema",
     "key_texts",
-    "nothing_found",
-    "finish_owner_keys",
+    "empty_field_slots",
+    "finish_owner_key_writers",
     "part_segment",
     "point",
     "property_schema",
     "read_part",
     "read_plain",
-    "schema_of_entity",
+    "schema_defaults_of_entity",
     "set_in_patch",
     "start_path",
     "stored_column",
@@ -370,7 +370,7 @@ pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
 }
 
 /// Returns the type in a path's angle brackets, such as `u8` of `Option<u8>`.
-pub(crate) fn only_argument(ty: &Type) -> Option<&Type> {
+pub(crate) fn first_argument_type(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
         return None;
@@ -382,6 +382,6 @@ pub(crate) fn only_argument(ty: &Type) -> Option<&Type> {
 }
 
 /// Returns whether the last segment of the type's path is one of `names`.
-pub(crate) fn is_named(ty: &Type, names: &[&str]) -> bool {
+pub(crate) fn is_named_one_of(ty: &Type, names: &[&str]) -> bool {
     last_segment(ty).is_some_and(|ident| names.iter().any(|name| ident == name))
 }

@@ -175,7 +175,7 @@ impl Keys {
     }
 
     /// Drops the bounds of the RowKey.
-    pub(crate) fn whole_partition(self) -> Self {
+    pub(crate) fn without_row_key_bounds(self) -> Self {
         Self { lower: Bound::Unbounded, upper: Bound::Unbounded, ..self }
     }
 

@@ -77,7 +77,7 @@ impl TableCase {
     }
 
     /// Returns the text that all names of one table share.
-    pub(crate) fn key_of(self, table: &str) -> String {
+    pub(crate) fn canonical_table_name(self, table: &str) -> String {
         match self {
             Self::Insensitive => table.to_ascii_lowercase(),
             Self::Sensitive => table.to_owned(),

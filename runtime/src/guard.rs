@@ -300,7 +300,7 @@ impl Guards {
 
     /// Returns a row as it is, or without its ETag where the simulation disables the guard.
     pub(crate) fn keep_etag_if_guarded(self, guard: Guard, row: Row) -> Row {
-        if self.guard_holds(guard) { row } else { row.without_version() }
+        if self.guard_holds(guard) { row } else { row.without_timestamp_and_etag() }
     }
 
     /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.

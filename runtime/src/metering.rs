@@ -19,7 +19,7 @@ pub(crate) struct Metering {
 /// The figures of one request.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody reads figures"))]
-pub(crate) struct RequestFigures<'a> {
+pub(crate) struct RequestOutcome<'a> {
     /// The kind of the request, such as `read`.
     pub(crate) kind: &'static str,
     /// The table, or nothing if the request is about several.
@@ -96,7 +96,7 @@ impl Metering {
     }
 
     /// Reports a request that has ended.
-    pub(crate) fn count_request(self, request: RequestFigures<'_>) {
+    pub(crate) fn count_request(self, request: RequestOutcome<'_>) {
         #[cfg(feature = "metrics")]
         if self.is_on {
             let count = |name: &'static str, by: usize| {
@@ -164,7 +164,7 @@ impl Metering {
 
 /// Reports a request that is sent again. A layer belongs to no client: it reports whenever the feature
 /// is on.
-pub(crate) fn count_retry(table: &str) {
+pub(crate) fn count_request_retry(table: &str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("entable.retries", "db.collection.name" => table.to_owned()).increment(1);
     #[cfg(not(feature = "metrics"))]
@@ -172,7 +172,7 @@ pub(crate) fn count_retry(table: &str) {
 }
 
 /// Counts the decision about a write whose answer was lost, such as whether it was sent again.
-pub(crate) fn count_lost_answer(table: &str, decision: &'static str) {
+pub(crate) fn count_lost_answer_decision(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
         "entable.lost_answers",

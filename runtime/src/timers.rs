@@ -62,12 +62,15 @@ pub(crate) async fn timeout<T>(time: Duration, future: impl Future<Output = T>) 
     if are_available() {
         return tokio::time::timeout(time, future).await.ok();
     }
-    run_until(Instant::now() + time, future).await
+    poll_until_instant(Instant::now() + time, future).await
 }
 
 /// Runs a future and returns its output, or `None` if it is polled after `until` before it is complete.
 /// Sets no timer: a future that never wakes its task again is not ended, so it must wake by itself.
-pub(crate) async fn run_until<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn poll_until_instant<T>(
+    until: Instant,
+    future: impl Future<Output = T>,
+) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|context| match Instant::now() < until {
         true => future.as_mut().poll(context).map(Some),

@@ -122,7 +122,7 @@ fn a_partition_without_parts_is_a_path_at_once() {
 #[test]
 fn a_value_that_does_not_fit_is_returned_by_the_verb() {
     let point = Spread::primary().id(1_234_567_u32);
-    let error = point.access().checked().unwrap_err();
+    let error = point.access().checked_keys().unwrap_err();
     assert!(error.is_invalid());
     assert_eq!(error.property(), Some("Id"));
 }

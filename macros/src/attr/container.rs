@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 
-use super::{Entry, EntryValue, IndexAttr, entries};
+use super::{IndexAttr, Setting, SettingValue, settings};
 use crate::{errors::Errors, names::Case, slot::Slot};
 
 /// Says where a row stores which entity type it is of.
@@ -62,57 +62,57 @@ impl EntityAttr {
     /// Reads all `#[table(..)]` attributes of the struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let taken = read.entry(&entry, errors);
+        for setting in settings(attrs, errors) {
+            let taken = read.take_setting(&setting, errors);
             errors.take_ok(taken);
         }
         read
     }
 
-    fn entry(&mut self, entry: &Entry, errors: &mut Errors) -> syn::Result<()> {
-        let key = &entry.key;
-        match entry.name().as_str() {
-            "name" => self.name.set_once(key, entry.string()),
-            "partition_key" => self.partition_key.set_once(key, entry.string()),
-            "row_key" => self.row_key.set_once(key, entry.string()),
-            "entity_type" => self.entity_type.set_once(key, entry.string()),
-            "discriminator" => self.discriminator.set_once(key, discriminator(entry)),
-            "rename_all" => self.rename_all.set_once(key, entry.case()),
-            "validate" => self.validate.set_once(key, entry.path()),
-            "crate" => self.runtime.set_once(key, entry.quoted_path()),
+    fn take_setting(&mut self, setting: &Setting, errors: &mut Errors) -> syn::Result<()> {
+        let key = &setting.key;
+        match setting.name().as_str() {
+            "name" => self.name.set_once(key, setting.string()),
+            "partition_key" => self.partition_key.set_once(key, setting.string()),
+            "row_key" => self.row_key.set_once(key, setting.string()),
+            "entity_type" => self.entity_type.set_once(key, setting.string()),
+            "discriminator" => self.discriminator.set_once(key, discriminator(setting)),
+            "rename_all" => self.rename_all.set_once(key, setting.case()),
+            "validate" => self.validate.set_once(key, setting.path()),
+            "crate" => self.runtime.set_once(key, setting.quoted_path()),
             "allow" => {
                 // A mistake in the list is reported here. Whether a permission is missing is not known then.
-                let list = entry
+                let list = setting
                     .readable_list(errors)
                     .inspect_err(|_| self.mark_misspelt_setting("allow"));
-                for entry in list? {
-                    let taken = self.allow(&entry);
+                for setting in list? {
+                    let taken = self.allow(&setting);
                     errors.take_ok(taken);
                 }
                 Ok(())
             }
             name @ ("index" | "list") => {
-                self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
+                self.indexes.extend(IndexAttr::read(setting, name == "list", errors));
                 Ok(())
             }
-            "version" => self.version.set_once(key, version(entry)),
-            "upgrade_from" => self.upgrade_from.set_once(key, entry.path_in_parentheses()),
-            "seal" => self.seal.set_once(key, entry.flag()),
-            "drop_unknown" => self.drop_unknown.set_once(key, entry.flag()),
-            "wide" => self.wide.set_once(key, entry.flag()),
-            "expires" => self.expires.set_once(key, field(entry)),
+            "version" => self.version.set_once(key, version(setting)),
+            "upgrade_from" => self.upgrade_from.set_once(key, setting.path_in_parentheses()),
+            "seal" => self.seal.set_once(key, setting.flag()),
+            "drop_unknown" => self.drop_unknown.set_once(key, setting.flag()),
+            "wide" => self.wide.set_once(key, setting.flag()),
+            "expires" => self.expires.set_once(key, field(setting)),
             _ => {
-                match entry.meant(&ENTITY_KEYS) {
+                match setting.meant(&ENTITY_KEYS) {
                     // Its path and its mistakes are those of the declaration that it means.
                     Some(name @ ("index" | "list"))
-                        if matches!(entry.value, EntryValue::List(..)) =>
+                        if matches!(setting.value, SettingValue::List(..)) =>
                     {
-                        self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
+                        self.indexes.extend(IndexAttr::read(setting, name == "list", errors));
                     }
                     Some(name) => self.mark_misspelt_setting(name),
                     None => {}
                 }
-                entry.unknown("container", &ENTITY_KEYS)
+                setting.unknown("container", &ENTITY_KEYS)
             }
         }
     }
@@ -138,46 +138,46 @@ impl EntityAttr {
         }
     }
 
-    fn allow(&mut self, entry: &Entry) -> syn::Result<()> {
-        match entry.name().as_str() {
-            "hot_partition" => self.hot_partition.set_once(&entry.key, entry.flag()),
+    fn allow(&mut self, setting: &Setting) -> syn::Result<()> {
+        match setting.name().as_str() {
+            "hot_partition" => self.hot_partition.set_once(&setting.key, setting.flag()),
             _ => {
                 self.hot_partition.mark_misspelt();
-                entry.unknown("`allow`", &["hot_partition"])
+                setting.unknown("`allow`", &["hot_partition"])
             }
         }
     }
 }
 
 /// Reads `expires = field`, which names the field with an entity's time of expiry.
-fn field(entry: &Entry) -> syn::Result<Ident> {
-    if let EntryValue::Value(value) = &entry.value
+fn field(setting: &Setting) -> syn::Result<Ident> {
+    if let SettingValue::Value(value) = &setting.value
         && let Expr::Path(path) = &**value
         && let Some(name) = path.path.get_ident()
     {
         return Ok(name.clone());
     }
-    entry.error(format!("`{0}` expects a field, write `{0} = field` without quotes", entry.key))
+    setting.error(format!("`{0}` expects a field, write `{0} = field` without quotes", setting.key))
 }
 
 /// Reads `version = n`. Refuses 0.
-fn version(entry: &Entry) -> syn::Result<(u32, Span)> {
-    if let EntryValue::Value(value) = &entry.value
+fn version(setting: &Setting) -> syn::Result<(u32, Span)> {
+    if let SettingValue::Value(value) = &setting.value
         && let Expr::Lit(lit) = &**value
         && let Lit::Int(number) = &lit.lit
         && let Ok(number @ 1..) = number.base10_parse()
     {
         return Ok((number, lit.span()));
     }
-    entry.error("`version` expects a number from 1, write `version = 2`".to_owned())
+    setting.error("`version` expects a number from 1, write `version = 2`".to_owned())
 }
 
 /// Reads `discriminator = "Property"` or `discriminator = row_key`.
-fn discriminator(entry: &Entry) -> syn::Result<Discriminator> {
-    match &entry.value {
-        EntryValue::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
-        EntryValue::Value(value) if !matches!(&**value, Expr::Path(_)) => {
-            let name = entry.string()?;
+fn discriminator(setting: &Setting) -> syn::Result<Discriminator> {
+    match &setting.value {
+        SettingValue::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
+        SettingValue::Value(value) if !matches!(&**value, Expr::Path(_)) => {
+            let name = setting.string()?;
             match name.value().as_str() {
                 "row_key" | "RowKey" => Err(syn::Error::new(
                     name.span(),
@@ -186,7 +186,7 @@ fn discriminator(entry: &Entry) -> syn::Result<Discriminator> {
                 _ => Ok(Discriminator::Property(name)),
             }
         }
-        _ => entry.error(
+        _ => setting.error(
             "`discriminator` expects a property's name or the key, write `discriminator = \"EntityType\"` or `discriminator = row_key`"
                 .to_owned(),
         ),
@@ -211,18 +211,18 @@ impl PropertiesAttr {
     /// Reads all `#[table(..)]` attributes of the struct or enum.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let key = &entry.key;
-            let taken = match entry.name().as_str() {
-                "rename_all" => read.rename_all.set_once(key, entry.case()),
-                "crate" => read.runtime.set_once(key, entry.quoted_path()),
+        for setting in settings(attrs, errors) {
+            let key = &setting.key;
+            let taken = match setting.name().as_str() {
+                "rename_all" => read.rename_all.set_once(key, setting.case()),
+                "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    match entry.meant(&["rename_all", "crate"]) {
+                    match setting.meant(&["rename_all", "crate"]) {
                         Some("rename_all") => read.rename_all.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
-                    entry.unknown("container", &["rename_all", "crate"])
+                    setting.unknown("container", &["rename_all", "crate"])
                 }
             };
             errors.take_ok(taken);
@@ -247,20 +247,20 @@ impl MessageAttr {
     /// Reads all `#[table(..)]` attributes of the message's struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let key = &entry.key;
-            let taken = match entry.name().as_str() {
-                "name" => read.name.set_once(key, entry.string()),
-                "version" => read.version.set_once(key, version(&entry)),
-                "authenticated" => read.authenticated.set_once(key, entry.flag()),
-                "unauthenticated" => read.unauthenticated.set_once(key, entry.flag()),
-                "expires" => read.expires.set_once(key, duration(&entry)),
-                "crate" => read.runtime.set_once(key, entry.quoted_path()),
+        for setting in settings(attrs, errors) {
+            let key = &setting.key;
+            let taken = match setting.name().as_str() {
+                "name" => read.name.set_once(key, setting.string()),
+                "version" => read.version.set_once(key, version(&setting)),
+                "authenticated" => read.authenticated.set_once(key, setting.flag()),
+                "unauthenticated" => read.unauthenticated.set_once(key, setting.flag()),
+                "expires" => read.expires.set_once(key, duration(&setting)),
+                "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    if entry.meant(&MESSAGE_KEYS) == Some("crate") {
+                    if setting.meant(&MESSAGE_KEYS) == Some("crate") {
                         read.runtime.mark_misspelt();
                     }
-                    entry.unknown("container", &MESSAGE_KEYS)
+                    setting.unknown("container", &MESSAGE_KEYS)
                 }
             };
             errors.take_ok(taken);
@@ -273,8 +273,8 @@ const MESSAGE_KEYS: [&str; 6] =
     ["name", "version", "authenticated", "unauthenticated", "expires", "crate"];
 
 /// Reads a duration such as `"7d"`. Returns its seconds.
-fn duration(entry: &Entry) -> syn::Result<u64> {
-    let text = entry.string()?;
+fn duration(setting: &Setting) -> syn::Result<u64> {
+    let text = setting.string()?;
     let value = text.value();
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let seconds = units.into_iter().find_map(|(unit, seconds)| {
@@ -300,14 +300,14 @@ impl SetAttr {
     /// Reads all `#[table(..)]` attributes of the set's enum or struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let taken = match entry.name().as_str() {
-                "crate" => read.runtime.set_once(&entry.key, entry.quoted_path()),
+        for setting in settings(attrs, errors) {
+            let taken = match setting.name().as_str() {
+                "crate" => read.runtime.set_once(&setting.key, setting.quoted_path()),
                 _ => {
-                    if entry.meant(&["crate"]).is_some() {
+                    if setting.meant(&["crate"]).is_some() {
                         read.runtime.mark_misspelt();
                     }
-                    entry.unknown("container", &["crate"])
+                    setting.unknown("container", &["crate"])
                 }
             };
             errors.take_ok(taken);
@@ -327,18 +327,18 @@ impl ProjectionAttr {
     /// Reads all `#[table(..)]` attributes of the projection. Reports a missing `of = Entity`.
     pub(crate) fn read(attrs: &[Attribute], ident: &Ident, errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let key = &entry.key;
-            let taken = match entry.name().as_str() {
-                "of" => read.of.set_once(key, entry.path()),
-                "crate" => read.runtime.set_once(key, entry.quoted_path()),
+        for setting in settings(attrs, errors) {
+            let key = &setting.key;
+            let taken = match setting.name().as_str() {
+                "of" => read.of.set_once(key, setting.path()),
+                "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    match entry.meant(&["of", "crate"]) {
+                    match setting.meant(&["of", "crate"]) {
                         Some("of") => read.of.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
-                    entry.unknown("container", &["of", "crate"])
+                    setting.unknown("container", &["of", "crate"])
                 }
             };
             errors.take_ok(taken);

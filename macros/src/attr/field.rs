@@ -2,12 +2,12 @@
 
 use syn::{Attribute, Expr, Lit, LitStr, Path};
 
-use super::{Entry, EntryValue, entries};
+use super::{Setting, SettingValue, settings};
 use crate::{errors::Errors, slot::Slot};
 
 /// Settings of `#[table(encrypt(..))]`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Encrypt {
+pub(crate) struct EncryptSettings {
     /// Bytes of a padding block: the encrypted value is filled up to a multiple of it. 0: no padding.
     pub(crate) pad: u32,
     /// Set by `hide_none`: `None` is stored as an encrypted value too, so that nobody can tell it.
@@ -26,7 +26,7 @@ pub(crate) struct FieldAttr {
     pub(crate) skip: Slot<()>,
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
-    pub(crate) encrypt: Slot<Encrypt>,
+    pub(crate) encrypt: Slot<EncryptSettings>,
     /// Set by `series`; the value is the pattern of `series("..")`, if one is given.
     pub(crate) series: Slot<Option<LitStr>>,
     /// Set by `split(n)`; the value is the number of pieces.
@@ -62,30 +62,30 @@ const PROPERTIES_KEYS: [&str; 7] =
 impl FieldAttr {
     /// Reads the attributes of an entity's field.
     pub(crate) fn read_entity_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
-        Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
-            "store" => read.store.set_once(&entry.key, entry.flag()),
-            "extra" => read.extra.set_once(&entry.key, entry.flag()),
-            "series" => read.series.set_once(&entry.key, series(entry)),
-            "split" => read.split.set_once(&entry.key, split(entry)),
-            "part" => read.part.set_once(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
-            "blob" => read.blob.set_once(&entry.key, entry.flag()),
+        Self::read(attrs, errors, |read, setting| match setting.name().as_str() {
+            "store" => read.store.set_once(&setting.key, setting.flag()),
+            "extra" => read.extra.set_once(&setting.key, setting.flag()),
+            "series" => read.series.set_once(&setting.key, series(setting)),
+            "split" => read.split.set_once(&setting.key, split(setting)),
+            "part" => read.part.set_once(&setting.key, number(setting, 1..=MAX_PART, "part = 2")),
+            "blob" => read.blob.set_once(&setting.key, setting.flag()),
             _ => {
-                read.mark_misspelt_setting(entry.meant(&ENTITY_KEYS));
-                entry.unknown("field", &ENTITY_KEYS)
+                read.mark_misspelt_setting(setting.meant(&ENTITY_KEYS));
+                setting.unknown("field", &ENTITY_KEYS)
             }
         })
     }
 
     /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
     pub(crate) fn read_properties_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
-        Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
+        Self::read(attrs, errors, |read, setting| match setting.name().as_str() {
             "store" | "extra" => Err(syn::Error::new(
-                entry.key.span(),
-                format!("`{}` is for fields of an entity, not of a flattened struct", entry.key),
+                setting.key.span(),
+                format!("`{}` is for fields of an entity, not of a flattened struct", setting.key),
             )),
             _ => {
-                read.mark_misspelt_setting(entry.meant(&PROPERTIES_KEYS));
-                entry.unknown("field", &PROPERTIES_KEYS)
+                read.mark_misspelt_setting(setting.meant(&PROPERTIES_KEYS));
+                setting.unknown("field", &PROPERTIES_KEYS)
             }
         })
     }
@@ -112,12 +112,12 @@ impl FieldAttr {
 
     /// Refuses attributes on a projection's field: the entity says how the field is stored.
     pub(crate) fn refuse_projection_field_attributes(attrs: &[Attribute], errors: &mut Errors) {
-        for entry in entries(attrs, errors) {
+        for setting in settings(attrs, errors) {
             errors.add_at(
-                entry.key.span(),
+                setting.key.span(),
                 format!(
                     "`{}` on a projection's field, expected none: the entity says how it is stored",
-                    entry.key
+                    setting.key
                 ),
             );
         }
@@ -126,20 +126,20 @@ impl FieldAttr {
     fn read(
         attrs: &[Attribute],
         errors: &mut Errors,
-        other: impl Fn(&mut Self, &Entry) -> syn::Result<()>,
+        other: impl Fn(&mut Self, &Setting) -> syn::Result<()>,
     ) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let key = &entry.key;
-            let taken = match entry.name().as_str() {
-                "rename" => read.rename.set_once(key, entry.string()),
-                "json" => read.json.set_once(key, entry.flag()),
-                "flatten" => read.flatten.set_once(key, flatten(&entry)),
-                "default" => read.default.set_once(key, default(&entry)),
-                "skip" => read.skip.set_once(key, entry.flag()),
-                "encrypt" => read.encrypt.set_once(key, encrypt(&entry)),
-                "blind" => read.blind.set_once(key, blind(&entry)),
-                _ => other(&mut read, &entry),
+        for setting in settings(attrs, errors) {
+            let key = &setting.key;
+            let taken = match setting.name().as_str() {
+                "rename" => read.rename.set_once(key, setting.string()),
+                "json" => read.json.set_once(key, setting.flag()),
+                "flatten" => read.flatten.set_once(key, flatten(&setting)),
+                "default" => read.default.set_once(key, default(&setting)),
+                "skip" => read.skip.set_once(key, setting.flag()),
+                "encrypt" => read.encrypt.set_once(key, encrypt(&setting)),
+                "blind" => read.blind.set_once(key, blind(&setting)),
+                _ => other(&mut read, &setting),
             };
             errors.take_ok(taken);
         }
@@ -148,12 +148,12 @@ impl FieldAttr {
 }
 
 /// Reads `flatten` or `flatten(prefix = "..")`.
-fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
-    if matches!(entry.value, EntryValue::Nothing) {
+fn flatten(setting: &Setting) -> syn::Result<Option<LitStr>> {
+    if matches!(setting.value, SettingValue::Nothing) {
         return Ok(None);
     }
     let mut prefix = Slot::default();
-    for inner in entry.list()? {
+    for inner in setting.list()? {
         match inner.name().as_str() {
             "prefix" => prefix.set_once(&inner.key, inner.string())?,
             _ => inner.unknown("`flatten`", &["prefix"])?,
@@ -164,13 +164,13 @@ fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
 
 /// Reads `series` or `series("Day{:03}")`, which stores an array as one numbered property per slot.
 /// Returns the pattern of the properties' names, if one is written.
-fn series(entry: &Entry) -> syn::Result<Option<LitStr>> {
-    match &entry.value {
-        EntryValue::Nothing => Ok(None),
-        EntryValue::List(_, inner) if let Ok(pattern) = syn::parse2::<LitStr>(inner.clone()) => {
+fn series(setting: &Setting) -> syn::Result<Option<LitStr>> {
+    match &setting.value {
+        SettingValue::Nothing => Ok(None),
+        SettingValue::List(_, inner) if let Ok(pattern) = syn::parse2::<LitStr>(inner.clone()) => {
             Ok(Some(pattern))
         }
-        _ => entry.error(
+        _ => setting.error(
             "`series` takes the pattern of its properties' names, write `series(\"Day{:03}\")`"
                 .to_owned(),
         ),
@@ -181,23 +181,23 @@ fn series(entry: &Entry) -> syn::Result<Option<LitStr>> {
 const PIECES: std::ops::RangeInclusive<usize> = 2..=15;
 
 /// Reads `split(4)`, which stores a long text in several properties. Returns their number.
-fn split(entry: &Entry) -> syn::Result<usize> {
-    if let EntryValue::List(_, inner) = &entry.value
+fn split(setting: &Setting) -> syn::Result<usize> {
+    if let SettingValue::List(_, inner) = &setting.value
         && let Ok(number) = syn::parse2::<syn::LitInt>(inner.clone())
         && let Ok(pieces) = number.base10_parse::<usize>()
         && PIECES.contains(&pieces)
     {
         return Ok(pieces);
     }
-    entry.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
+    setting.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
 }
 
 /// Reads `default` or `default = path`, which gives a field without a stored property its value.
 /// Returns the path of the function.
-fn default(entry: &Entry) -> syn::Result<Option<Path>> {
-    match entry.value {
-        EntryValue::Nothing => Ok(None),
-        _ => entry.path().map(Some),
+fn default(setting: &Setting) -> syn::Result<Option<Path>> {
+    match setting.value {
+        SettingValue::Nothing => Ok(None),
+        _ => setting.path().map(Some),
     }
 }
 
@@ -205,13 +205,13 @@ fn default(entry: &Entry) -> syn::Result<Option<Path>> {
 const DEFAULT_HIDE_NONE_PAD: u32 = 32;
 
 /// Reads `encrypt` or `encrypt(pad = 64, hide_none)`, which encrypts the property of a field.
-fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
-    let mut read = Encrypt::default();
-    if matches!(entry.value, EntryValue::Nothing) {
+fn encrypt(setting: &Setting) -> syn::Result<EncryptSettings> {
+    let mut read = EncryptSettings::default();
+    if matches!(setting.value, SettingValue::Nothing) {
         return Ok(read);
     }
     let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
-    for inner in entry.list()? {
+    for inner in setting.list()? {
         match inner.name().as_str() {
             "pad" => pad.set_once(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
             "hide_none" => hide_none.set_once(&inner.key, inner.flag())?,
@@ -227,12 +227,12 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
 
 /// Reads `blind` or `blind(chars = 8)`, which stores a blind token beside an encrypted property so
 /// that filters can compare it. Returns the blind token's length in characters.
-fn blind(entry: &Entry) -> syn::Result<u32> {
-    if matches!(entry.value, EntryValue::Nothing) {
+fn blind(setting: &Setting) -> syn::Result<u32> {
+    if matches!(setting.value, SettingValue::Nothing) {
         return Ok(DEFAULT_TOKEN_CHARS);
     }
     let mut chars = Slot::default();
-    for inner in entry.list()? {
+    for inner in setting.list()? {
         match inner.name().as_str() {
             "chars" => chars
                 .set_once(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?,
@@ -243,8 +243,12 @@ fn blind(entry: &Entry) -> syn::Result<u32> {
 }
 
 /// Reads a setting such as `pad = 64`. Fails unless the number is within `bounds`.
-fn number(entry: &Entry, bounds: std::ops::RangeInclusive<u32>, example: &str) -> syn::Result<u32> {
-    if let EntryValue::Value(value) = &entry.value
+fn number(
+    setting: &Setting,
+    bounds: std::ops::RangeInclusive<u32>,
+    example: &str,
+) -> syn::Result<u32> {
+    if let SettingValue::Value(value) = &setting.value
         && let Expr::Lit(lit) = &**value
         && let Lit::Int(number) = &lit.lit
         && let Ok(number) = number.base10_parse::<u32>()
@@ -253,8 +257,8 @@ fn number(entry: &Entry, bounds: std::ops::RangeInclusive<u32>, example: &str) -
         return Ok(number);
     }
     let (first, last) = (bounds.start(), bounds.end());
-    entry.error(format!(
+    setting.error(format!(
         "`{}` expects a number from {first} to {last}, write `{example}`",
-        entry.key
+        setting.key
     ))
 }

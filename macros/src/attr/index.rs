@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{LitStr, Path};
 
-use super::{Entry, EntryValue};
+use super::{Setting, SettingValue};
 use crate::{errors::Errors, slot::Slot};
 
 /// One `index(..)` or `list(..)` declaration, as it is written.
@@ -30,15 +30,15 @@ const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
 
 impl IndexAttr {
     /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
-    pub(super) fn read(entry: &Entry, is_list: bool, errors: &mut Errors) -> Option<Self> {
-        let list = entry.readable_list(errors);
-        let entries = errors.take_ok(list)?;
-        let mut entries = entries.iter();
-        let Some(name) = entries.next().and_then(Entry::as_name) else {
+    pub(super) fn read(setting: &Setting, is_list: bool, errors: &mut Errors) -> Option<Self> {
+        let list = setting.readable_list(errors);
+        let settings = errors.take_ok(list)?;
+        let mut settings = settings.iter();
+        let Some(name) = settings.next().and_then(Setting::as_name) else {
             let what = if is_list { "list" } else { "index" };
             let example = if is_list { "ByLastName" } else { "ByEmail" };
             errors.add_unless_incomplete(
-                entry.span(),
+                setting.span(),
                 format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
             );
             return None;
@@ -55,32 +55,32 @@ impl IndexAttr {
             only: Slot::default(),
             except: Slot::default(),
         };
-        for entry in entries {
-            let taken = read.entry(entry);
+        for setting in settings {
+            let taken = read.take_setting(setting);
             errors.take_ok(taken);
         }
         Some(read)
     }
 
-    fn entry(&mut self, entry: &Entry) -> syn::Result<()> {
-        let key = &entry.key;
-        match (entry.name().as_str(), self.is_list) {
-            ("row_key", _) => self.row_key.set_once(key, entry.string()),
-            ("partition_key", _) => self.partition_key.set_once(key, entry.string()),
-            ("table", _) => self.table.set_once(key, entry.string()),
-            ("in_blob", true) => self.in_blob.set_once(key, entry.flag()),
-            ("in_blob", false) => entry.only_for_lists(),
-            ("unique", false) => self.unique.set_once(key, entry.flag()),
-            ("when", false) => self.when.set_once(key, entry.path()),
-            ("only", false) => self.only.set_once(key, entry.names()),
-            ("except", false) => self.except.set_once(key, entry.names()),
+    fn take_setting(&mut self, setting: &Setting) -> syn::Result<()> {
+        let key = &setting.key;
+        match (setting.name().as_str(), self.is_list) {
+            ("row_key", _) => self.row_key.set_once(key, setting.string()),
+            ("partition_key", _) => self.partition_key.set_once(key, setting.string()),
+            ("table", _) => self.table.set_once(key, setting.string()),
+            ("in_blob", true) => self.in_blob.set_once(key, setting.flag()),
+            ("in_blob", false) => setting.only_for_lists(),
+            ("unique", false) => self.unique.set_once(key, setting.flag()),
+            ("when", false) => self.when.set_once(key, setting.path()),
+            ("only", false) => self.only.set_once(key, setting.names()),
+            ("except", false) => self.except.set_once(key, setting.names()),
             (_, is_list) => {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
-                if let Some(name) = entry.meant(known) {
+                if let Some(name) = setting.meant(known) {
                     self.mark_misspelt_setting(name);
                 }
-                entry.unknown(what, known)
+                setting.unknown(what, known)
             }
         }
     }
@@ -101,14 +101,14 @@ impl IndexAttr {
     }
 }
 
-impl Entry {
+impl Setting {
     /// Returns the error for `in_blob` on an index: only a list can be kept in blobs.
     fn only_for_lists(&self) -> syn::Result<()> {
         self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
     }
 
     fn as_name(&self) -> Option<Ident> {
-        matches!(self.value, EntryValue::Nothing).then(|| self.key.clone())
+        matches!(self.value, SettingValue::Nothing).then(|| self.key.clone())
     }
 
     /// Reads `only(a, b)`: a setting with a list of field names. Refuses an empty list.

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::Attribute;
 
-use super::entries;
+use super::settings;
 use crate::{errors::Errors, slot::Slot};
 
 /// Settings in `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
@@ -16,10 +16,10 @@ impl MemberAttr {
     /// Reads all `#[table(..)]` attributes of the variant.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let taken = match entry.name().as_str() {
-                "other" => read.other.set_once(&entry.key, entry.flag()),
-                _ => entry.unknown("variant", &["other"]),
+        for setting in settings(attrs, errors) {
+            let taken = match setting.name().as_str() {
+                "other" => read.other.set_once(&setting.key, setting.flag()),
+                _ => setting.unknown("variant", &["other"]),
             };
             errors.take_ok(taken);
         }
@@ -29,25 +29,25 @@ impl MemberAttr {
 
 /// Settings in `#[table(..)]` on a field of a struct with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
-pub(crate) struct AggregateAttr {
+pub(crate) struct AggregateFieldAttr {
     pub(crate) one: Slot<()>,
     pub(crate) many: Slot<()>,
     pub(crate) other: Slot<()>,
 }
 
-impl AggregateAttr {
+impl AggregateFieldAttr {
     /// Reads the attributes of the field. Reports unless there is exactly one of `one`, `many`, `other`.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        let entries = entries(attrs, errors);
-        let has_any = !entries.is_empty();
-        for entry in entries {
-            let key = &entry.key;
-            let taken = match entry.name().as_str() {
-                "one" => read.one.set_once(key, entry.flag()),
-                "many" => read.many.set_once(key, entry.flag()),
-                "other" => read.other.set_once(key, entry.flag()),
-                _ => entry.unknown("field", &["one", "many", "other"]),
+        let settings = settings(attrs, errors);
+        let has_any = !settings.is_empty();
+        for setting in settings {
+            let key = &setting.key;
+            let taken = match setting.name().as_str() {
+                "one" => read.one.set_once(key, setting.flag()),
+                "many" => read.many.set_once(key, setting.flag()),
+                "other" => read.other.set_once(key, setting.flag()),
+                _ => setting.unknown("field", &["one", "many", "other"]),
             };
             errors.take_ok(taken);
         }

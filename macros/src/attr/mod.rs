@@ -22,9 +22,9 @@ pub(crate) use self::{
     container::{
         Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr, PropertiesAttr, SetAttr,
     },
-    field::{Encrypt, FieldAttr},
+    field::{EncryptSettings, FieldAttr},
     index::IndexAttr,
-    member::{AggregateAttr, MemberAttr},
+    member::{AggregateFieldAttr, MemberAttr},
     variant::VariantAttr,
 };
 use crate::{
@@ -34,19 +34,19 @@ use crate::{
 
 /// One setting of an attribute, with its name and value, such as `version = 2`.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Setting {
     key: Ident,
-    value: EntryValue,
+    value: SettingValue,
 }
 
 #[derive(Debug)]
-enum EntryValue {
+enum SettingValue {
     Nothing,
     Value(Box<Expr>),
     List(Span, TokenStream),
 }
 
-impl Parse for Entry {
+impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         if input.peek(LitStr) {
             let text: LitStr = input.parse()?;
@@ -57,13 +57,13 @@ impl Parse for Entry {
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            EntryValue::Value(Box::new(without_group(input.parse()?)))
+            SettingValue::Value(Box::new(without_group(input.parse()?)))
         } else if input.peek(syn::token::Paren) {
             let inner;
             let paren = syn::parenthesized!(inner in input);
-            EntryValue::List(paren.span.join(), inner.parse()?)
+            SettingValue::List(paren.span.join(), inner.parse()?)
         } else {
-            EntryValue::Nothing
+            SettingValue::Nothing
         };
         Ok(Self { key, value })
     }
@@ -78,10 +78,10 @@ fn without_group(value: Expr) -> Expr {
 }
 
 /// Returns the settings of all `#[table(..)]` attributes of an item.
-fn entries(attrs: &[Attribute], errors: &mut Errors) -> Vec<Entry> {
+fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
     let mut all = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("table")) {
-        match attr.parse_args_with(|input: ParseStream<'_>| Ok(readable_entries(input, errors))) {
+        match attr.parse_args_with(|input: ParseStream<'_>| Ok(readable_settings(input, errors))) {
             Ok(list) => all.extend(list),
             Err(error) => errors.add_unreadable(error),
         }
@@ -91,17 +91,17 @@ fn entries(attrs: &[Attribute], errors: &mut Errors) -> Vec<Entry> {
 
 /// Returns the settings of a list that can be read. Reports the others, each of which reaches to the
 /// next comma.
-fn readable_entries(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Entry> {
+fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting> {
     let mut read = Vec::new();
     while !input.is_empty() {
-        match input.parse::<Entry>() {
-            Ok(entry) if input.is_empty() || input.peek(Token![,]) => read.push(entry),
-            Ok(Entry { value: EntryValue::Nothing, .. }) => {
+        match input.parse::<Setting>() {
+            Ok(setting) if input.is_empty() || input.peek(Token![,]) => read.push(setting),
+            Ok(Setting { value: SettingValue::Nothing, .. }) => {
                 errors.add_unreadable(input.error("expected `=`"));
             }
-            Ok(entry) => {
+            Ok(setting) => {
                 errors.add_unreadable(input.error("expected `,`"));
-                read.push(entry);
+                read.push(setting);
             }
             Err(error) => errors.add_unreadable(error),
         }
@@ -113,7 +113,7 @@ fn readable_entries(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Entry> {
     read
 }
 
-impl Entry {
+impl Setting {
     fn name(&self) -> String {
         names::ident_text(&self.key)
     }
@@ -125,23 +125,23 @@ impl Entry {
     /// Returns the span to report a malformed setting at: its value, or its name if it has none.
     fn span(&self) -> Span {
         match &self.value {
-            EntryValue::Nothing => self.key.span(),
-            EntryValue::Value(value) => value.span(),
-            EntryValue::List(span, _) => *span,
+            SettingValue::Nothing => self.key.span(),
+            SettingValue::Value(value) => value.span(),
+            SettingValue::List(span, _) => *span,
         }
     }
 
     /// Reads a setting without a value, such as `skip`.
     fn flag(&self) -> syn::Result<()> {
         match self.value {
-            EntryValue::Nothing => Ok(()),
+            SettingValue::Nothing => Ok(()),
             _ => self.error(format!("`{0}` takes no value, write `{0}`", self.key)),
         }
     }
 
     /// Reads a setting with a string, such as `rename = "Age"`.
     fn string(&self) -> syn::Result<LitStr> {
-        if let EntryValue::Value(value) = &self.value
+        if let SettingValue::Value(value) = &self.value
             && let Expr::Lit(lit) = &**value
             && let Lit::Str(text) = &lit.lit
         {
@@ -153,7 +153,7 @@ impl Entry {
     /// Reads a setting with a path, such as `validate = check_it`.
     fn path(&self) -> syn::Result<Path> {
         match &self.value {
-            EntryValue::Value(value) if let Expr::Path(path) = &**value => Ok(path.path.clone()),
+            SettingValue::Value(value) if let Expr::Path(path) = &**value => Ok(path.path.clone()),
             _ => self.error(format!(
                 "`{0}` expects a path, write `{0} = path` without quotes",
                 self.key
@@ -164,7 +164,7 @@ impl Entry {
     /// Reads a setting with one path in parentheses, such as `upgrade_from(Employee1)`.
     fn path_in_parentheses(&self) -> syn::Result<Path> {
         let path = match &self.value {
-            EntryValue::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
+            SettingValue::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
             _ => None,
         };
         match path {
@@ -179,19 +179,19 @@ impl Entry {
     }
 
     /// Reads a setting that is a list of settings, such as `encrypt(..)`.
-    fn list(&self) -> syn::Result<Punctuated<Entry, Token![,]>> {
+    fn list(&self) -> syn::Result<Punctuated<Setting, Token![,]>> {
         match &self.value {
-            EntryValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
+            SettingValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
             _ => self.no_list(),
         }
     }
 
     /// Reads a setting that is a list of settings, such as `index(..)`. Reports those of the list that
     /// cannot be read, and returns the others.
-    fn readable_list(&self, errors: &mut Errors) -> syn::Result<Vec<Entry>> {
+    fn readable_list(&self, errors: &mut Errors) -> syn::Result<Vec<Setting>> {
         match &self.value {
-            EntryValue::List(_, inner) => {
-                let parse = |input: ParseStream<'_>| Ok(readable_entries(input, errors));
+            SettingValue::List(_, inner) => {
+                let parse = |input: ParseStream<'_>| Ok(readable_settings(input, errors));
                 parse.parse2(inner.clone())
             }
             _ => self.no_list(),
@@ -210,7 +210,7 @@ impl Entry {
     /// Reads `rename_all = "case"`.
     fn case(&self) -> syn::Result<Case> {
         let text = self.string()?;
-        Case::parse(&text.value()).ok_or_else(|| {
+        Case::parse_case(&text.value()).ok_or_else(|| {
             syn::Error::new(
                 text.span(),
                 names::unknown_name_message("case", &text.value(), &Case::NAMES),

@@ -2,7 +2,7 @@
 
 use syn::{Attribute, LitStr};
 
-use super::entries;
+use super::settings;
 use crate::{errors::Errors, slot::Slot};
 
 /// Settings in `#[table(..)]` on a variant that is stored as text.
@@ -15,14 +15,14 @@ impl VariantAttr {
     /// Reads all `#[table(..)]` attributes of the variant.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for entry in entries(attrs, errors) {
-            let taken = match entry.name().as_str() {
-                "rename" => read.rename.set_once(&entry.key, entry.string()),
+        for setting in settings(attrs, errors) {
+            let taken = match setting.name().as_str() {
+                "rename" => read.rename.set_once(&setting.key, setting.string()),
                 _ => {
-                    if entry.meant(&["rename"]).is_some() {
+                    if setting.meant(&["rename"]).is_some() {
                         read.rename.mark_misspelt();
                     }
-                    entry.unknown("variant", &["rename"])
+                    setting.unknown("variant", &["rename"])
                 }
             };
             errors.take_ok(taken);

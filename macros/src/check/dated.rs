@@ -5,13 +5,13 @@ use syn::LitStr;
 
 use crate::{
     errors::Errors,
-    model::{Dated, Entity, Storage},
+    model::{DatedTableName, Entity, Storage},
     template::Fineness,
 };
 
 /// Reports a name that no table can have, a field that cannot name one, and what dated tables do not
 /// serve.
-pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     let Some(dated) = &entity.dated else { return };
     prefix(&dated.prefix, dated, entity.table.span(), errors);
     field(entity, dated, errors);
@@ -26,7 +26,7 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports the table of an index or list that has not the date of the entity's tables.
-fn own_table(entity: &Entity, dated: &Dated, table: &LitStr, errors: &mut Errors) {
+fn own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &mut Errors) {
     let (name, own) = (table.value(), entity.table.value());
     let date = own.find('{').and_then(|start| own.get(start..)).unwrap_or_default();
     match name.strip_suffix(date) {
@@ -40,7 +40,7 @@ fn own_table(entity: &Entity, dated: &Dated, table: &LitStr, errors: &mut Errors
     }
 }
 
-fn prefix(prefix: &str, dated: &Dated, span: Span, errors: &mut Errors) {
+fn prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors) {
     let letters = prefix.starts_with(|c: char| c.is_ascii_alphabetic())
         && prefix.chars().all(|c| c.is_ascii_alphanumeric());
     let length = prefix.len() + dated.digit_count();
@@ -58,7 +58,7 @@ fn prefix(prefix: &str, dated: &Dated, span: Span, errors: &mut Errors) {
     }
 }
 
-fn field(entity: &Entity, dated: &Dated, errors: &mut Errors) {
+fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     let Some(field) = entity.fields.get(dated.field) else { return };
     let span = field.ident.span();
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
@@ -76,7 +76,7 @@ fn field(entity: &Entity, dated: &Dated, errors: &mut Errors) {
     }
 }
 
-fn families(entity: &Entity, dated: &Dated, errors: &mut Errors) {
+fn families(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| !family.is_primary()) {
         let span = family.name.span();
         if family.in_blob {

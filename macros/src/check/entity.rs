@@ -6,14 +6,14 @@ use crate::{
     attr::Discriminator,
     check::identifier::is_identifier,
     errors::Errors,
-    model::{Entity, is_template},
+    model::{Entity, is_table_name_template},
 };
 
 /// Reports table names that the service refuses.
-pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_table_names(entity: &Entity, errors: &mut Errors) {
     let table_literals = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
-    if !is_template(&entity.table) && !entity.attr.name.is_unreadable() {
+    if !is_table_name_template(&entity.table) && !entity.attr.name.is_unreadable() {
         is_table_name(&entity.table, hint, errors);
     }
     // Tables beside dated ones are checked with them.
@@ -48,7 +48,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
 }
 
 /// Reports entity types that look like those of index copies (`#`) or of versions (`.v2`).
-pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
     let name = entity.entity_type.value();
     let span = entity.entity_type.span();
     let version = name.rsplit_once(".v").map(|(_, digits)| digits);
@@ -65,7 +65,7 @@ pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a discriminator that is not a valid property name.
-pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
     let Discriminator::Property(literal) = &entity.discriminator else { return };
     let name = literal.value();
     if super::names::RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
@@ -74,7 +74,7 @@ pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a version without a property to store it in, and `upgrade_from` on version 1.
-pub(super) fn version(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_version_and_upgrade(entity: &Entity, errors: &mut Errors) {
     let span = entity.version_span;
     if entity.version > 1 && matches!(entity.discriminator, Discriminator::RowKey) {
         errors.add_at(

@@ -3,7 +3,7 @@
 use crate::{errors::Errors, model::Entity, names};
 
 /// Reports a field that cannot say when an entity is over, and copies without it.
-pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let Some(expires) = &entity.expires else { return };
     let Some(field) = entity.fields.get(expires.field) else { return };
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
@@ -13,8 +13,8 @@ pub(super) fn expires(entity: &Entity, errors: &mut Errors) {
         );
         errors.add_at(expires.span, message);
     }
-    let inner = field.is_option().then(|| names::only_argument(&field.ty)).flatten();
-    if names::is_named(inner.unwrap_or(&field.ty), &["Date", "NaiveDate"]) {
+    let inner = field.is_option().then(|| names::first_argument_type(&field.ty)).flatten();
+    if names::is_named_one_of(inner.unwrap_or(&field.ty), &["Date", "NaiveDate"]) {
         let message = format!(
             "`expires = {0}`, but `{0}` is a date, which does not say when on that day: make it a time",
             field.name

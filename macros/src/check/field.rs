@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Reports pairs of attributes that cannot stand on one field.
-pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
+pub(super) fn report_conflicting_attributes(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let attr = &field.attr;
         let prefix = attr.flatten.get().is_some_and(Option::is_some);
@@ -126,7 +126,7 @@ fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mu
 }
 
 /// Reports `hide_none` on a field that is never absent or whose blind token would tell its absence.
-pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
+pub(super) fn check_hide_none(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let name = &field.name;
         let attr = &field.attr;
@@ -168,7 +168,7 @@ pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Error
 }
 
 /// Reports `blind` without `encrypt`: a plain value needs no blind token.
-pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
+pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
             continue;
@@ -188,7 +188,7 @@ const MAX_PROPERTIES: usize = 252;
 
 /// Reports a series that is no array of a known length, whose pattern does not name each slot, or
 /// that has more slots than a row has properties.
-pub(super) fn series(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
     for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };
         let Some((_, slots)) =
@@ -209,7 +209,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
             errors.add_at(field.ty.span(), message);
         }
         let Some(literal) = pattern else { continue };
-        let digits = series::last_slot_digits(slots);
+        let digits = series::last_slot_digit_count(slots);
         match series::split_pattern(&literal.value()) {
             None => errors.add_at(
                 literal.span(),
@@ -228,7 +228,7 @@ pub(super) fn series(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a second field with `extra`.
-pub(super) fn second_extra_field(fields: &[Field], errors: &mut Errors) {
+pub(super) fn refuse_second_extra_field(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
         errors.add_at(span, "a second `extra` field, expected one");
@@ -236,12 +236,12 @@ pub(super) fn second_extra_field(fields: &[Field], errors: &mut Errors) {
 }
 
 /// Reports attributes that a field in a key cannot have, such as `json` and `skip`.
-pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_key_fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;
         let attr = &field.attr;
         if !entity.is_in_any_key(at) {
-            if let (Some(span), true) = (attr.store.span(), entity.has_keys()) {
+            if let (Some(span), true) = (attr.store.span(), entity.has_only_sound_templates()) {
                 errors.add_at(
                     span,
                     format!("`store` on `{name}`, which is in no key and so a property already"),

@@ -15,12 +15,12 @@ const OUTBOX_ROWS: usize = 2;
 const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
 /// Reports an entity whose primary and local copies do not fit into one transaction.
-pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     let local = entity.families.iter().filter(|family| !family.is_remote).count();
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
     // A claim stands for all unique values of a transaction.
     let has_claim = entity.families.iter().any(|family| family.is_remote && family.unique);
-    let parts = entity.wide.map_or(1, |_| entity.part_count());
+    let parts = entity.wide.map_or(1, |_| entity.wide_part_count());
     let rows = local + (parts - 1) + outbox_rows + usize::from(has_claim);
     if let (true, Some(family)) = (rows > MAX_OPERATIONS, entity.families.last()) {
         let copies = if parts > 1 { "parts and copies" } else { "copies" };
@@ -35,10 +35,10 @@ pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
 /// could then have the same copy keys, unless the index is `unique`. If the entity has remote copies,
 /// also reports fields stored under the names of the properties that name a copy's primary
 /// (`OWNER_PROPERTIES`).
-pub(super) fn refuse_ambiguous_remote_copies(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.is_copy());
     let mut has_any = false;
-    for family in copies.filter(|family| family.is_remote && entity.has_keys()) {
+    for family in copies.filter(|family| family.is_remote && entity.has_only_sound_templates()) {
         has_any = true;
         if !family.unique {
             missing_owner_fields(entity, family, errors);

@@ -2,18 +2,18 @@
 
 use crate::{
     errors::Errors,
-    model::{Entity, Key, Part, Segment},
+    model::{Entity, KeyTemplate, Part, Segment},
     template::Form,
 };
 
 /// Reports a part of variable width without a usable literal after it: the literal marks its end.
 ///
 /// Decides by the names of types. Where these do not tell, a const assertion decides.
-pub(super) fn separated_parts(key: &Key, entity: &Entity, errors: &mut Errors) {
+pub(super) fn report_unseparated_parts(key: &KeyTemplate, entity: &Entity, errors: &mut Errors) {
     if !key.is_sound {
         return;
     }
-    for (second, has_fixed_width) in key.segments_after_parts(&entity.fields) {
+    for (second, has_fixed_width) in key.segment_after_each_part(&entity.fields) {
         // Only what is known to vary is refused here.
         if has_fixed_width != Some(false) {
             continue;
@@ -61,7 +61,7 @@ pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a PartitionKey made of times alone: one server would take all writes of that time.
-pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
+pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.families.first() else { return };
     let key = &primary.partition;
     if !key.is_sound {
@@ -70,7 +70,7 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
     let is_time = |part: &Part| match part.form {
         Form::Date(..) => true,
         Form::Plain | Form::Descending => {
-            entity.fields.get(part.field).is_some_and(crate::model::Field::is_time)
+            entity.fields.get(part.field).is_some_and(crate::model::Field::is_time_or_date)
         }
         _ => false,
     };
@@ -85,7 +85,7 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
 /// Reports `{field:hmac}` if another key shows the field in plain text, or if a copy lacks the field.
 ///
 /// A copy needs the field to check that the hash in its key is right.
-pub(super) fn hashed_parts(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     let keys = || keys().filter(|key| key.is_sound);
     for (at, family) in entity.families.iter().enumerate() {

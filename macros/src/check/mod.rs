@@ -20,58 +20,58 @@ use crate::{
 
 /// Checks a struct with `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
-    entity::table_name(entity, errors);
-    dated::tables(entity, errors);
-    expires::expires(entity, errors);
-    entity::entity_type(entity, errors);
-    entity::discriminator(entity, errors);
-    entity::version(entity, errors);
-    field::conflicting_attributes(&entity.fields, errors);
-    field::blind(&entity.fields, errors);
+    entity::check_table_names(entity, errors);
+    dated::check_dated_tables(entity, errors);
+    expires::check_expiry_field(entity, errors);
+    entity::check_entity_type(entity, errors);
+    entity::check_discriminator_name(entity, errors);
+    entity::check_version_and_upgrade(entity, errors);
+    field::report_conflicting_attributes(&entity.fields, errors);
+    field::refuse_blind_without_encrypt(&entity.fields, errors);
     field::report_unflattened_references(&entity.fields, errors);
-    field::hide_none(&entity.fields, errors);
-    field::second_extra_field(&entity.fields, errors);
-    field::series(entity, errors);
-    wide::wide(entity, errors);
-    field::key_fields(entity, errors);
-    names::property_names(&entity.fields, entity.type_property(), errors);
-    names::seal_property(entity, errors);
-    names::column_names(&entity.fields, errors);
-    names::patch_methods(entity, errors);
+    field::check_hide_none(&entity.fields, errors);
+    field::refuse_second_extra_field(&entity.fields, errors);
+    field::check_series(entity, errors);
+    wide::check_wide_entity(entity, errors);
+    field::check_key_fields(entity, errors);
+    names::check_property_names(&entity.fields, entity.discriminator_property(), errors);
+    names::refuse_seal_property_name(entity, errors);
+    names::report_equal_column_names(&entity.fields, errors);
+    names::report_remove_method_clashes(entity, errors);
     for family in &entity.families {
         if family.is_primary() || family.is_remote {
-            key::separated_parts(&family.partition, entity, errors);
+            key::report_unseparated_parts(&family.partition, entity, errors);
         }
-        key::separated_parts(&family.row, entity, errors);
+        key::report_unseparated_parts(&family.row, entity, errors);
     }
     key::refuse_optional_parts(entity, errors);
-    key::hot_partition(entity, errors);
-    key::hashed_parts(entity, errors);
-    index::row_count(entity, errors);
-    index::refuse_ambiguous_remote_copies(entity, errors);
+    key::refuse_hot_partition(entity, errors);
+    key::check_blind_token_parts(entity, errors);
+    index::check_row_count(entity, errors);
+    index::check_remote_copy_owners(entity, errors);
 }
 
 /// Checks a struct with `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
-    field::conflicting_attributes(&properties.fields, errors);
-    field::blind(&properties.fields, errors);
+    field::report_conflicting_attributes(&properties.fields, errors);
+    field::refuse_blind_without_encrypt(&properties.fields, errors);
     field::report_unflattened_references(&properties.fields, errors);
-    field::hide_none(&properties.fields, errors);
-    names::property_names(&properties.fields, None, errors);
-    names::column_names(&properties.fields, errors);
+    field::check_hide_none(&properties.fields, errors);
+    names::check_property_names(&properties.fields, None, errors);
+    names::report_equal_column_names(&properties.fields, errors);
 }
 
 /// Checks an enum with `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
-    edm_enum::distinct_texts(edm_enum, errors);
+    edm_enum::report_equal_texts(edm_enum, errors);
 }
 
 /// Checks a struct with `#[derive(Message)]`.
 pub(crate) fn message(message: &Message, errors: &mut Errors) {
-    message::name(message, errors);
+    message::check_name(message, errors);
 }
 
 /// Checks a type with `#[derive(EntitySet)]`.
 pub(crate) fn set(set: &Set, errors: &mut Errors) {
-    set::distinct_types(set, errors);
+    set::report_equal_member_types(set, errors);
 }

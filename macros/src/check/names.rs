@@ -18,7 +18,7 @@ const SEAL_PROPERTY: &str = "EntitySeal";
 const MAX_NAME_UNITS: usize = 255;
 
 /// Reports property names that are malformed, reserved or used twice.
-pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
+pub(super) fn check_property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for field in fields.iter().filter(|field| !field.is_name_lost) {
         if let Some(prefix) = field.storage.prefix()
@@ -28,7 +28,7 @@ pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &
             let span = field.prefix_span();
             errors.add_at(span, format!("`{prefix}` cannot begin a property's name"));
         }
-        for name in field.property_names() {
+        for name in field.known_property_names() {
             if let Some(message) = name_fault(field, name, marker.as_deref(), &mut seen) {
                 errors.add_at(field.property_span, message);
                 break;
@@ -66,7 +66,7 @@ fn name_fault<'f>(
 }
 
 /// Reports a field stored under the name of the property that `seal` adds.
-pub(super) fn seal_property(entity: &Entity, errors: &mut Errors) {
+pub(super) fn refuse_seal_property_name(entity: &Entity, errors: &mut Errors) {
     let known = entity.fields.iter().filter(|field| entity.is_sealed && !field.is_name_lost);
     for field in known.filter(|field| field.property == SEAL_PROPERTY) {
         let message = format!(
@@ -84,7 +84,7 @@ fn token_properties(
     errors: &mut Errors,
 ) {
     for field in fields.iter().filter(|field| !field.is_name_lost) {
-        let Some((name, _)) = field.token_property() else { continue };
+        let Some((name, _)) = field.token_property_and_length() else { continue };
         let taken = match seen.get(name.as_str()) {
             Some(other) => format!("field `{other}` is"),
             None if marker == Some(name.as_str()) => "the row's type is".to_owned(),
@@ -96,9 +96,9 @@ fn token_properties(
 }
 
 /// Reports two fields whose column constants have the same name.
-pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
+pub(super) fn report_equal_column_names(fields: &[Field], errors: &mut Errors) {
     let mut seen: HashMap<String, &Field> = HashMap::new();
-    let columns = fields.iter().filter(|field| field.storage.has_properties());
+    let columns = fields.iter().filter(|field| field.storage.has_own_properties());
     for field in columns {
         let name = field.constant.to_string();
         let Some(first) = seen.insert(name.clone(), field) else { continue };
@@ -120,12 +120,12 @@ pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
 }
 
 /// Reports a field named like the patch's method that removes another: `remove_x` beside `x`.
-pub(super) fn patch_methods(entity: &Entity, errors: &mut Errors) {
+pub(super) fn report_remove_method_clashes(entity: &Entity, errors: &mut Errors) {
     for (at, removed) in entity.fields.iter().enumerate() {
-        if !entity.is_settable_by_patch(at) || !removed.is_removable() {
+        if !entity.can_change_in_place(at) || !removed.is_removable() {
             continue;
         }
-        if let Some(field) = entity.setter_named(&format!("remove_{}", removed.name)) {
+        if let Some(field) = entity.field_with_setter(&format!("remove_{}", removed.name)) {
             let message = format!(
                 "`{}` is the patch's method that removes field `{}`; name the field otherwise and keep its property with `rename = \"{}\"`",
                 field.name, removed.name, field.property

@@ -7,7 +7,7 @@ use quote::ToTokens;
 use crate::{errors::Errors, model::Set};
 
 /// Reports two members of one type: a row could go to either.
-pub(super) fn distinct_types(set: &Set, errors: &mut Errors) {
+pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
         let ty = member.ty.to_token_stream().to_string().replace(' ', "");

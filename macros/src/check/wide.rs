@@ -14,7 +14,7 @@ const PARTS_PROPERTY: &str = "EntableParts";
 const MAX_PARTS: usize = 99;
 
 /// Reports `part` on fields of an entity of one row, and what a wide entity cannot have.
-pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else {
         // A misspelt `wide` is reported already.
         for field in entity.fields.iter().filter(|_| !entity.attr.wide.is_set()) {
@@ -80,7 +80,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             );
             errors.add_at(span, message);
         }
-        if field.property_names().contains(&PARTS_PROPERTY) && !field.is_name_lost {
+        if field.known_property_names().contains(&PARTS_PROPERTY) && !field.is_name_lost {
             let message = format!(
                 "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"
             );
@@ -89,7 +89,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
         let Some(span) = field.attr.part.span() else { continue };
         let is_stored =
             entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
-        if !is_stored && field.storage != Storage::Extra && entity.has_keys() {
+        if !is_stored && field.storage != Storage::Extra && entity.has_only_sound_templates() {
             let message = format!(
                 "`part` on `{name}`, which no part stores: a skipped field is nowhere, and a field of the keys is in the keys of every part"
             );
@@ -114,7 +114,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
 /// Reports parts without fields, and too many of them.
 fn parts(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else { return };
-    let count = entity.part_count();
+    let count = entity.wide_part_count();
     if count > MAX_PARTS {
         let message =
             format!("the entity has {count} parts, a wide entity has at most {MAX_PARTS}");
@@ -124,12 +124,12 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     // A part that could not be read is reported already.
     let is_lost = |field: &Field| field.attr.part.is_unreadable();
     if errors.may_have_unread_fields(entity.fields.len())
-        || !entity.has_keys()
+        || !entity.has_only_sound_templates()
         || entity.fields.iter().any(is_lost)
     {
         return;
     }
-    let filled = entity.wide_parts_with_properties();
+    let filled = entity.nonempty_wide_parts();
     let empty = (1..=count).find(|part| !filled.contains(part));
     if let Some(part) = empty {
         let message = format!(

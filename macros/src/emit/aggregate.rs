@@ -5,16 +5,16 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::{
-    model::{Count, Member, Set},
-    names::local_ident,
+    model::{Member, RowsPerMember, Set},
+    names::call_site_ident,
 };
 
 /// Returns the type of the value that is read from each of a member's rows.
 pub(super) fn row_value_type(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
-        Count::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
-        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::ManyField>::Value },
+        RowsPerMember::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
+        RowsPerMember::Many => quote_spanned! { ty.span() => <#ty as _rt::ManyField>::Value },
     }
 }
 
@@ -29,20 +29,20 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let slots = members().map(|(at, member)| {
         let (slot, value) = (slot(at, member), row_value_type(member));
         match member.count {
-            Count::One => quote! {
+            RowsPerMember::One => quote! {
                 let mut #slot: _rt_Option<_rt::Stored<#value>> = _rt_None;
             },
-            Count::Many => quote! {
+            RowsPerMember::Many => quote! {
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
             },
         }
     });
-    let (rows, found) = (local_ident("__rows"), local_ident("__found"));
+    let (rows, found) = (call_site_ident("__rows"), call_site_ident("__found"));
     let puts = members().map(|(at, member)| {
         let slot = slot(at, member);
         let put = match member.count {
-            Count::One => quote! { put_in_one },
-            Count::Many => quote! { put_in_many },
+            RowsPerMember::One => quote! { put_in_one },
+            RowsPerMember::Many => quote! { put_in_many },
         };
         let put = quote_spanned! { member.ty.span() =>
             _rt::PartitionFold::#put(#rows, &mut #slot, #found)
@@ -53,13 +53,13 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
         let text = crate::names::ident_text(name);
         match member.count {
-            Count::One => {
+            RowsPerMember::One => {
                 let found = quote_spanned! { ty.span() => <#ty as _rt::OneField>::from_found };
                 quote! {
                     #name: #found(#slot, || _rt::PartitionFold::missing_error(#rows, #text))?
                 }
             }
-            Count::Many => {
+            RowsPerMember::Many => {
                 quote_spanned! { ty.span() => #name: <#ty as _rt::ManyField>::from_found(#slot) }
             }
         }
@@ -78,7 +78,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
             fn fold(__rows: &mut _rt::PartitionFold) -> _rt_Result<Self> {
                 #(#slots)*
                 while let _rt_Some(__found) = _rt::PartitionFold::next_row(__rows) {
-                    match _rt::RowMatch::member(&__found.1) {
+                    match _rt::RowMatch::member_index(&__found.1) {
                         #(#puts)*
                         _ => {}
                     }

@@ -32,13 +32,13 @@ pub(super) fn columns_of_properties(properties: &Properties) -> TokenStream {
 
 /// Returns columns that cannot be read, for a type that is refused: its uses still compile. Of two
 /// fields with one constant's name, the first has it.
-pub(super) fn unreadable_columns(ident: &Ident, fields: &[Field]) -> TokenStream {
+pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let columns = fields.iter().filter_map(|field| {
         let name = field.constant.to_string();
         let is_new = !seen.contains(&name);
         seen.push(name);
-        column_constant(field, field::unreadable_column(field)?, None).filter(|_| is_new)
+        column_constant(field, field::refused_type_column(field)?, None).filter(|_| is_new)
     });
     wrap_in_impl(ident, columns)
 }
@@ -74,7 +74,7 @@ fn column_constant(
 fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
     let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();
-    for family in entity.readable_families() {
+    for family in entity.primary_and_copies() {
         let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };
         let key = if in_row { &family.row } else { &family.partition };
         let Some(part) = key.parts().nth(part) else { continue };

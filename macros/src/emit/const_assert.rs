@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use super::{field, schema::family_constant_name};
 use crate::{
-    model::{Entity, Family, Field, Key, Part, Segment},
+    model::{Entity, Family, Field, KeyTemplate, Part, Segment},
     names::runtime_item,
     template::Form,
 };
@@ -21,9 +21,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let covers = entity.families.iter().flat_map(|family| {
         family.parts().filter_map(move |part| assert_form_covers_type(entity, family, part))
     });
-    let marker = usize::from(entity.type_property().is_some()) + usize::from(entity.is_sealed);
+    let marker =
+        usize::from(entity.discriminator_property().is_some()) + usize::from(entity.is_sealed);
     let has_many =
-        |field: &Field| field.storage.has_known_names() && field.property_names().len() > 1;
+        |field: &Field| field.storage.has_known_names() && field.known_property_names().len() > 1;
     let hint = match entity.fields.iter().any(has_many) {
         true => "slots and pieces count too, and more of them need",
         false => "more of them need",
@@ -36,10 +37,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let parts = assert_part_sizes(entity);
     let properties = is_checked.then(|| {
         quote_spanned! { entity.ident.span() =>
-            const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
+            const _: () = _rt::assert_property_count(__SCHEMA.columns, #marker, #message);
         }
     });
-    let copies = entity.readable_families().filter(|family| !family.is_primary());
+    let copies = entity.primary_and_copies().filter(|family| !family.is_primary());
     let copies = copies.filter(|_| !is_surely_narrow(&entity.fields)).map(|family| {
         let owner = if family.is_remote { OWNER_PROPERTIES } else { 0 };
         copy_properties(entity, family, marker + owner)
@@ -62,7 +63,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// the library's own.
 fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     let span = entity.wide?;
-    let asserts = (1..=entity.part_count()).map(|part| {
+    let asserts = (1..=entity.wide_part_count()).map(|part| {
         let message = format!(
             "part {part} of `{}` has more than 250 properties, the most that a part can have: write a higher `part = n` on some of its fields",
             crate::names::ident_text(&entity.ident)
@@ -77,7 +78,8 @@ fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
 /// Returns whether the fields have so few properties that no assertion has to count them: no struct
 /// is flattened, and two properties for each field are still few enough.
 fn is_surely_narrow(fields: &[Field]) -> bool {
-    let properties: usize = fields.iter().map(|field| field.property_names().len().max(1)).sum();
+    let properties: usize =
+        fields.iter().map(|field| field.known_property_names().len().max(1)).sum();
     properties <= 120 && fields.iter().all(|field| field.storage.prefix().is_none())
 }
 
@@ -142,7 +144,7 @@ fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
     );
     let property = runtime_item("Property", expires.span);
     Some(quote_spanned! { expires.span =>
-        const _: () = _rt::assert_time(<#ty as #property>::EDM, #message);
+        const _: () = _rt::assert_expiry_is_time(<#ty as #property>::EDM, #message);
     })
 }
 
@@ -150,7 +152,7 @@ fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
 fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream> {
     let prefix = field.storage.prefix()?;
     let ty = &field.ty;
-    let marker = entity.type_property().unwrap_or_default();
+    let marker = entity.discriminator_property().unwrap_or_default();
     let message = format!(
         "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
         field.name
@@ -173,13 +175,13 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
     let columns: Vec<TokenStream> =
-        held.filter_map(|(_, field)| field::column_schema(field, true)).collect();
+        held.filter_map(|(_, field)| field::column_schemas_of_field(field, true)).collect();
     let message = format!(
         "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
         family.name
     );
     quote_spanned! { family.row.literal.span() =>
-        const _: () = _rt::assert_properties(&[#(#columns),*], #marker, #message);
+        const _: () = _rt::assert_property_count(&[#(#columns),*], #marker, #message);
     }
 }
 
@@ -202,7 +204,7 @@ fn assert_keys_apart(entity: &Entity) -> TokenStream {
             earlier.name, earlier.row.text, later.name, later.row.text
         );
         quote_spanned! { later.row.literal.span() =>
-            const _: () = _rt::assert_apart(#first, #second, #message);
+            const _: () = _rt::assert_family_keys_apart(#first, #second, #message);
         }
     });
     let of_parts = apart_from_parts(entity);
@@ -223,7 +225,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
             other.name, other.row.text
         );
         quote_spanned! { other.row.literal.span() =>
-            const _: () = _rt::assert_apart(__PARTS, #second, #message);
+            const _: () = _rt::assert_family_keys_apart(__PARTS, #second, #message);
         }
     });
     quote! { #(#asserts)* }
@@ -233,7 +235,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 /// varies.
 fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
-    let check = |key: &Key, template: TokenStream| {
+    let check = |key: &KeyTemplate, template: TokenStream| {
         let assert = unseparated_part_message(entity, key)?;
         let span: Span = key.literal.span();
         Some(quote_spanned! { span =>
@@ -248,8 +250,8 @@ fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
 }
 
 /// Returns the message for the first part whose type decides whether a literal has to follow it.
-fn unseparated_part_message(entity: &Entity, key: &Key) -> Option<String> {
-    key.segments_after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
+fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String> {
+    key.segment_after_each_part(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {
             (Segment::Part(next), None) => Some(key.unseparated_message(next)),
             _ => None,

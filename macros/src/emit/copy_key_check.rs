@@ -6,7 +6,7 @@ use quote::quote;
 
 use super::unwrap_or_return;
 use crate::{
-    model::{Entity, Family, Key, Part},
+    model::{Entity, Family, KeyTemplate, Part},
     template::Form,
 };
 
@@ -50,7 +50,8 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
             }
         })
     });
-    let check = unwrap_or_return(&quote! { _rt_check_copy_row_key(__row, __family, &__entity) });
+    let check =
+        unwrap_or_return(&quote! { _rt_check_row_key_matches_fields(__row, __family, &__entity) });
     Some(match compared.collect::<Option<Vec<TokenStream>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,
@@ -60,7 +61,9 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
 /// Returns the check of a remote copy's PartitionKey.
 fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     parts_that_lose_their_field(entity, family, &family.partition)?;
-    Some(unwrap_or_return(&quote! { _rt::check_copy_partition_key(__row, __family, &__entity) }))
+    Some(unwrap_or_return(
+        &quote! { _rt::check_partition_key_matches_fields(__row, __family, &__entity) },
+    ))
 }
 
 /// Returns the parts of a key that do not give their fields back. `None` if there are none, or if
@@ -68,7 +71,7 @@ fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> 
 fn parts_that_lose_their_field<'k>(
     entity: &Entity,
     family: &Family,
-    key: &'k Key,
+    key: &'k KeyTemplate,
 ) -> Option<Vec<(usize, &'k Part)>> {
     let is_held = |part: &Part| family.holds.get(part.field).copied().unwrap_or_default();
     let is_lossy = |part: &Part| {

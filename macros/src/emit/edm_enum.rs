@@ -65,7 +65,7 @@ fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
         fn __parse(__text: &_rt_str) -> _rt_Result<#ident, _rt::InvalidValue> {
             match __text {
                 #(#texts => _rt_Ok(#ident::#variants),)*
-                _ => _rt_Err(_rt::unknown_variant(#expected, __text)),
+                _ => _rt_Err(_rt::unknown_variant_error(#expected, __text)),
             }
         }
     }

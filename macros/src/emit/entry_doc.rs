@@ -4,7 +4,7 @@
 use crate::model::{Entity, Family, FamilyKind};
 
 /// Returns the documentation of the method that begins a path through a row family.
-pub(super) fn entry_doc(entity: &Entity, family: &Family) -> String {
+pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
     let mut doc = opening_sentence(family);
     let fields = |parts: usize| {
         let mut names: Vec<&str> = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
                 email: String,
             }
         };
-        driver::table_entity(&syn::parse2(entity).expect("a struct"))
+        driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
             .to_string()
             .replace("\\n", "\n")
     }

@@ -21,12 +21,13 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     }
     let ident = &entity.ident;
     let from_row = from_row(input);
-    let columns = columns::unreadable_columns(ident, &entity.fields);
-    let (patch_name, patch) = (patch::patch_type_name(entity), patch::without_effect(entity));
+    let columns = columns::columns_of_refused_type(ident, &entity.fields);
+    let (patch_name, patch) =
+        (patch::patch_type_name(entity), patch::emit_for_refused_entity(entity));
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let start = path_builder::start_type(entity, primary);
-    let path = path_builder::without_effect(entity);
-    let indexes = index::without_effect(entity);
+    let path = path_builder::emit_for_refused_entity(entity);
+    let indexes = index::emit_for_refused_entity(entity);
     let body = quote! {
         #path
         #indexes
@@ -71,7 +72,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
         return TokenStream::new();
     }
     let ident = &properties.ident;
-    let columns = columns::unreadable_columns(ident, &properties.fields);
+    let columns = columns::columns_of_refused_type(ident, &properties.fields);
     let body = quote! {
         impl _rt::Properties for #ident {
             type Slots<'__r> = ();

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use super::{key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
-    model::{Absent, Field, Storage},
+    model::{AbsenceRule, Field, Storage},
     names::{generated_ident_of, runtime_item},
 };
 
@@ -17,10 +17,10 @@ fn json_codec(field: &Field) -> Ident {
 }
 
 /// Returns the constants of all JSON codecs.
-pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
+pub(super) fn json_codec_constants(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
-        let new = if field.is_secret() { "redacted" } else { "new" };
+        let new = if field.is_secret() { "with_redacted_errors" } else { "new" };
         let new = Ident::new(new, ty.span());
         quote_spanned! { ty.span() =>
             const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
@@ -84,7 +84,7 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Blob(names) => {
             let blob = type_as_trait_item(ty, "BlobField", "blob");
-            let names = blob_property_names(names);
+            let names = blob_property_names_expression(names);
             quote! { _rt::store_blob(&mut *#out, &#names, #blob(&self.#ident)); }
         }
         Storage::Flattened(prefix) => quote! {
@@ -116,7 +116,7 @@ fn padding_of(field: &Field) -> TokenStream {
 
 /// Returns the local variables that keep the values found of a field's properties, each with the name of its
 /// property.
-pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
+pub(super) fn slot_locals_of_field(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
         Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
             let slots = (0..names.len()).map(|slot| format_ident!("__f{at}_{slot}"));
@@ -128,10 +128,10 @@ pub(super) fn slot_locals(at: usize, field: &Field) -> Vec<(Ident, &str)> {
 
 /// Returns the variables in which a decoder keeps what it read for a field, as an expression for
 /// [`finish_expression`]: one variable, or an array of them for a field with several properties.
-pub(super) fn slot_locals_expression(at: usize, field: &Field) -> TokenStream {
+pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
-            let slots = slot_locals(at, field).into_iter().map(|(slot, _)| slot);
+            let slots = slot_locals_of_field(at, field).into_iter().map(|(slot, _)| slot);
             quote! { [#(#slots),*] }
         }
         _ => {
@@ -148,7 +148,7 @@ pub(super) fn slot_local(at: usize) -> Ident {
 }
 
 /// Returns the statement that creates the slot of a field that several properties go to.
-pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
+pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<TokenStream> {
     let (slot, ty) = (slot_local(at), &field.ty);
     match &field.storage {
         Storage::Skipped
@@ -200,7 +200,7 @@ pub(super) fn offer_statement(
 }
 
 /// Returns the type and the first value of the slot of a flattened struct's field.
-pub(super) fn slot_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {
         Storage::Skipped => None,
@@ -222,11 +222,11 @@ pub(super) fn default_value(field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &field.absent {
         // A function of another type is shown where it is named.
-        Absent::Call(path) => quote! {{
+        AbsenceRule::Call(path) => quote! {{
             let __default: fn() -> #ty = #path;
             __default()
         }},
-        Absent::Default | Absent::Refused => quote! { <#ty as _rt::Default>::default() },
+        AbsenceRule::Default | AbsenceRule::Refused => quote! { <#ty as _rt::Default>::default() },
     }
 }
 
@@ -282,7 +282,7 @@ pub(super) fn finish_expression(
         }
         Storage::Blob(names) => {
             let of_blob = type_as_trait_item(&field.ty, "BlobField", "of_blob");
-            let names = blob_property_names(names);
+            let names = blob_property_names_expression(names);
             return quote! { _rt::finish_blob(#slot, &#names, #of_blob) };
         }
         Storage::Json => {
@@ -298,7 +298,7 @@ pub(super) fn finish_expression(
             }
         }
     };
-    if let Absent::Refused = field.absent {
+    if let AbsenceRule::Refused = field.absent {
         return found;
     }
     let default = default_value(field);
@@ -363,7 +363,7 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
 
 /// Returns the type and a value of the field's column constant that need nothing of the field's
 /// type: for an entity that is refused.
-pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, kind) = (&field.ty, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -394,12 +394,12 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
 
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
 fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
-    let (ty, name, names) = (&field.ty, &field.name, blob_property_names(names));
+    let (ty, name, names) = (&field.ty, &field.name, blob_property_names_expression(names));
     (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
 }
 
 /// Returns the value that names the properties of a field that is kept in a blob.
-pub(super) fn blob_property_names(names: &[String]) -> TokenStream {
+pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
     let fields = ["name", "len", "hash", "content_type"];
     let fields = fields.iter().zip(names).map(|(field, name)| {
         let field = Ident::new(field, Span::call_site());
@@ -413,19 +413,22 @@ pub(super) fn blob_property_names(names: &[String]) -> TokenStream {
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
-pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
+pub(super) fn push_blob_statements(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
-        let (ident, name, names) = (&field.ident, &field.name, blob_property_names(names));
+        let (ident, name, names) =
+            (&field.ident, &field.name, blob_property_names_expression(names));
         let blob = type_as_trait_item(&field.ty, "BlobField", "blob");
-        Some(quote! { _rt::push_blob_field_value(#values, #name, &#names, #blob(&self.#ident)); })
+        Some(
+            quote! { _rt::collect_blob_field_value(#values, #name, &#names, #blob(&self.#ident)); },
+        )
     });
     pushed.collect()
 }
 
 /// Returns the marker type that says which comparisons a filter can make with the column.
 fn column_kind(field: &Field) -> TokenStream {
-    match (field.encrypt_settings(), field.token_property(), &field.storage) {
+    match (field.encrypt_settings(), field.token_property_and_length(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
         (None, _, Storage::Json) => quote! { _rt::Json },
@@ -434,7 +437,7 @@ fn column_kind(field: &Field) -> TokenStream {
 }
 
 /// Returns the field's entries in the schema, separated by commas. `is_stored`: the primary's keys do not give it back.
-pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStream> {
+pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
         let edm = match (&field.storage, field.series_slot_type()) {
@@ -469,7 +472,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         | Storage::Series(_)
         | Storage::Split(_)
         | Storage::Blob(_) => return None,
-        Storage::Plain if !is_stored => quote! { _rt_key_schema(#name) },
+        Storage::Plain if !is_stored => quote! { _rt_key_field_schema(#name) },
         Storage::Plain => {
             let column = type_as_trait_item(ty, "Property", "COLUMN");
             quote! { _rt_property_schema(#name, #column) }
@@ -506,7 +509,7 @@ fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
 fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
-    let blind = match field.token_property() {
+    let blind = match field.token_property_and_length() {
         Some((name, chars)) => {
             quote! { _rt_Some(_rt::TokenProperty { name: #name, chars: #chars }) }
         }
@@ -604,7 +607,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
 
 /// Emits a setter for an entity that does not compile anyway, so that the compiler reports the real
 /// mistake alone. The setter of a JSON or flattened field has no working body; others are ordinary ones.
-pub(super) fn refused_entity_setter(field: &Field) -> TokenStream {
+pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
         Storage::Skipped
@@ -631,7 +634,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (generated_ident_of(&field.ident), &field.name);
-    let (doc, names) = (format!("Sets `{of}`."), blob_property_names(names));
+    let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));
     quote! {
         #[doc = #doc]
         pub fn #ident(self, __value: _rt::Blob) -> Self {

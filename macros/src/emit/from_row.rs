@@ -22,12 +22,12 @@ fn text_local(at: usize) -> Ident {
 
 /// Returns whether a reader can restore the field from the keys of some row family.
 fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
-    entity.readable_families().any(|family| entity.key_source(family, at, field).is_some())
+    entity.primary_and_copies().any(|family| entity.key_source(family, at, field).is_some())
 }
 
 /// Returns whether rows of any row family store the field as a property.
 fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
-    entity.readable_families().any(|family| entity.is_property(family, at, field))
+    entity.primary_and_copies().any(|family| entity.is_property(family, at, field))
 }
 
 /// Returns the impl of `FromRow`.
@@ -105,7 +105,7 @@ fn split_keys(entity: &Entity) -> TokenStream {
         _rt_key_texts(__row, __family, &[#(#tables),*], &mut __texts)
     });
     quote! {
-        let mut __texts = _rt_nothing_found();
+        let mut __texts = _rt_empty_field_slots();
         #read
         let [#(#texts),*] = __texts;
     }
@@ -118,7 +118,7 @@ fn read_from(
     family: &Family,
     source: (bool, usize),
 ) -> Option<usize> {
-    if !family.has_one_entity_per_row() {
+    if !family.is_primary_or_copy() {
         return None;
     }
     fields.iter().position(|at| {
@@ -136,8 +136,8 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         })
     };
     let (slots, names): (Vec<Ident>, Vec<&str>) =
-        named().flat_map(|(at, field)| field::slot_locals(at, field)).unzip();
-    let opened = fields().filter_map(|(at, field)| field::open_slot(at, field));
+        named().flat_map(|(at, field)| field::slot_locals_of_field(at, field)).unzip();
+    let opened = fields().filter_map(|(at, field)| field::collecting_slot_statement(at, field));
     let taken = quote! { continue; };
     // A bag for unknown properties takes what every other field leaves: it comes last.
     let (bags, structs): (Vec<_>, Vec<_>) =
@@ -155,7 +155,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
             _rt_find_properties(__row, __from, &[#(#names),*], &mut __found)
         });
         return quote! {
-            let mut __found = _rt_nothing_found();
+            let mut __found = _rt_empty_field_slots();
             #found
             let [#(#slots),*] = __found;
         };
@@ -164,7 +164,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
     let next = unwrap_or_return(&quote! { __properties.next() });
     quote! {
         #(#opened)*
-        let mut __found = _rt_nothing_found();
+        let mut __found = _rt_empty_field_slots();
         let mut __next = 0;
         let mut __properties = _rt_Row::properties_from(__row, __from);
         while let _rt_Some((__name, __value)) = #next {
@@ -182,7 +182,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
 /// Returns the properties that are no field's: the discriminator, and the owner of a remote copy.
 fn other_properties(entity: &Entity) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
-    if entity.readable_families().any(|family| family.is_remote) {
+    if entity.primary_and_copies().any(|family| family.is_remote) {
         others.extend(["Src", "SrcP", "SrcR", "SrcT"].map(str::to_owned));
     }
     if let Discriminator::Property(name) = &entity.discriminator {
@@ -203,7 +203,7 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     if let Some(whole) = field::value_if_infallible(field, &quote! { #slot }) {
         return whole;
     }
-    let found = field::finish_expression(field, &field::slot_locals_expression(at, field), None);
+    let found = field::finish_expression(field, &field::slot_locals_as_expression(at, field), None);
     match read_key(entity, at, field, &found) {
         Some(read) => unwrap_or_return(&read),
         None => unwrap_or_return(&found),
@@ -219,7 +219,7 @@ fn read_key(
     otherwise: &TokenStream,
 ) -> Option<TokenStream> {
     let mut parts: Vec<(Vec<usize>, &Part)> = Vec::new();
-    for family in entity.readable_families() {
+    for family in entity.primary_and_copies() {
         let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };
         let key = if in_row { &family.row } else { &family.partition };
         let part = key.parts().nth(part)?;

@@ -5,7 +5,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::{
-    entry_doc::entry_doc, key, path_builder, schema::copied_fields_type_name, unwrap_or_return,
+    entry_doc::path_method_doc, key, path_builder, schema::copied_fields_type_name,
+    unwrap_or_return,
 };
 use crate::{
     model::{Entity, Family, Field},
@@ -19,7 +20,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the methods without an effect, for an entity that is refused.
-pub(super) fn without_effect(entity: &Entity) -> TokenStream {
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, |_, _| quote! { loop {} })
 }
 
@@ -27,10 +28,10 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
     let methods = indexes().filter_map(|family| {
-        let method = names::path_method(&family.name)?;
+        let method = names::path_method_name(&family.name)?;
         let start_type = path_builder::start_type(entity, family);
         let value = start(entity, family);
-        let doc = entry_doc(entity, family);
+        let doc = path_method_doc(entity, family);
         Some(quote! {
             #[doc = #doc]
             #[inline]
@@ -54,7 +55,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
         family.holds.get(*at).copied().unwrap_or_default()
             || entity.key_source(family, *at, field).is_some()
     });
-    let fields = held.map(|(_, field)| names::field_named_type(&field.ident));
+    let fields = held.map(|(_, field)| names::type_spelling_field_name(&field.ident));
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]
@@ -65,7 +66,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
 }
 
 /// Returns the method that reads the keys of the primary from a copy, if copies hold them.
-pub(super) fn owner_method(entity: &Entity) -> TokenStream {
+pub(super) fn owner_of_method(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {
         family.is_copy()
@@ -98,7 +99,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
             quote! { let #local = #read; }
         },
     );
-    let writers = key::both_key_writers(entity, primary, place);
+    let writers = key::filled_key_writers(entity, primary, place);
     quote! {
         #[inline]
         fn owner_of(
@@ -110,7 +111,7 @@ pub(super) fn owner_method(entity: &Entity) -> TokenStream {
                 _ => return _rt_Ok(_rt_None),
             }
             #(#reads)*
-            _rt_finish_owner_keys(#writers)
+            _rt_finish_owner_key_writers(#writers)
         }
     }
 }

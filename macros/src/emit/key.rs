@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::key_part;
-use crate::model::{Entity, Family, Field, Key};
+use crate::model::{Entity, Family, Field, KeyTemplate};
 
 /// Returns the expression `self.field`.
 fn field_of_self(field: &Field) -> TokenStream {
@@ -26,8 +26,8 @@ pub(super) fn row_key(entity: &Entity) -> TokenStream {
 
 /// Returns statements that write the parts of the row family's key. Row families with one template
 /// share them.
-fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
-    let mut templates: Vec<(Vec<usize>, &Key)> = Vec::new();
+fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> TokenStream {
+    let mut templates: Vec<(Vec<usize>, &KeyTemplate)> = Vec::new();
     for (index, key) in keys {
         match templates.iter_mut().find(|(_, known)| known.text == key.text) {
             Some((indexes, _)) => indexes.push(index),
@@ -47,7 +47,11 @@ fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStre
 
 /// Returns statements that write the parts of a key with the key writer `__key`. `place` returns
 /// the expression for a field.
-fn write_parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> TokenStream {
+fn write_parts(
+    entity: &Entity,
+    key: &KeyTemplate,
+    place: impl Fn(&Field) -> TokenStream,
+) -> TokenStream {
     let parts = key.parts().filter_map(|part| {
         let field = entity.fields.get(part.field)?;
         Some(key_part::write_part(part, &field.ty, &place(field)))
@@ -57,7 +61,7 @@ fn write_parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream
 
 /// Returns two expressions, the key writers of a row family with all parts written. `place`
 /// returns the expression for a field.
-pub(super) fn both_key_writers(
+pub(super) fn filled_key_writers(
     entity: &Entity,
     family: &Family,
     place: impl Fn(&Field) -> TokenStream,

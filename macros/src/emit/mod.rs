@@ -38,7 +38,7 @@ use crate::model;
 
 /// Returns the code of `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
-    let json = field::json_codecs(&entity.fields);
+    let json = field::json_codec_constants(&entity.fields);
     let schema = schema::emit(entity);
     let asserts = const_assert::emit(entity);
     let from_row = from_row::emit(entity);
@@ -58,7 +58,7 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
 
 /// Returns the code of `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
-    let json = field::json_codecs(&properties.fields);
+    let json = field::json_codec_constants(&properties.fields);
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
     let columns = columns::columns_of_properties(properties);

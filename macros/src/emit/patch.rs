@@ -20,21 +20,21 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the patch's type with setters that the compiler accepts although the entity is refused.
-pub(super) fn without_effect(entity: &Entity) -> TokenStream {
-    patch_with_methods(entity, field::refused_entity_setter)
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
+    patch_with_methods(entity, field::setter_of_refused_entity)
 }
 
 fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, patch_type_name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
     let methods = entity.fields.iter().enumerate().map(|(at, field)| {
-        if !entity.is_settable_by_patch(at) {
+        if !entity.can_change_in_place(at) {
             let removed = field.name.strip_prefix("remove_");
-            let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
+            let is_taken = removed.is_some_and(|name| entity.field_with_setter(name).is_some());
             return if is_taken { TokenStream::new() } else { refusing_method(field) };
         }
         let method = names::generated_ident(&format!("remove_{}", field.name), field.ident.span());
-        let is_free = entity.setter_named(&method.to_string()).is_none();
+        let is_free = entity.field_with_setter(&method.to_string()).is_none();
         let remove = is_free.then(|| remove_method(field, &method));
         let set = setter(field);
         quote! { #set #remove }
@@ -68,7 +68,7 @@ fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
-        pub fn #ident(self, _: impl _rt_KeyPatchInput) -> Self { self }
+        pub fn #ident(self, _: impl _rt_KeyFieldPatchInput) -> Self { self }
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream
 
 /// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
 /// from the fields of `self`.
-pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
+pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -85,7 +85,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// Emits path builders that take any value and do nothing, for an entity that is refused. In a
 /// template with a part that names no field, any field may come next.
-pub(super) fn without_effect(entity: &Entity) -> TokenStream {
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     builders_of_families(entity, true)
 }
 
@@ -557,7 +557,7 @@ impl<'m> Builder<'m> {
         quote! {
             #[doc = #doc]
             pub fn #method(self) -> _rt::Vec<#next> {
-                _rt::map_each_bucket(#count, |__bucket| #made)
+                _rt::map_bucket_numbers(#count, |__bucket| #made)
             }
         }
     }
@@ -566,7 +566,7 @@ impl<'m> Builder<'m> {
     fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
-        let last = self.family.row.ends_with_part(part);
+        let last = self.family.row.is_last_segment(part);
         let method = names::generated_ident(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {

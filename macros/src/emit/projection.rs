@@ -5,7 +5,7 @@ use quote::quote;
 
 use crate::{model::Projection, names};
 
-/// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `HeldBy` for partial copies.
+/// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `ProjectionHeldBy` for partial copies.
 pub(super) fn emit(projection: &Projection) -> TokenStream {
     let Some(of) = &projection.of else { return TokenStream::new() };
     let ident = &projection.ident;
@@ -20,14 +20,15 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
         }
     });
-    let fields = projection.fields.iter().map(|field| names::field_named_type(&field.ident));
+    let fields =
+        projection.fields.iter().map(|field| names::type_spelling_field_name(&field.ident));
     quote! {
         #[automatically_derived]
         impl _rt_FromRow for #ident {
             fn columns(
                 __family: _rt_Option<&'static _rt_Family>,
             ) -> _rt_Option<_rt::Vec<_rt_String>> {
-                let _rt_Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
+                let _rt_Ok(__family) = _rt::given_family_or_primary::<Self>(__family) else {
                     return _rt_None;
                 };
                 let mut __names = _rt::Vec::new();
@@ -36,7 +37,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             }
 
             fn from_row(__row: &_rt_Row) -> _rt_Result<Self> {
-                let __family = _rt::family_or_primary::<Self>(_rt_None)?;
+                let __family = _rt::given_family_or_primary::<Self>(_rt_None)?;
                 <Self as _rt_FromRow>::from_copy(__row, __family)
             }
 
@@ -60,7 +61,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
         }
 
         #[automatically_derived]
-        impl<__M> _rt::HeldBy<__M> for #ident
+        impl<__M> _rt::ProjectionHeldBy<__M> for #ident
         where
             #(__M: _rt::HoldsField<#fields>,)*
         {

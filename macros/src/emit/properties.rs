@@ -20,7 +20,7 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let mut empty = Vec::new();
     for (at, field) in properties.fields.iter().enumerate() {
         let slot = slot_local(at);
-        let Some((slot_type, value)) = field::slot_type_and_value(field) else { continue };
+        let Some((slot_type, value)) = field::empty_slot_with_type(field) else { continue };
         declared.push(quote! { #slot: #slot_type });
         empty.push(quote! { #slot: #value });
     }
@@ -43,7 +43,8 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
 /// Returns the impl of `Properties`.
 pub(super) fn emit(properties: &Properties) -> TokenStream {
     let (ident, slots) = (&properties.ident, slots_name(properties));
-    let columns = properties.fields.iter().filter_map(|field| field::column_schema(field, true));
+    let columns =
+        properties.fields.iter().filter_map(|field| field::column_schemas_of_field(field, true));
     let writes =
         properties.fields.iter().map(|field| field::write_statement(field, &quote! { __out }));
     let offer = offer(properties);

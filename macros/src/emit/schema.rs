@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use super::{field, key_part};
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
+    model::{Entity, Family, FamilyKind, Field, KeyTemplate, Segment, Storage},
     names::runtime_item,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn copied_fields_type_name(entity: &Entity, family: &Family) -> Ident
 }
 
 /// Returns one constant for each row family of an entity: the primary's, each index's and each list's.
-pub(super) fn families(entity: &Entity) -> TokenStream {
+pub(super) fn family_constants(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant_name(family);
         let value = self::family(family, entity);
@@ -43,11 +43,11 @@ pub(super) fn families(entity: &Entity) -> TokenStream {
 /// Returns the constant `__SCHEMA` of an entity, and one constant for each of its row families: the
 /// primary's, each index's and each list's.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    let families = families(entity);
+    let families = family_constants(entity);
     let constants = entity.families.iter().map(family_constant_name);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
-        field::column_schema(field, stored)
+        field::column_schemas_of_field(field, stored)
     });
     let name = crate::names::ident_text(&entity.ident);
     let (ident, table, entity_type) = (&entity.ident, &entity.table, &entity.entity_type);
@@ -55,7 +55,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
-    let marker = entity.stored_type();
+    let marker = entity.stored_entity_type();
     let version = entity.version;
     let version = (version > 1).then(|| quote! { version: #version, });
     let conditional = entity.families.iter().any(|family| family.when.is_some());
@@ -69,7 +69,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .fields
         .iter()
         .filter_map(|field| match &field.storage {
-            Storage::Blob(names) => Some(field::blob_property_names(names)),
+            Storage::Blob(names) => Some(field::blob_property_names_expression(names)),
             _ => None,
         })
         .collect();
@@ -117,7 +117,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #dated
             #expires
             #older
-            .._rt_schema_of_entity::<#ident>()
+            .._rt_schema_defaults_of_entity::<#ident>()
         };
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     entity.wide?;
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
-    let markers = (1..=entity.part_count()).map(of_part);
+    let markers = (1..=entity.wide_part_count()).map(of_part);
     Some(quote! { parts: &[#(#markers),*], part_rows: _rt_Some(__PARTS), })
 }
 
@@ -140,7 +140,7 @@ fn expires(entity: &Entity) -> Option<TokenStream> {
 /// `of_copy` or `of_list`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
-    let entity_type = entity.stored_type();
+    let entity_type = entity.stored_entity_type();
     let (kind, marker) = match family.kind {
         FamilyKind::Primary => (quote! { of_primary }, entity_type),
         FamilyKind::Copy => (quote! { of_copy }, format!("{entity_type}#{name}")),
@@ -193,7 +193,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
 fn any_part(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
     let constant = family_constant_name(primary);
-    let Key { text, segments, .. } = &primary.row;
+    let KeyTemplate { text, segments, .. } = &primary.row;
     let segments = segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => {
             let text = text.strip_suffix(NUMBER_OF_FIRST_PART).unwrap_or(text);
@@ -216,7 +216,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the constant of a key template.
-fn template(key: &Key, entity: &Entity) -> TokenStream {
+fn template(key: &KeyTemplate, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => Some(quote! { _rt_Literal(#text) }),

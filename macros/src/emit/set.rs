@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use super::aggregate;
 use crate::{
     model::{Member, Set, Shape},
-    names::local_ident,
+    names::call_site_ident,
 };
 
 /// Returns the constants with the members' schemas and the table of their discriminators, which the
@@ -22,7 +22,7 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
         static __MARKERS: [_rt::TypeMarker; _rt::marker_hash_table_len(__SCHEMAS)] =
             _rt::build_marker_table(__SCHEMAS);
         static __FORMS: [_rt::KeyForm; _rt::count_key_forms(__SCHEMAS)] =
-            _rt::sort_key_forms(__SCHEMAS);
+            _rt::key_forms_by_prefix(__SCHEMAS);
         static __MEMBERS: _rt::Members =
             _rt::Members::new(#name, __SCHEMAS, &__MARKERS, &__FORMS);
 
@@ -63,7 +63,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
         );
         quote_spanned! { second.ty.span() =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
-            const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
+            const _: () = _rt::assert_member_keys_apart(#first_schema, #second_schema, #keys);
         }
     });
     quote! { #(#asserts)* }
@@ -73,7 +73,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
-    let (row, claim) = (local_ident("__row"), local_ident("__matched"));
+    let (row, claim) = (call_site_ident("__row"), call_site_ident("__matched"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
@@ -104,7 +104,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         impl _rt::EntitySet for #ident {
             #[inline]
             fn read(__row: &_rt_Row, __matched: &_rt::RowMatch) -> _rt_Result<Self> {
-                match _rt::RowMatch::member(__matched) {
+                match _rt::RowMatch::member_index(__matched) {
                     #(#reads)*
                     _ => _rt_Err(_rt::Members::unrecognized_error(&__MEMBERS, __row)),
                 }
@@ -137,8 +137,8 @@ fn columns(set: &Set) -> TokenStream {
         // A row of no member is read whole, so that all of its properties are asked for.
         return quote! { let _ = __copies; _rt_None };
     }
-    let names = local_ident("__names");
-    let copies = local_ident("__copies");
+    let names = call_site_ident("__names");
+    let copies = call_site_ident("__copies");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::member_columns };
@@ -148,7 +148,7 @@ fn columns(set: &Set) -> TokenStream {
         }
     });
     quote! {
-        let mut __names = _rt::Members::columns(&__MEMBERS);
+        let mut __names = _rt::Members::always_selected_columns(&__MEMBERS);
         #(#columns)*
         _rt_Some(__names)
     }
@@ -214,7 +214,7 @@ fn writes(set: &Set) -> TokenStream {
         });
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
-            let value = local_ident("__other");
+            let value = call_site_ident("__other");
             let dynamic = quote_spanned! { ty.span() =>
                 <#ty as _rt::OtherRow>::as_dynamic(#value)
             };

@@ -4,9 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{entry_doc::entry_doc, index, key_part, patch, path_builder};
+use super::{entry_doc::path_method_doc, index, key_part, patch, path_builder};
 use crate::{
-    model::{Dated, Entity},
+    model::{DatedTableName, Entity},
     names::{generated_ident, runtime_item},
 };
 
@@ -17,9 +17,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::patch_type_name(entity);
     let path = path_builder::start_type(entity, primary);
     let start = path_builder::new_builder_value(entity, primary);
-    let doc = entry_doc(entity, primary);
-    let point = path_builder::point_of_self(entity, primary);
-    let owner = index::owner_method(entity);
+    let doc = path_method_doc(entity, primary);
+    let point = path_builder::own_row_path_expression(entity, primary);
+    let owner = index::owner_of_method(entity);
     let home = entity.dated.as_ref().and_then(|dated| home(entity, dated));
     let check = entity.validate.as_ref().map(check);
     let older = entity.upgrade_from.as_ref().map(older);
@@ -68,7 +68,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the method that names the table of an entity with dated tables.
-fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
+fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));

@@ -62,12 +62,12 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
         is_extra || entity.is_property(family, at, field)
     };
     let families: Vec<usize> =
-        entity.readable_families().filter(is_stored).map(|family| family.index).collect();
+        entity.primary_and_copies().filter(is_stored).map(|family| family.index).collect();
     if families.is_empty() {
         return None;
     }
     let write = field::write_statement(field, &quote! { __out });
-    if families.len() == entity.readable_families().count() {
+    if families.len() == entity.primary_and_copies().count() {
         return Some(write);
     }
     Some(quote! { if let #(#families)|* = __family.index { #write } })
@@ -103,10 +103,10 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
 
 /// Returns the method that lists the values of fields that are kept in blobs, if there are any.
 fn blobs(entity: &Entity) -> Option<TokenStream> {
-    let pushed = field::push_blobs(&entity.fields, &quote! { &mut __blobs });
+    let pushed = field::push_blob_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
         quote! {
-            fn blobs(&self) -> _rt::Vec<_rt::BlobValue> {
+            fn blobs(&self) -> _rt::Vec<_rt::BlobFieldValue> {
                 let mut __blobs = _rt::Vec::new();
                 #(#pushed)*
                 __blobs

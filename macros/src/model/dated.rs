@@ -2,7 +2,7 @@
 
 use syn::LitStr;
 
-use super::{Field, Key, Part, Segment};
+use super::{Field, KeyTemplate, Part, Segment};
 use crate::{
     errors::Errors,
     template::{Fineness, Form},
@@ -11,7 +11,7 @@ use crate::{
 /// Describes the names of dated tables: a prefix and the period of a field, as in
 /// `Logins{at:%Y%m%d}`.
 #[derive(Debug)]
-pub(crate) struct Dated {
+pub(crate) struct DatedTableName {
     /// The text that each table's name begins with.
     pub(crate) prefix: String,
     /// The date form of the period, such as `%Y%m%d`.
@@ -22,18 +22,18 @@ pub(crate) struct Dated {
 }
 
 /// Returns whether a table's name is a template.
-pub(crate) fn is_template(name: &LitStr) -> bool {
+pub(crate) fn is_table_name_template(name: &LitStr) -> bool {
     name.value().contains(['{', '}'])
 }
 
-impl Dated {
+impl DatedTableName {
     /// Reads the template in a table's name. Reports what is wrong with it. Returns `None` for a name
     /// without one.
     pub(crate) fn new(name: &LitStr, fields: &[Field], errors: &mut Errors) -> Option<Self> {
-        if !is_template(name) {
+        if !is_table_name_template(name) {
             return None;
         }
-        let key = Key::new(name, fields, errors);
+        let key = KeyTemplate::new(name, fields, errors);
         if !key.is_sound {
             return None;
         }
@@ -65,7 +65,7 @@ impl Dated {
 }
 
 /// Returns the date form of the part, if tables can be named by it.
-fn date_form(key: &Key, part: &Part) -> Result<(String, Fineness), String> {
+fn date_form(key: &KeyTemplate, part: &Part) -> Result<(String, Fineness), String> {
     const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
     match &part.form {
         Form::Date(form, finest) if FORMS.contains(&form.as_str()) => Ok((form.clone(), *finest)),

@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
-use super::{Dated, Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime_path};
+use super::{
+    DatedTableName, Family, FamilyKind, Field, KeyTemplate, named_fields, refuse_generics,
+    runtime_path,
+};
 use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
@@ -23,7 +26,7 @@ pub(crate) struct Entity {
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
     /// The period in the table's name, if the entity has a table for each.
-    pub(crate) dated: Option<Dated>,
+    pub(crate) dated: Option<DatedTableName>,
     /// Whether `name = ".."` gives the table's name; else it is the struct's.
     pub(crate) has_table_name: bool,
     pub(crate) entity_type: LitStr,
@@ -44,7 +47,7 @@ pub(crate) struct Entity {
     /// `drop_unknown`, and so where the struct holds them itself.
     pub(crate) drops_unknown: bool,
     /// The field with the time after which the entity is over, from `expires = field`.
-    pub(crate) expires: Option<Expires>,
+    pub(crate) expires: Option<ExpiryField>,
     pub(crate) fields: Vec<Field>,
     /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
@@ -54,7 +57,7 @@ pub(crate) struct Entity {
 
 /// The time after which an entity is over.
 #[derive(Debug)]
-pub(crate) struct Expires {
+pub(crate) struct ExpiryField {
     /// Index of the field among the entity's fields.
     pub(crate) field: usize,
     /// Span of the field's name in `expires = field`.
@@ -77,7 +80,7 @@ impl Entity {
         let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
             Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
         });
-        let dated = attr.name.get().and_then(|name| Dated::new(name, &fields, errors));
+        let dated = attr.name.get().and_then(|name| DatedTableName::new(name, &fields, errors));
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
@@ -104,7 +107,7 @@ impl Entity {
     }
 
     /// Returns the entity type as rows store it, with the version from 2 on: `Employee.v2`.
-    pub(crate) fn stored_type(&self) -> String {
+    pub(crate) fn stored_entity_type(&self) -> String {
         let name = self.entity_type.value();
         match self.version {
             1 => name,
@@ -113,24 +116,24 @@ impl Entity {
     }
 
     /// Returns the parts of a wide entity that store a property.
-    pub(crate) fn wide_parts_with_properties(&self) -> BTreeSet<usize> {
+    pub(crate) fn nonempty_wide_parts(&self) -> BTreeSet<usize> {
         let Some(primary) = self.primary() else { return BTreeSet::new() };
         let fields = self.fields.iter().enumerate();
         let stored = fields.filter(|(at, field)| self.is_property(primary, *at, field));
         let parts = stored.flat_map(|(_, field)| {
-            let properties = field.property_names().len().max(1);
+            let properties = field.known_property_names().len().max(1);
             (0..properties).map(|property| field.wide_part_of_property(property))
         });
         parts.collect()
     }
 
     /// Returns the number of rows of a wide entity.
-    pub(crate) fn part_count(&self) -> usize {
-        self.wide_parts_with_properties().last().copied().unwrap_or(1)
+    pub(crate) fn wide_part_count(&self) -> usize {
+        self.nonempty_wide_parts().last().copied().unwrap_or(1)
     }
 
     /// Returns the property that stores a row's entity type, if a property does.
-    pub(crate) fn type_property(&self) -> Option<String> {
+    pub(crate) fn discriminator_property(&self) -> Option<String> {
         match &self.discriminator {
             Discriminator::Property(name) if !self.attr.discriminator.is_unreadable() => {
                 Some(name.value())
@@ -142,7 +145,9 @@ impl Entity {
     /// Returns whether rows of the row family store the field as one or several properties.
     pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
-        field.storage.has_properties() && is_held && self.key_source(family, at, field).is_none()
+        field.storage.has_own_properties()
+            && is_held
+            && self.key_source(family, at, field).is_none()
     }
 
     /// Returns the part of the row family's keys that the field is read from; `true` for the
@@ -165,8 +170,8 @@ impl Entity {
 
     /// Returns the row families whose rows an entity can be read from: the primary and index
     /// copies.
-    pub(crate) fn readable_families(&self) -> impl Iterator<Item = &Family> {
-        self.families.iter().filter(|family| family.has_one_entity_per_row())
+    pub(crate) fn primary_and_copies(&self) -> impl Iterator<Item = &Family> {
+        self.families.iter().filter(|family| family.is_primary_or_copy())
     }
 
     /// Returns the row family of the primary entity, which every entity has.
@@ -181,18 +186,18 @@ impl Entity {
 
     /// Returns whether the primary's keys and the table's name allow a patch to set the field:
     /// neither depends on it. The keys of indexes may depend on it.
-    pub(crate) fn is_settable_by_patch(&self, at: usize) -> bool {
+    pub(crate) fn can_change_in_place(&self, at: usize) -> bool {
         !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
     }
 
     /// Returns the field that the patch's method of this name sets.
-    pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
+    pub(crate) fn field_with_setter(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
-        (field.storage.has_properties() && self.is_settable_by_patch(at)).then_some(field)
+        (field.storage.has_own_properties() && self.can_change_in_place(at)).then_some(field)
     }
 
     /// Returns whether the templates of all row families have no faults.
-    pub(crate) fn has_keys(&self) -> bool {
+    pub(crate) fn has_only_sound_templates(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::has_sound_templates)
     }
 
@@ -218,14 +223,14 @@ fn read_fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> V
 }
 
 /// Finds the field that `expires = field` names. Reports a name of no field.
-fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<Expires> {
+fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<ExpiryField> {
     let text = names::ident_text(name);
     let found = fields.iter().position(|field| field.name == text);
     if found.is_none() && !errors.may_have_unread_fields(fields.len()) {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         errors.add_at(name.span(), names::unknown_name_message("field", &text, &known));
     }
-    found.map(|field| Expires { field, span: name.span() })
+    found.map(|field| ExpiryField { field, span: name.span() })
 }
 
 /// Returns the row families: first the primary, then indexes and lists in source order.
@@ -267,7 +272,7 @@ fn has_free_method(
     let method = Case::Snake.convert_name(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
-    } else if names::path_method(&index.name).is_none() {
+    } else if names::path_method_name(&index.name).is_none() {
         format!(
             "an index cannot be named `{name}`: no method can be called `{method}()`; begin the name with a word such as `By`"
         )
@@ -294,8 +299,8 @@ fn primary_family(
             errors.add_unless_incomplete(input.ident.span(), message);
         }
         match slot.get() {
-            Some(literal) => Key::new(literal, fields, errors),
-            None => Key::unknown(input.ident.span()),
+            Some(literal) => KeyTemplate::new(literal, fields, errors),
+            None => KeyTemplate::unknown(input.ident.span()),
         }
     };
     let partition = key("partition_key", &attr.partition_key, "{department}");
@@ -320,12 +325,12 @@ fn primary_family(
 const FIRST_PART: &str = "_01";
 
 /// Returns the RowKey of a wide entity's first row.
-fn row_key_of_first_part(key: &Key, fields: &[Field], errors: &mut Errors) -> Key {
+fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Errors) -> KeyTemplate {
     if !key.is_sound {
         return key.clone();
     }
     let text = [key.text.as_str(), FIRST_PART].concat();
-    Key::new(&LitStr::new(&text, key.literal.span()), fields, errors)
+    KeyTemplate::new(&LitStr::new(&text, key.literal.span()), fields, errors)
 }
 
 /// Returns the row family of an index or a list. Its partition is the primary's unless it has its
@@ -345,8 +350,8 @@ fn index(
         errors.add_unless_incomplete(attr.name.span(), message);
     }
     let row = match attr.row_key.get() {
-        Some(literal) => Key::new(literal, fields, errors),
-        None => Key::unknown(attr.name.span()),
+        Some(literal) => KeyTemplate::new(literal, fields, errors),
+        None => KeyTemplate::unknown(attr.name.span()),
     };
     let other_partition =
         attr.partition_key.get().filter(|literal| partition.text != literal.value());
@@ -357,9 +362,10 @@ fn index(
         errors.add_at(literal.span(), message);
     }
     let lost_partition =
-        || attr.partition_key.is_unreadable().then(|| Key::unknown(attr.name.span()));
-    let own_partition =
-        other_partition.map(|literal| Key::new(literal, fields, errors)).or_else(lost_partition);
+        || attr.partition_key.is_unreadable().then(|| KeyTemplate::unknown(attr.name.span()));
+    let own_partition = other_partition
+        .map(|literal| KeyTemplate::new(literal, fields, errors))
+        .or_else(lost_partition);
     let mut family = Family {
         index: 0,
         name: attr.name.clone(),

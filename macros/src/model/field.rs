@@ -5,7 +5,7 @@ use syn::{LitStr, Path, Type};
 
 use super::series;
 use crate::{
-    attr::{Encrypt, FieldAttr},
+    attr::{EncryptSettings, FieldAttr},
     names::{self, Case},
 };
 
@@ -48,7 +48,7 @@ impl Storage {
     }
 
     /// Returns whether the field has properties of its own, whose names are known.
-    pub(crate) fn has_properties(&self) -> bool {
+    pub(crate) fn has_own_properties(&self) -> bool {
         !matches!(self, Self::Skipped | Self::Extra)
     }
 
@@ -84,7 +84,7 @@ impl Storage {
 
 /// Says what a field becomes where its property is missing in the row.
 #[derive(Debug, Clone)]
-pub(crate) enum Absent {
+pub(crate) enum AbsenceRule {
     /// The field's type decides: `None` for an `Option`, else an error.
     Refused,
     /// The `Default` of the field's type.
@@ -108,7 +108,7 @@ pub(crate) struct Field {
     /// The name of the column constant: `FIRST_NAME` for `first_name`.
     pub(crate) constant: Ident,
     pub(crate) storage: Storage,
-    pub(crate) absent: Absent,
+    pub(crate) absent: AbsenceRule,
     /// Whether a key holds a keyed hash of the field, `{field:hmac}`.
     pub(crate) has_token: bool,
     /// Whether the entity is stored as several rows, so that a long series is cut.
@@ -160,14 +160,14 @@ impl Field {
     pub(crate) fn property_patterns(&self) -> Vec<String> {
         match self.storage.prefix() {
             Some(prefix) => vec![format!("{prefix}*")],
-            None => self.property_names().into_iter().map(str::to_owned).collect(),
+            None => self.known_property_names().into_iter().map(str::to_owned).collect(),
         }
     }
 
     /// Returns the names of the properties that store the field. Returns none for a flattened struct
     /// and for the bag of extra properties, whose names the derive does not know, and none for a
     /// skipped field, which is not stored.
-    pub(crate) fn property_names(&self) -> Vec<&str> {
+    pub(crate) fn known_property_names(&self) -> Vec<&str> {
         match &self.storage {
             Storage::Plain | Storage::Json => vec![&self.property],
             Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
@@ -207,8 +207,8 @@ impl Field {
 
     /// Returns whether the type is written as `KeyRef<T>` or `Option<KeyRef<T>>`.
     pub(crate) fn is_reference(&self) -> bool {
-        let inner = self.is_option().then(|| names::only_argument(&self.ty)).flatten();
-        names::is_named(inner.unwrap_or(&self.ty), &["KeyRef"])
+        let inner = self.is_option().then(|| names::first_argument_type(&self.ty)).flatten();
+        names::is_named_one_of(inner.unwrap_or(&self.ty), &["KeyRef"])
     }
 
     /// Returns the span of `flatten(prefix = "..")`, else that of the property's name.
@@ -219,7 +219,7 @@ impl Field {
 
     /// Returns whether the type is written as `Option<..>`. An alias of it is not recognized.
     pub(crate) fn is_option(&self) -> bool {
-        names::is_named(&self.ty, &["Option"])
+        names::is_named_one_of(&self.ty, &["Option"])
     }
 
     /// Returns whether error messages must not show the value: it is encrypted or hashed in a key.
@@ -228,12 +228,12 @@ impl Field {
     }
 
     /// Returns the settings of `encrypt`, if the field is one encrypted property or several.
-    pub(crate) fn encrypt_settings(&self) -> Option<Encrypt> {
+    pub(crate) fn encrypt_settings(&self) -> Option<EncryptSettings> {
         self.attr.encrypt.get().copied().filter(|_| self.storage.has_known_names())
     }
 
     /// Returns name and length of the property that holds the blind token, if the field has one.
-    pub(crate) fn token_property(&self) -> Option<(String, u32)> {
+    pub(crate) fn token_property_and_length(&self) -> Option<(String, u32)> {
         let chars = *self.attr.blind.get()?;
         self.encrypt_settings().map(|_| (format!("{}{TOKEN_SUFFIX}", self.property), chars))
     }
@@ -242,26 +242,26 @@ impl Field {
     pub(crate) fn is_removable(&self) -> bool {
         match &self.storage {
             Storage::Plain | Storage::Split(_) | Storage::Blob(_) => self.is_option(),
-            Storage::Series(_) => {
-                self.series_slot_type().is_some_and(|slot| names::is_named(slot, &["Option"]))
-            }
+            Storage::Series(_) => self
+                .series_slot_type()
+                .is_some_and(|slot| names::is_named_one_of(slot, &["Option"])),
             Storage::Json | Storage::Flattened(_) | Storage::Extra | Storage::Skipped => false,
         }
     }
 
     /// Returns whether the type is written as a time or a date.
-    pub(crate) fn is_time(&self) -> bool {
-        names::is_named(&self.ty, &["OffsetDateTime", "DateTime"]) || self.is_date()
+    pub(crate) fn is_time_or_date(&self) -> bool {
+        names::is_named_one_of(&self.ty, &["OffsetDateTime", "DateTime"]) || self.is_date()
     }
 
     /// Returns whether the type is written as a date without a time.
     pub(crate) fn is_date(&self) -> bool {
-        names::is_named(&self.ty, &["Date", "NaiveDate"])
+        names::is_named_one_of(&self.ty, &["Date", "NaiveDate"])
     }
 
     /// Returns whether the type is written as `String`.
     pub(crate) fn is_text(&self) -> bool {
-        names::is_named(&self.ty, &["String"])
+        names::is_named_one_of(&self.ty, &["String"])
     }
 }
 
@@ -290,11 +290,11 @@ fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
     }
 }
 
-fn absent_of(attr: &FieldAttr) -> Absent {
+fn absent_of(attr: &FieldAttr) -> AbsenceRule {
     match attr.default.get() {
-        Some(Some(path)) => Absent::Call(path.clone()),
-        Some(None) => Absent::Default,
-        None if attr.skip.is_set() => Absent::Default,
-        None => Absent::Refused,
+        Some(Some(path)) => AbsenceRule::Call(path.clone()),
+        Some(None) => AbsenceRule::Default,
+        None if attr.skip.is_set() => AbsenceRule::Default,
+        None => AbsenceRule::Refused,
     }
 }

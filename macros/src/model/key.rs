@@ -31,7 +31,7 @@ pub(crate) enum Segment {
 
 /// The template of a PartitionKey or a RowKey, with its fields looked up.
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
+pub(crate) struct KeyTemplate {
     /// The string literal in the source. Faults of the template are reported at its span.
     pub(crate) literal: LitStr,
     pub(crate) text: String,
@@ -67,8 +67,8 @@ pub(crate) struct Family {
     /// `Primary`, or the name that `index(..)` or `list(..)` begins with.
     pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
-    pub(crate) partition: Key,
-    pub(crate) row: Key,
+    pub(crate) partition: KeyTemplate,
+    pub(crate) row: KeyTemplate,
     /// The table that keeps the rows of this row family. `None` if they are in the primary's table.
     pub(crate) table: Option<LitStr>,
     /// Whether its rows are in another partition or table than the primary entity.
@@ -82,7 +82,7 @@ pub(crate) struct Family {
     pub(crate) when: Option<Path>,
 }
 
-impl Key {
+impl KeyTemplate {
     /// Parses the template and looks up its fields. Reports every fault at the literal.
     pub(crate) fn new(literal: &LitStr, fields: &[Field], errors: &mut Errors) -> Self {
         let text = literal.value();
@@ -147,7 +147,7 @@ impl Key {
     }
 
     /// Returns the segments that follow a part, each with whether that part has a fixed width.
-    pub(crate) fn segments_after_parts<'k>(
+    pub(crate) fn segment_after_each_part<'k>(
         &'k self,
         fields: &'k [Field],
     ) -> impl Iterator<Item = (&'k Segment, Option<bool>)> {
@@ -175,7 +175,7 @@ impl Key {
     }
 
     /// Returns whether the part is the last segment of the template.
-    pub(crate) fn ends_with_part(&self, part: &Part) -> bool {
+    pub(crate) fn is_last_segment(&self, part: &Part) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }
 }
@@ -238,7 +238,7 @@ impl Part {
         ];
         match self.form {
             Form::Plain if field.is_text() => Some(false),
-            Form::Plain if names::is_named(&field.ty, &FIXED) => Some(true),
+            Form::Plain if names::is_named_one_of(&field.ty, &FIXED) => Some(true),
             Form::Plain => None,
             Form::Lower => Some(false),
             Form::Width(_) | Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => {
@@ -275,7 +275,7 @@ impl Family {
     }
 
     /// Returns whether each row of the row family holds one entity, all of its fields or some.
-    pub(crate) fn has_one_entity_per_row(&self) -> bool {
+    pub(crate) fn is_primary_or_copy(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,
             FamilyKind::List => false,

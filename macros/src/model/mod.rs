@@ -16,16 +16,16 @@ use proc_macro2::{Ident, Span};
 use syn::{Data, DeriveInput, Fields, Path, spanned::Spanned};
 
 pub(crate) use self::{
-    dated::{Dated, is_template},
+    dated::{DatedTableName, is_table_name_template},
     edm_enum::EdmEnum,
     entity::Entity,
-    field::{Absent, Field, Storage},
-    key::{Family, FamilyKind, Key, Part, Segment},
+    field::{AbsenceRule, Field, Storage},
+    key::{Family, FamilyKind, KeyTemplate, Part, Segment},
     message::Message,
     newtype::Newtype,
     projection::Projection,
     properties::Properties,
-    set::{Count, Member, Set, Shape},
+    set::{Member, RowsPerMember, Set, Shape},
 };
 use crate::{errors::Errors, manifest, slot::Slot};
 

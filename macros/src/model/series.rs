@@ -32,7 +32,7 @@ pub(crate) fn split_pattern(text: &str) -> Option<(&str, usize, &str)> {
 }
 
 /// Returns the number of digits of the last slot's number.
-pub(crate) fn last_slot_digits(slots: usize) -> usize {
+pub(crate) fn last_slot_digit_count(slots: usize) -> usize {
     slots.saturating_sub(1).to_string().len()
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn last_slot_digits(slots: usize) -> usize {
 /// number of the slot in the digits that the last one has.
 pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
     let (before, width, after) =
-        pattern.and_then(split_pattern).unwrap_or((property, last_slot_digits(slots), ""));
+        pattern.and_then(split_pattern).unwrap_or((property, last_slot_digit_count(slots), ""));
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
 }
 

@@ -6,7 +6,7 @@ use syn::{Data, DataEnum, DeriveInput, Fields, Path, Type, spanned::Spanned};
 
 use super::{named_fields, refuse_generics, runtime_path};
 use crate::{
-    attr::{AggregateAttr, MemberAttr, SetAttr},
+    attr::{AggregateFieldAttr, MemberAttr, SetAttr},
     errors::Errors,
     names,
 };
@@ -36,12 +36,12 @@ pub(crate) enum Shape {
 pub(crate) struct Member {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
-    pub(crate) count: Count,
+    pub(crate) count: RowsPerMember,
 }
 
 /// Says how many rows a field of the struct takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum RowsPerMember {
     /// One row; for an `Option` also none.
     One,
     /// All rows of the type.
@@ -108,7 +108,10 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
         };
         members.extend(field.map(|field| {
             let ty = names::replace_self_type(&field.ty, this);
-            (Member { ident: variant.ident.clone(), ty, count: Count::One }, attr.other.is_set())
+            (
+                Member { ident: variant.ident.clone(), ty, count: RowsPerMember::One },
+                attr.other.is_set(),
+            )
         }));
     }
     members
@@ -119,8 +122,8 @@ fn read_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> 
     let mut members = Vec::new();
     for field in named_fields(input, errors) {
         let Some(ident) = field.ident else { continue };
-        let attr = AggregateAttr::read(&field.attrs, ident.span(), errors);
-        let count = if attr.one.is_set() { Count::One } else { Count::Many };
+        let attr = AggregateFieldAttr::read(&field.attrs, ident.span(), errors);
+        let count = if attr.one.is_set() { RowsPerMember::One } else { RowsPerMember::Many };
         let ty = names::replace_self_type(&field.ty, &input.ident);
         members.push((Member { ident, ty, count }, attr.other.is_set()));
     }

@@ -33,7 +33,7 @@ const UNITS: [(char, Fineness); 7] = [
 
 /// Returns the smallest unit of a date form. Fails unless its units go from the year down without
 /// a gap: other texts do not sort as the times do.
-pub(super) fn check(form: &str) -> Result<Fineness, String> {
+pub(super) fn fineness_of_form(form: &str) -> Result<Fineness, String> {
     let mut expected = UNITS.iter();
     let mut finest = None;
     let mut chars = form.chars();

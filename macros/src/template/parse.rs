@@ -64,7 +64,7 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
         "hmac" => Ok(Form::Hmac),
         "" => Err(format!("expected a form after `:`, write `{{{field}}}` for the plain one")),
         _ if spec.contains('%') => {
-            date::check(spec).map(|finest| Form::Date(spec.to_owned(), finest))
+            date::fineness_of_form(spec).map(|finest| Form::Date(spec.to_owned(), finest))
         }
         _ if spec.bytes().all(|b| b.is_ascii_digit()) => width(field, spec),
         _ if spec.starts_with("bucket") => bucket(spec),

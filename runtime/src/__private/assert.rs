@@ -19,7 +19,11 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 /// Fails to compile if an entity has more properties than the service accepts.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
+pub const fn assert_property_count(
+    columns: &[ColumnSchema],
+    markers: usize,
+    message: &'static str,
+) {
     if ColumnSchema::property_count(columns) + markers > PROPERTIES {
         panic!("{}", message);
     }
@@ -34,7 +38,7 @@ pub const fn assert_wide_part_properties(
     part: usize,
     message: &'static str,
 ) {
-    if ColumnSchema::count_in_part(columns, part) + 2 > PROPERTIES {
+    if ColumnSchema::property_count_in_part(columns, part) + 2 > PROPERTIES {
         panic!("{}", message);
     }
 }
@@ -51,7 +55,7 @@ pub const fn assert_hide_none_is_optional(optional: bool, message: &'static str)
 /// Fails to compile if the field of `expires = field` is not stored as a DateTime.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_time(edm: EdmType, message: &'static str) {
+pub const fn assert_expiry_is_time(edm: EdmType, message: &'static str) {
     if !matches!(edm, EdmType::DateTime) {
         panic!("{}", message);
     }
@@ -60,7 +64,7 @@ pub const fn assert_time(edm: EdmType, message: &'static str) {
 /// Fails to compile if rows of two row families can have the same key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
+pub const fn assert_family_keys_apart(a: &Family, b: &Family, message: &'static str) {
     if families_may_collide(a, b) {
         panic!("{}", message);
     }

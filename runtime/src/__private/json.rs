@@ -55,7 +55,7 @@ impl<T> JsonCodec<T> {
     }
 
     /// Creates the codec of a type whose values no error message may show.
-    pub const fn redacted() -> Self
+    pub const fn with_redacted_errors() -> Self
     where
         T: JsonField,
     {

@@ -212,7 +212,7 @@ fn read_key<'r>(
     }
     let mut slots = slots.iter();
     template
-        .each_part(key, |text| {
+        .each_part_text(key, |text| {
             if let Some(place) = slots.next().and_then(|slot| texts.get_mut(*slot)) {
                 *place = Some(text);
             }

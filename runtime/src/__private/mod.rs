@@ -6,8 +6,9 @@ mod key_part;
 mod property;
 
 pub use assert::{
-    assert_apart, assert_blob_feature, assert_date_form_resolution, assert_hide_none_is_optional,
-    assert_properties, assert_separated, assert_time, assert_wide_part_properties,
+    assert_blob_feature, assert_date_form_resolution, assert_expiry_is_time,
+    assert_family_keys_apart, assert_hide_none_is_optional, assert_property_count,
+    assert_separated, assert_wide_part_properties,
 };
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
@@ -16,8 +17,8 @@ pub use key_part::{
     width_of_date, write_date,
 };
 pub use property::{
-    field_not_in_keys_error, find_properties, finish_property, finish_secret, finish_stored,
-    is_one_of, keep_unknown, nothing_found, place_property,
+    empty_field_slots, field_not_in_keys_error, find_properties, finish_property, finish_secret,
+    finish_stored, is_one_of, keep_unknown, place_property,
 };
 
 // A user's type may be named `str` or `bool`.
@@ -41,15 +42,15 @@ pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, ValueRef},
     entity::{
         Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, Encrypted, EntityRows,
-        FieldNamed, Flattened, FromRow, FullCopy, FullRow, HeldBy, HoldsField, Json, ListRows,
-        Message, PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
-        PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
+        FieldNamed, Flattened, FromRow, FullCopy, FullRow, HoldsField, Json, ListRows, Message,
+        PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, ProjectionHeldBy,
+        Properties, PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
-        blob::{Blob, BlobField, BlobNames, BlobValue, push_blob_field_value},
+        blob::{Blob, BlobField, BlobFieldValue, BlobNames, collect_blob_field_value},
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
         dated::DatedTables,
-        encode_rows::{EncodeRows, finish_owner_keys},
+        encode_rows::{EncodeRows, finish_owner_key_writers},
         home::home_table,
         names::assert_flattened,
         path::PartitionPathBuilder,
@@ -58,11 +59,11 @@ pub use crate::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},
             derived::{
-                assert_members_apart, assert_older, assert_same_type, assert_same_width,
+                assert_member_keys_apart, assert_older, assert_same_type, assert_same_width,
                 assert_types_apart, home_table_of, projection_schema, read_projection,
             },
             entity_set::read_required_set_item,
-            forms::{KeyForm, count_key_forms, sort_key_forms},
+            forms::{KeyForm, count_key_forms, key_forms_by_prefix},
             markers::{TypeMarker, build_marker_table, marker_hash_table_len},
             members::RowMatch,
         },
@@ -72,8 +73,8 @@ pub use crate::{
         },
         untyped_path::PathDraft,
         version::{
-            current_form, owner_in_any_version, owner_of_older, rows_of_any_version, rows_of_older,
-            upgrade_older,
+            owner_in_any_version, owner_of_older, primary_in_current_form, rows_of_any_version,
+            rows_of_older, upgrade_older,
         },
     },
     error::{BoxError, Result},
@@ -105,7 +106,7 @@ pub mod short {
         EncodeRows as _rt_EncodeRows, Err as _rt_Err, Family as _rt_Family,
         FixedWidth as _rt_FixedWidth, FnOnce as _rt_FnOnce, Form as _rt_Form, From as _rt_From,
         FromRow as _rt_FromRow, FullCopy as _rt_FullCopy, FullRow as _rt_FullRow,
-        Input as _rt_Input, KeyPart as _rt_KeyPart, KeyPatchInput as _rt_KeyPatchInput,
+        Input as _rt_Input, KeyFieldPatchInput as _rt_KeyFieldPatchInput, KeyPart as _rt_KeyPart,
         KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok, Option as _rt_Option,
         PartitionPathBuilder as _rt_PartitionPathBuilder, Patch as _rt_Patch,
         PatchInput as _rt_PatchInput, PathBuilder as _rt_PathBuilder, PathDraft as _rt_PathDraft,
@@ -119,16 +120,18 @@ pub mod short {
         Some as _rt_Some, String as _rt_String, TableEntity as _rt_TableEntity,
         Template as _rt_Template, TextPart as _rt_TextPart, ValueRef as _rt_ValueRef,
         Writable as _rt_Writable, bulk_change as _rt_bulk_change,
-        check_copy_row_key as _rt_check_copy_row_key, encode_lower as _rt_encode_lower,
+        check_row_key_matches_fields as _rt_check_row_key_matches_fields,
+        empty_field_slots as _rt_empty_field_slots, encode_lower as _rt_encode_lower,
         encode_plain as _rt_encode_plain, encode_width as _rt_encode_width,
-        find_properties as _rt_find_properties, finish_owner_keys as _rt_finish_owner_keys,
+        find_properties as _rt_find_properties,
+        finish_owner_key_writers as _rt_finish_owner_key_writers,
         finish_property as _rt_finish_property,
         fmt::{Formatter as _rt_Formatter, Result as _rt_FmtResult},
-        identity as _rt_identity, is_lower_part as _rt_is_lower_part, key_schema as _rt_key_schema,
-        key_texts as _rt_key_texts, nothing_found as _rt_nothing_found,
+        identity as _rt_identity, is_lower_part as _rt_is_lower_part,
+        key_field_schema as _rt_key_field_schema, key_texts as _rt_key_texts,
         part_segment as _rt_part_segment, point as _rt_point,
         property_schema as _rt_property_schema, read_part as _rt_read_part,
-        read_plain as _rt_read_plain, schema_of_entity as _rt_schema_of_entity,
+        read_plain as _rt_read_plain, schema_defaults_of_entity as _rt_schema_defaults_of_entity,
         set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
     };
@@ -149,12 +152,12 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 /// # Errors
 ///
 /// `is_decode`: another program changed the row.
-pub fn check_copy_row_key(
+pub fn check_row_key_matches_fields(
     row: &Row,
     family: &'static Family,
     entity: &dyn EncodeRows,
 ) -> Result<()> {
-    check_copy_key("RowKey", row.row_key(), &encode_rows::row_key_of(entity, family)?)
+    check_copy_key("RowKey", row.row_key(), &encode_rows::row_key_in_family(entity, family)?)
 }
 
 /// Refuses a remote copy whose PartitionKey does not follow from the fields of the entity that was
@@ -163,7 +166,7 @@ pub fn check_copy_row_key(
 /// # Errors
 ///
 /// `is_decode`: another program changed the row.
-pub fn check_copy_partition_key(
+pub fn check_partition_key_matches_fields(
     row: &Row,
     family: &'static Family,
     entity: &dyn EncodeRows,
@@ -171,7 +174,7 @@ pub fn check_copy_partition_key(
     check_copy_key(
         "PartitionKey",
         row.partition_key(),
-        &encode_rows::partition_key_of(entity, family)?,
+        &encode_rows::partition_key_in_family(entity, family)?,
     )
 }
 
@@ -192,7 +195,7 @@ fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
 /// # Errors
 ///
 /// `is_invalid` for a schema without row families, which no derive writes.
-pub fn family_or_primary<P: Projection>(
+pub fn given_family_or_primary<P: Projection>(
     family: Option<&'static Family>,
 ) -> Result<&'static Family> {
     family.map_or_else(|| P::Entity::SCHEMA.primary(), Ok)
@@ -226,7 +229,7 @@ pub fn set_in_patch<E, F>(
     label = "this field is a part of the key",
     note = "another key is another row: delete the entity and insert it with its new key"
 )]
-pub trait KeyPatchInput {}
+pub trait KeyFieldPatchInput {}
 
 /// The type of a field whose property a patch can remove: an `Option`.
 #[diagnostic::on_unimplemented(
@@ -278,16 +281,16 @@ pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
 }
 
 /// Returns the error for a stored text that no variant of an enum has.
-pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
+pub fn unknown_variant_error(expected: &str, found: &str) -> InvalidValue {
     InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
 }
 
 /// Returns what the schema of an entity has in common with those of all others: generated code takes from
 /// it the members that it does not set.
-pub const fn schema_of_entity<E: TableEntity>() -> Schema {
+pub const fn schema_defaults_of_entity<E: TableEntity>() -> Schema {
     Schema {
         rows_through: rows_of_any_version::<E>,
-        current_form: current_form::<E>,
+        primary_in_current_form: primary_in_current_form::<E>,
         owner: owner_in_any_version::<E>,
         ..Schema::NONE
     }
@@ -298,7 +301,7 @@ pub const fn stored_column<E, F>(
     name: &'static str,
     read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
 ) -> Column<E, F> {
-    Column::property_from_stored(name, read)
+    Column::for_stored_property(name, read)
 }
 
 /// Describes the column of a field that is one property, by [`Property::COLUMN`].
@@ -307,8 +310,8 @@ pub const fn property_schema(name: &'static str, column: (EdmType, bool)) -> Col
 }
 
 /// Describes the column of a field that the primary's keys give back.
-pub const fn key_schema(name: &'static str) -> ColumnSchema {
-    ColumnSchema::key(name)
+pub const fn key_field_schema(name: &'static str) -> ColumnSchema {
+    ColumnSchema::of_key_field(name)
 }
 
 /// Begins a path through a row family, with no part of its keys given.
@@ -322,6 +325,6 @@ pub fn point<E, V>(draft: PathDraft) -> Point<E, V> {
 }
 
 /// Calls `make` with the number of each bucket, in order.
-pub fn map_each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
+pub fn map_bucket_numbers<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
     (0..count).map(make).collect()
 }

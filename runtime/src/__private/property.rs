@@ -10,7 +10,7 @@ use crate::{
 
 /// Returns the slots of fields before a row is read. How many there are follows from their use.
 #[inline]
-pub fn nothing_found<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
+pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
     [None; SLOTS]
 }
 
@@ -142,7 +142,7 @@ pub fn keep_unknown<B>(
     put: fn(&mut B, &str, Value),
 ) -> Result<()> {
     let name = std::str::from_utf8(name)
-        .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
+        .map_err(|_| crate::row::corrupt_row_error("a property's name is not UTF-8"))?;
     // A property of the library belongs to no field, and stays in the row without one.
     if !is_framework_property(name) {
         put(bag, name, value.to_value());

@@ -61,7 +61,7 @@ impl WorkCodes {
     }
 
     /// Returns whether the framework's own work, such as a move, needs a code.
-    pub(crate) fn requires_code(&self) -> bool {
+    pub(crate) fn requires_code_by_default(&self) -> bool {
         self.has_keys() && self.authenticity == Authenticity::Require
     }
 
@@ -69,7 +69,7 @@ impl WorkCodes {
     pub(crate) fn requires_code_for_message(&self, declared: MessageAuthenticity) -> bool {
         match declared {
             MessageAuthenticity::Required => true,
-            MessageAuthenticity::ByClient => self.requires_code(),
+            MessageAuthenticity::ByClient => self.requires_code_by_default(),
             MessageAuthenticity::NotRequired => false,
         }
     }

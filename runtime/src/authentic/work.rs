@@ -34,17 +34,17 @@ pub(crate) enum Work<'w> {
         sent: Option<Ticks>,
     },
     /// A move of an entity whose secret values are `held`. The keys of the source's scope sign it.
-    Move { place: MoveDescription<'w>, held: &'w HeldValues },
+    Move { place: MoveIdentity<'w>, held: &'w HeldValues },
     /// The consent of the target's scope to a move with this code.
-    Consent { place: MoveDescription<'w>, code: &'w [u8] },
+    Consent { place: MoveIdentity<'w>, code: &'w [u8] },
     /// The arrival of a moved entity, signed by the target's scope.
-    Arrival { place: MoveDescription<'w> },
+    Arrival { place: MoveIdentity<'w> },
 }
 
 /// The id of a move, the type of the entity, and the two rows.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
-pub(crate) struct MoveDescription<'w> {
+pub(crate) struct MoveIdentity<'w> {
     pub(crate) id: &'w str,
     pub(crate) entity_type: &'w str,
     pub(crate) from: RowAt<'w>,
@@ -68,7 +68,7 @@ impl Work<'_> {
         match self {
             Self::Message { table, partition_key, id, name, version, body, sent } => {
                 let mut input = message_input(1, *sent);
-                input.push_text(&case.key_of(table));
+                input.push_text(&case.canonical_table_name(table));
                 input.push_text(partition_key);
                 finish_message(input, [id, name], *version, body, *sent)
             }
@@ -98,13 +98,13 @@ impl Work<'_> {
 }
 
 #[cfg(feature = "encrypt")]
-impl MoveDescription<'_> {
+impl MoveIdentity<'_> {
     fn signed_input(&self, kind: u8, case: TableCase) -> WorkInput {
         let mut input = WorkInput::new(kind);
         input.push_text(self.id);
         input.push_text(self.entity_type);
         for row in [self.from, self.to] {
-            input.push_text(&case.key_of(row.table));
+            input.push_text(&case.canonical_table_name(row.table));
             input.push_text(row.partition_key);
             input.push_text(row.row_key);
         }

@@ -23,7 +23,7 @@ pub use embedded::{Durability, Embedded, EmbeddedOptions};
 pub use memory::Memory;
 pub use not_sent::NotSent;
 pub use port::{Backend, BoxFuture, Snapshot};
-pub(crate) use port::{no_snapshots_error, not_a_file_error};
+pub(crate) use port::{no_backups_error, no_snapshots_error};
 pub use request::{
     BackupReport, Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest,
 };

@@ -84,7 +84,7 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// which suits stores that are no files; a layer asks the backend that it is around.
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         let _ = path;
-        Box::pin(async { Err(not_a_file_error()) })
+        Box::pin(async { Err(no_backups_error()) })
     }
 
     /// Returns the rows of this moment, which stay readable while writers go on. Fails with `is_unsupported`
@@ -177,7 +177,7 @@ pub(crate) fn no_snapshots_error() -> Error {
 }
 
 /// Returns the error for a backup of a store that is no file.
-pub(crate) fn not_a_file_error() -> Error {
+pub(crate) fn no_backups_error() -> Error {
     let message =
         "only a store in a file has backups; copy the rows into a store in a file instead";
     Error::new(ErrorKind::Unsupported, message)

@@ -13,7 +13,7 @@ use crate::{
     edm::Ticks,
     error::{Error, Result, ServiceCode},
     limits,
-    row::{Row, corrupt_row},
+    row::{Row, corrupt_row_error},
 };
 
 /// Returns the Timestamp of the next write: the clock's time, or one tick after the last write if the
@@ -132,7 +132,7 @@ fn merged_row(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
             if !(stays && set.contains(name)) {
-                let name = from_utf8(name).map_err(|_| corrupt_row("a name is not UTF-8"))?;
+                let name = from_utf8(name).map_err(|_| corrupt_row_error("a name is not UTF-8"))?;
                 builder.put(name, value);
             }
         }

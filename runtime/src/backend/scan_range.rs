@@ -53,7 +53,7 @@ impl ScanRange {
 ///
 /// `is_invalid` for a `$top` above 1,000, more than 255 selected properties, or a filter that cannot
 /// be written as text.
-pub(crate) fn check_scan_limits(scan: &Scan<'_>) -> Result<usize> {
+pub(crate) fn checked_page_size(scan: &Scan<'_>) -> Result<usize> {
     scan.filter.check().map_err(|error| error.in_table(scan.table))?;
     let selected = scan.select.map_or(0, <[String]>::len);
     if selected > limits::PROPERTIES + 3 {

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    row::{ETag, Row, json_text_bytes},
+    row::{ETag, Row, json_text_length},
 };
 
 /// The kind of an operation.
@@ -142,13 +142,13 @@ impl Operation {
         };
         let in_body = match self.verb {
             Verb::Delete => 0,
-            _ => keys.map(json_text_bytes).sum(),
+            _ => keys.map(json_text_length).sum(),
         };
         let version = match self.condition() {
             Some(Condition::Match(etag)) => etag.to_string().len(),
             _ => 0,
         };
-        Ok(HEADER_BYTES + version + in_address + in_body + row.request_bytes()?)
+        Ok(HEADER_BYTES + version + in_address + in_body + row.checked_request_bytes()?)
     }
 }
 

@@ -102,7 +102,11 @@ fn json_of(row: &Row) -> Result<String> {
 ///
 /// `is_conflict` if the blob holds something else, which also happens where a file system takes two
 /// names for one; `is_contended` if others kept replacing it.
-pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> Result<()> {
+pub(crate) async fn put_row_if_newer(
+    store: &dyn ObjectStore,
+    path: &Path,
+    row: &Row,
+) -> Result<()> {
     let text = json_of(row)?;
     let put = async |mode| {
         let options = PutOptions { mode, ..PutOptions::default() };

@@ -25,13 +25,13 @@ enum Comparison {
 
 /// An object store that the user hands to a client, with what its type tells about it.
 #[derive(Clone)]
-pub(crate) struct BlobStore {
+pub(crate) struct UserBlobStore {
     store: Arc<dyn ObjectStore>,
     /// `None`: the type does not tell, the store has to be asked.
     comparison: Option<Comparison>,
 }
 
-impl BlobStore {
+impl UserBlobStore {
     /// Wraps an object store, and looks up its type among those of the crate `object_store`.
     pub(crate) fn new<S: ObjectStore + ?Sized>(store: Arc<S>) -> Self {
         let of = TypeId::of::<S>();
@@ -69,11 +69,11 @@ impl Blobs {
     /// `is_unsupported` if the object store's type is one that cannot replace a blob on the
     /// condition that it is unchanged, and other processes may write.
     pub(crate) fn new(
-        store: BlobStore,
+        store: UserBlobStore,
         is_sole_writer: bool,
         backend: &'static str,
     ) -> Result<Self> {
-        let BlobStore { store, comparison } = store;
+        let UserBlobStore { store, comparison } = store;
         let known = OnceCell::new_with(comparison);
         let blobs = Self { store, comparison: Arc::new(known), is_sole_writer, backend };
         comparison.map_or(Ok(()), |known| blobs.check_safe_comparison(known))?;
@@ -125,7 +125,7 @@ impl Blobs {
     }
 
     /// Reads a blob; returns `None` if it does not exist.
-    pub(crate) async fn read_blob_version(&self, path: &Path) -> Result<Option<Blob>> {
+    pub(crate) async fn read_versioned_blob(&self, path: &Path) -> Result<Option<Blob>> {
         let needs_digest = self.comparison.get() != Some(&Comparison::ByStore);
         read_blob(&*self.store, path, needs_digest).await
     }
@@ -160,9 +160,11 @@ impl Blobs {
 /// names of lists end with `.jsonl`.
 const PROBE: &str = "entable-compares-versions";
 
-impl fmt::Debug for BlobStore {
+impl fmt::Debug for UserBlobStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlobStore").field("comparison", &self.comparison).finish_non_exhaustive()
+        f.debug_struct("UserBlobStore")
+            .field("comparison", &self.comparison)
+            .finish_non_exhaustive()
     }
 }
 

@@ -23,7 +23,7 @@ use object_store::{
 use super::{
     beside::run_blocking,
     blobs::Blobs,
-    parts::{Part, PartUpload},
+    parts::{PartBytes, PartUpload},
     store_error::{blob_store_error, name_taken_error},
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ const TIME_PROBE: &str = "entable-sweep-time";
 
 /// Length and SHA-256 hash of bytes that were uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Uploaded {
+pub(crate) struct LengthAndHash {
     pub(crate) len: u64,
     pub(crate) hash: [u8; 32],
 }
@@ -46,14 +46,14 @@ pub(crate) struct Uploaded {
 #[derive(Debug, Clone)]
 pub(crate) struct ListedBlob {
     pub(crate) name: String,
-    modified: StoreTime,
+    modified: BlobStoreTime,
 }
 
 /// A time by the store's clock, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StoreTime(i64);
+pub(crate) struct BlobStoreTime(i64);
 
-impl StoreTime {
+impl BlobStoreTime {
     fn time_of_blob(meta: &ObjectMeta) -> Self {
         Self(meta.last_modified.timestamp_micros())
     }
@@ -100,11 +100,11 @@ impl Blobs {
     /// # Errors
     ///
     /// Returns the first error of the stream or of a part; nothing is written then.
-    pub(crate) async fn put_stream(
+    pub(crate) async fn create_blob_from_stream(
         &self,
         name: &str,
         bytes: impl Stream<Item = Result<Bytes>>,
-    ) -> Result<Option<Uploaded>> {
+    ) -> Result<Option<LengthAndHash>> {
         let mut upload = None;
         let written = self.put_parts(name, bytes, &mut upload).await;
         if let (Err(_), Some(upload)) = (&written, upload) {
@@ -113,19 +113,19 @@ impl Blobs {
         written
     }
 
-    /// Writes a stream's bytes as [`put_stream`](Self::put_stream). Leaves an upload in parts that has
+    /// Writes a stream's bytes as [`create_blob_from_stream`](Self::create_blob_from_stream). Leaves an upload in parts that has
     /// begun in `upload`.
     async fn put_parts(
         &self,
         name: &str,
         bytes: impl Stream<Item = Result<Bytes>>,
         upload: &mut Option<PartUpload>,
-    ) -> Result<Option<Uploaded>> {
+    ) -> Result<Option<LengthAndHash>> {
         let mut bytes = pin!(bytes);
-        let (mut part, mut len) = (Part::default(), 0_u64);
+        let (mut part, mut len) = (PartBytes::default(), 0_u64);
         loop {
             let chunk = match upload {
-                Some(upload) => upload.hash_parts_while_waiting(bytes.next()).await?,
+                Some(upload) => upload.wait_while_hashing_parts(bytes.next()).await?,
                 None => bytes.next().await,
             };
             let Some(chunk) = chunk else { break };
@@ -133,7 +133,7 @@ impl Blobs {
             len = len.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
             // A full part waits for further bytes: if it is the only one, it takes one request.
             loop {
-                chunk = part.fill(chunk);
+                chunk = part.fill_and_return_rest(chunk);
                 if chunk.is_empty() {
                     break;
                 }
@@ -141,12 +141,12 @@ impl Blobs {
                     Some(open) => open,
                     None => upload.insert(PartUpload::new(self.begin_upload(name).await?)),
                 };
-                open.put(std::mem::take(&mut part)).await?;
+                open.begin_part(std::mem::take(&mut part)).await?;
             }
         }
         let (is_new, hash) = match upload {
             Some(open) => {
-                open.put(part).await?;
+                open.begin_part(part).await?;
                 (true, open.finish().await?)
             }
             None => {
@@ -155,7 +155,7 @@ impl Blobs {
                 (is_new?, hash?)
             }
         };
-        Ok(is_new.then_some(Uploaded { len, hash }))
+        Ok(is_new.then_some(LengthAndHash { len, hash }))
     }
 
     async fn begin_upload(&self, name: &str) -> Result<Box<dyn MultipartUpload>> {
@@ -187,7 +187,7 @@ impl Blobs {
         }
         let Some(bytes) = self.stream_blob(from).await? else { return Ok(false) };
         self.store.delete(&to_path).await.map_err(blob_store_error)?;
-        match self.put_stream(to, bytes).await? {
+        match self.create_blob_from_stream(to, bytes).await? {
             Some(_) => Ok(true),
             None => Err(name_taken_error()),
         }
@@ -229,7 +229,7 @@ impl Blobs {
 
     /// Returns whether `source` reads `folder` of this store, so that both name the same blobs. To find
     /// out, writes the blob `probe` into the folder, looks for it in `source`, and deletes it.
-    pub(crate) async fn names_same_blobs_as(
+    pub(crate) async fn probe_same_blobs(
         &self,
         source: &Self,
         folder: &str,
@@ -254,17 +254,17 @@ impl Blobs {
     pub(crate) fn list_blobs(&self, segment: &str) -> BoxStream<'static, Result<ListedBlob>> {
         let listed = |meta: ObjectMeta| ListedBlob {
             name: meta.location.to_string(),
-            modified: StoreTime::time_of_blob(&meta),
+            modified: BlobStoreTime::time_of_blob(&meta),
         };
         self.store.list(Some(&Path::from(segment))).map_ok(listed).map_err(blob_store_error).boxed()
     }
 
     /// Returns the store's own time, which it tells when a blob is written.
-    pub(crate) async fn now(&self) -> Result<StoreTime> {
+    pub(crate) async fn now(&self) -> Result<BlobStoreTime> {
         let probe = Path::from(TIME_PROBE);
         self.store.put(&probe, PutPayload::default()).await.map_err(blob_store_error)?;
         let meta = self.store.head(&probe).await.map_err(blob_store_error)?;
-        Ok(StoreTime::time_of_blob(&meta))
+        Ok(BlobStoreTime::time_of_blob(&meta))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use object_store::{ObjectStore, PutMode, path::Path};
 use tokio::{runtime::Handle, sync::Mutex};
 
-use super::object::{BlobVersion, blob_changed_error, put_blob, read_blob};
+use super::object::{BlobVersion, changed_since_read_error, put_blob, read_blob};
 use crate::{
     error::{Error, ErrorKind, Result},
     key::stable_hash,
@@ -41,7 +41,7 @@ pub(super) async fn replace_under_lock(
         };
         let found = read_blob(&*store, &path, true).await?.map(|blob| blob.version.digest);
         if found != seen.map(|version| version.digest) {
-            return Err(blob_changed_error());
+            return Err(changed_since_read_error());
         }
         put_blob(&*store, &path, text, PutMode::Overwrite).await
     };

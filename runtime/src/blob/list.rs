@@ -86,7 +86,7 @@ pub(crate) fn list_text_after(
     let header = Header {
         entity_type: LIST_MARKER.to_owned(),
         format: FORMAT,
-        table: case.key_of(place.table),
+        table: case.canonical_table_name(place.table),
         partition_key: place.partition_key.to_owned(),
         row_key: place.row_key.to_owned(),
         write_id,

@@ -18,7 +18,7 @@ pub(crate) mod content;
 pub(crate) mod sealed;
 
 pub(crate) use self::{
-    blobs::{BlobStore, Blobs},
+    blobs::{Blobs, UserBlobStore},
     list::{BlobList, list_text_after},
     name::list_blob_path,
 };

@@ -17,7 +17,7 @@ const MAX_SEGMENT: usize = 200;
 /// Returns the path of the blob of the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, each
 /// part escaped, the table in the form that all its names share.
 pub(crate) fn list_blob_path(at: RowAt<'_>, case: TableCase) -> Result<Path> {
-    let table = case.key_of(at.table);
+    let table = case.canonical_table_name(at.table);
     let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);
     Path::parse([&parts.join("/"), ".jsonl"].concat()).map_err(|error| {
         Error::new(ErrorKind::Invalid, "the keys of the list make no valid name of a blob")

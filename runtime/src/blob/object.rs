@@ -63,7 +63,7 @@ pub(super) async fn put_blob(
 }
 
 /// Returns the error for a blob that another writer changed after it was read.
-pub(super) fn blob_changed_error() -> Error {
+pub(super) fn changed_since_read_error() -> Error {
     let message = "the blob changed since it was read";
     Error::service(ServiceCode::UpdateConditionNotSatisfied, message)
 }
@@ -75,7 +75,7 @@ fn blob_error(error: StoreError) -> Error {
             Error::service(ServiceCode::EntityAlreadyExists, "the blob already exists")
         }
         // A blob to be replaced that no longer exists was changed by another writer.
-        StoreError::Precondition { .. } | StoreError::NotFound { .. } => blob_changed_error(),
+        StoreError::Precondition { .. } | StoreError::NotFound { .. } => changed_since_read_error(),
         StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
             let message = "the store of blobs cannot compare versions when it replaces a blob: use a store that can";
             Error::new(ErrorKind::Unsupported, message).with_source(error)

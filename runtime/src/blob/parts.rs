@@ -32,14 +32,14 @@ const HASHED_IN_PLACE_BYTES: usize = 256 << 10;
 
 /// Bytes that become one request, in the buffers in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct PartBytes {
     pieces: Vec<Bytes>,
     len: usize,
 }
 
-impl Part {
+impl PartBytes {
     /// Adds bytes up to the size of a part. Returns those that do not fit.
-    pub(super) fn fill(&mut self, mut bytes: Bytes) -> Bytes {
+    pub(super) fn fill_and_return_rest(&mut self, mut bytes: Bytes) -> Bytes {
         let rest = bytes.split_off(bytes.len().min(PART_BYTES - self.len));
         self.len += bytes.len();
         if !bytes.is_empty() {
@@ -76,7 +76,7 @@ struct Hashing {
     /// The hash of the parts that are done.
     done: Sha256,
     running: Option<Pin<Box<dyn Future<Output = Result<Sha256>> + Send>>>,
-    waiting: VecDeque<Part>,
+    waiting: VecDeque<PartBytes>,
 }
 
 impl Hashing {
@@ -130,7 +130,7 @@ impl PartUpload {
     /// # Errors
     ///
     /// The error of a part that fails before `other` is there.
-    pub(super) async fn hash_parts_while_waiting<T>(
+    pub(super) async fn wait_while_hashing_parts<T>(
         &mut self,
         other: impl Future<Output = T>,
     ) -> Result<T> {
@@ -147,7 +147,7 @@ impl PartUpload {
     /// # Errors
     ///
     /// The error of an earlier part.
-    pub(super) async fn put(&mut self, part: Part) -> Result<()> {
+    pub(super) async fn begin_part(&mut self, part: PartBytes) -> Result<()> {
         self.wait_until(|upload| {
             let (written, hashed) = (upload.puts.len(), upload.hashing.pending());
             // A part that is neither written nor hashed counts twice: the sum is a bound of the parts held.

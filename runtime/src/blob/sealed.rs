@@ -15,7 +15,7 @@ use futures_util::{Stream, StreamExt, TryStreamExt, future::Either, stream, stre
 use object_store::PutPayload;
 use sha2::{Digest, Sha256};
 
-use super::{beside::run_blocking, content::Uploaded};
+use super::{beside::run_blocking, content::LengthAndHash};
 use crate::{
     entity::{BlobCipher, BlobKey},
     error::{Error, ErrorKind, Result},
@@ -55,7 +55,7 @@ fn chunk_len(len: u64, index: u64) -> usize {
 }
 
 /// Seals a whole content. Returns the bytes to store and their hash.
-pub(crate) fn seal_bytes(key: &BlobKey, content: &Bytes) -> (PutPayload, [u8; 32]) {
+pub(crate) fn seal_and_hash_bytes(key: &BlobKey, content: &Bytes) -> (PutPayload, [u8; 32]) {
     let len = length(content);
     let mut sealed = vec![0; byte_count(sealed_len(len))];
     // An empty content is sealed as one empty chunk.
@@ -90,7 +90,7 @@ fn seal_chunks<'c>(
 pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
     key: &BlobKey,
     content: S,
-    expected: Option<Uploaded>,
+    expected: Option<LengthAndHash>,
 ) -> impl Stream<Item = Result<Bytes>> + use<S> {
     let sums = expected.map(|expected| (expected, Sha256::new(), 0));
     let cipher = Arc::new(key.cipher());
@@ -110,7 +110,7 @@ struct ContentSealer<S> {
     /// The index of the next chunk; `None` after the last one.
     next: Option<u64>,
     /// The expected hash and length of the content, with those of the part that was read.
-    sums: Option<(Uploaded, Sha256, u64)>,
+    sums: Option<(LengthAndHash, Sha256, u64)>,
 }
 
 impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
@@ -130,7 +130,7 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
             chunks.push(chunk);
         }
         if let Some((expected, hash, len)) = self.sums.take_if(|_| is_end)
-            && expected != (Uploaded { len, hash: hash.finalize().into() })
+            && expected != (LengthAndHash { len, hash: hash.finalize().into() })
         {
             return Err(corrupt_error("the blob that is to be encrypted is damaged".to_owned()));
         }
@@ -378,8 +378,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CHUNK_BYTES, ChunkRange, SEALED_BYTES, Uploaded, content_len, open_bytes, open_stream,
-        seal_bytes, seal_stream, sealed_len,
+        CHUNK_BYTES, ChunkRange, LengthAndHash, SEALED_BYTES, content_len, open_bytes, open_stream,
+        seal_and_hash_bytes, seal_stream, sealed_len,
     };
     use crate::{entity::BlobKey, error::Result};
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     fn sealed(content: &Bytes) -> Bytes {
-        let (payload, _) = seal_bytes(&key(), content);
+        let (payload, _) = seal_and_hash_bytes(&key(), content);
         payload.iter().flatten().copied().collect::<Vec<u8>>().into()
     }
 
@@ -495,7 +495,7 @@ mod tests {
         refused("an extension", len, &Bytes::from([&whole[..], &[0; 16]].concat()));
         let longer = Bytes::from([&whole[..], at(3)].concat());
         refused("an extension with the length", content_len(longer.len() as u64), &longer);
-        let (other, _) = seal_bytes(
+        let (other, _) = seal_and_hash_bytes(
             &BlobKey::from_stored(&[&[1][..], &[2; 32]].concat()).unwrap(),
             &content(100),
         );
@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn a_content_that_is_not_the_expected_one_is_not_sealed() {
         let content = content(70_000);
-        let sums = Uploaded { len: 70_000, hash: [0; 32] };
+        let sums = LengthAndHash { len: 70_000, hash: [0; 32] };
         let error = collect(seal_stream(&key(), pieces(&content, 999), Some(sums))).unwrap_err();
         assert!(error.is_corrupt(), "{error}");
     }

@@ -266,9 +266,11 @@ impl Copy {
         let mut rows = 0;
         while let Some(pair) = next_pair(&mut source, &mut target).await? {
             let operation = match pair {
-                (Some(row), None) => Some(Operation::insert_or_replace(row.without_version())),
+                (Some(row), None) => {
+                    Some(Operation::insert_or_replace(row.without_timestamp_and_etag()))
+                }
                 (Some(row), Some(found)) if !row.has_same_content(&found) => {
-                    Some(Operation::insert_or_replace(row.without_version()))
+                    Some(Operation::insert_or_replace(row.without_timestamp_and_etag()))
                 }
                 (None, Some(found)) if self.deletes_extra => {
                     let condition = Condition::for_etag(found.etag());
@@ -277,7 +279,10 @@ impl Copy {
                 _ => None,
             };
             if let Some(operation) = operation {
-                writer.push(LineWrite { operation, line: 0, text: None }).await.map_err(failed)?;
+                writer
+                    .add_write_to_group(LineWrite { operation, line: 0, text: None })
+                    .await
+                    .map_err(failed)?;
                 take_refused(&mut writer, copied);
             }
             rows += 1;
@@ -287,7 +292,7 @@ impl Copy {
         take_refused(&mut writer, copied);
         copied.written = writer.written;
         copied.deleted = writer.deleted;
-        copied.outbox_rows = source.skipped_rows();
+        copied.outbox_rows = source.outbox_row_count();
         copied.requests += source.request_count() + target.request_count() + writer.requests;
         Ok(())
     }
@@ -329,7 +334,7 @@ impl Copy {
         }
         end_partition(partition, copied, &mut digests);
         (copied.source, copied.target) = (Some(digests.0), Some(digests.1));
-        copied.outbox_rows = source.skipped_rows();
+        copied.outbox_rows = source.outbox_row_count();
         copied.requests += source.request_count() + target.request_count();
         Ok(())
     }

@@ -17,7 +17,7 @@ pub(crate) struct Field {
 
 /// One record of a file, which may take several lines.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct RecordText {
     /// The line on which the record begins, from 1.
     pub(crate) line: u64,
     /// The bytes of the record, with the line end.
@@ -38,8 +38,8 @@ impl<R: BufRead> RecordReader<R> {
 
     /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open.
     /// Returns `None` at the end of the input. A record longer than 16 MiB is cut.
-    pub(crate) fn next_record(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
-        let mut record = Record { line: self.next_line, text: Vec::new() };
+    pub(crate) fn next_record(&mut self, is_quoting: bool) -> std::io::Result<Option<RecordText>> {
+        let mut record = RecordText { line: self.next_line, text: Vec::new() };
         let mut is_open = false;
         loop {
             let room = LONGEST.saturating_sub(u64::try_from(record.text.len()).unwrap_or(LONGEST));

@@ -14,7 +14,7 @@ use super::{
     digest::RowsDigest,
     lines::{Format, push_json_line, read_json_line},
     pages::RowPages,
-    row_reader::value_as_csv_text,
+    row_reader::value_as_unquoted_text,
     task_or_future::TaskOrFuture,
 };
 use crate::{
@@ -264,7 +264,7 @@ impl Export {
             source.renew_if_grown(&mut pages).await?;
         }
         out.flush().map_err(failed)?;
-        report.outbox_rows = pages.skipped_rows();
+        report.outbox_rows = pages.outbox_row_count();
         report.snapshots = source.snapshots;
         Ok(report)
     }
@@ -463,7 +463,7 @@ impl Columns {
             left = left.saturating_sub(1);
             match value {
                 ValueRef::String(value) => push_field(text, &escape_formula(value)),
-                value => push_field(text, &value_as_csv_text(value)),
+                value => push_field(text, &value_as_unquoted_text(value)),
             }
         }
         text.push(b'\n');

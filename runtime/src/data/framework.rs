@@ -12,7 +12,7 @@ const FRAMEWORK_TABLES: [&str; 4] =
     ["EntableDirectory", "EntablePoison", "EntableTables", "EntableExpiry"];
 
 /// Returns whether the row belongs to the outbox.
-pub(crate) fn is_framework_row(row: &Row) -> bool {
+pub(crate) fn is_outbox_row(row: &Row) -> bool {
     (RESERVED..RESERVED_END).contains(&row.row_key())
 }
 

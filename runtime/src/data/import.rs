@@ -212,7 +212,7 @@ impl<'w> Import<'w> {
                     let text = bad_lines.out.is_some().then_some(read.text);
                     let write =
                         LineWrite { operation: self.operation_for_row(row), line: read.line, text };
-                    if let Err(failure) = writer.push(write).await {
+                    if let Err(failure) = writer.add_write_to_group(write).await {
                         return Err(self.stopped_error(failure, &mut writer, &mut bad_lines));
                     }
                 }

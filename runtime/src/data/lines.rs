@@ -70,7 +70,7 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
         let message = "the line has no PartitionKey or no RowKey that is text";
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    Ok(members.to_row()?.without_version())
+    Ok(members.to_row()?.without_timestamp_and_etag())
 }
 
 /// Returns the error of a line that is no row. It names the column and quotes nothing: the line may hold

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{framework::is_framework_row, task_or_future::TaskOrFuture};
+use super::{framework::is_outbox_row, task_or_future::TaskOrFuture};
 use crate::{
     backend::{Rows, Scan},
     error::{Error, ErrorKind, Result},
@@ -92,7 +92,7 @@ impl<'s> RowPages<'s> {
             for row in page.rows {
                 let row = row.map_err(|error| error.in_table(self.table))?;
                 bytes += row.as_bytes().len();
-                if is_framework_row(&row) {
+                if is_outbox_row(&row) {
                     self.skipped += 1;
                 } else {
                     self.rows.push_back(row);
@@ -142,7 +142,7 @@ impl<'s> RowPages<'s> {
     }
 
     /// Returns the number of rows of the outbox that were met.
-    pub(crate) const fn skipped_rows(&self) -> u64 {
+    pub(crate) const fn outbox_row_count(&self) -> u64 {
         self.skipped
     }
 }

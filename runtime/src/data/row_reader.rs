@@ -6,8 +6,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use uuid::Uuid;
 
 use super::{
-    csv::{Field, LONGEST, Record, RecordReader, split_record, unescape_formula},
-    framework::is_framework_row,
+    csv::{Field, LONGEST, RecordReader, RecordText, split_record, unescape_formula},
+    framework::is_outbox_row,
     lines::{Format, read_json_line},
 };
 use crate::{
@@ -66,13 +66,13 @@ impl<R: BufRead> RowReader<R> {
             if record.text.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let row = self.read_row(&record).and_then(refuse_framework_row);
+            let row = self.read_row(&record).and_then(refuse_outbox_row);
             let row = row.map_err(|error| error_at_line(&error, record.line));
             return Ok(Some(LineRow { line: record.line, text: record.text, row }));
         }
     }
 
-    fn next_record(&mut self) -> Result<Option<Record>> {
+    fn next_record(&mut self) -> Result<Option<RecordText>> {
         let record = self.records.next_record(self.format == Format::Csv).map_err(|error| {
             Error::new(ErrorKind::Backend, "reading the input failed").with_source(error)
         })?;
@@ -84,7 +84,7 @@ impl<R: BufRead> RowReader<R> {
         }))
     }
 
-    fn read_row(&self, record: &Record) -> Result<Row> {
+    fn read_row(&self, record: &RecordText) -> Result<Row> {
         if u64::try_from(record.text.len()).unwrap_or(LONGEST) >= LONGEST {
             let message =
                 format!("the line has {LONGEST} bytes or more, which is longer than any row");
@@ -113,8 +113,8 @@ pub(crate) fn error_at_line(error: &Error, line: u64) -> Error {
     placed.with_source(error.clone())
 }
 
-fn refuse_framework_row(row: Row) -> Result<Row> {
-    if !is_framework_row(&row) {
+fn refuse_outbox_row(row: Row) -> Result<Row> {
+    if !is_outbox_row(&row) {
         return Ok(row);
     }
     let message = "RowKeys that begin with `~e` are those of the outbox, whose rows mean nothing in \
@@ -268,7 +268,8 @@ fn infer_value(field: &Field) -> Value {
     if field.is_quoted {
         return string();
     }
-    let number = |edm| parse(edm, text).filter(|value| value_as_csv_text(value.as_ref()) == text);
+    let number =
+        |edm| parse(edm, text).filter(|value| value_as_unquoted_text(value.as_ref()) == text);
     let is_double = text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let is_guid = text.len() == 36;
@@ -287,7 +288,7 @@ fn infer_value(field: &Field) -> Value {
 }
 
 /// Returns the text of a value in a column of its type; that of a String is without quotes.
-pub(crate) fn value_as_csv_text(value: crate::edm::ValueRef<'_>) -> String {
+pub(crate) fn value_as_unquoted_text(value: crate::edm::ValueRef<'_>) -> String {
     use crate::edm::ValueRef;
     match value {
         ValueRef::Boolean(v) => v.to_string(),

@@ -98,7 +98,10 @@ impl RowWriter {
     /// # Errors
     ///
     /// The failure of the store, after all groups that were sent have ended.
-    pub(crate) async fn push(&mut self, write: LineWrite) -> Result<(), (u64, Error)> {
+    pub(crate) async fn add_write_to_group(
+        &mut self,
+        write: LineWrite,
+    ) -> Result<(), (u64, Error)> {
         let bytes = match write.operation.request_bytes() {
             Ok(bytes) => bytes,
             Err(error) => {

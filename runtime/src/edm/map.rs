@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{BeyondProperty, EdmType, Side, Value, ValueRef};
+use super::{EdmType, KeyOnlyValue, Side, Value, ValueRef};
 use crate::error::{Error, ErrorKind};
 
 /// A type whose values are stored as one property.
@@ -108,7 +108,7 @@ pub struct InvalidValue {
     /// Whether the value lies below or above all values that fit, if the values have an order.
     side: Option<Side>,
     /// The value itself, where a key may hold what a property cannot.
-    beyond: Option<BeyondProperty>,
+    beyond: Option<KeyOnlyValue>,
 }
 
 impl InvalidValue {
@@ -124,8 +124,8 @@ impl InvalidValue {
     }
 
     /// Creates the error of a value that no property can hold and a key can.
-    pub(crate) fn for_key_only_value(
-        value: BeyondProperty,
+    pub(crate) fn key_only_value_error(
+        value: KeyOnlyValue,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self { side: Some(value.out_of_range_side()), beyond: Some(value), ..Self::new(message) }
@@ -137,7 +137,7 @@ impl InvalidValue {
     }
 
     /// Returns the value, if a key can hold it although no property can.
-    pub(crate) const fn as_key_only_value(&self) -> Option<BeyondProperty> {
+    pub(crate) const fn contained_key_only_value(&self) -> Option<KeyOnlyValue> {
         self.beyond
     }
 

@@ -17,7 +17,7 @@ mod with_decimal;
 pub use bag::{Bag, PropertyBag};
 pub use json::{json_from_edm, json_to_edm};
 pub use map::{EdmCow, EdmValue, InvalidValue};
-pub use out_of_range::{BeyondProperty, Side};
+pub use out_of_range::{KeyOnlyValue, Side};
 pub use property::{Input, Property};
 pub use ticks::{ParseTicksError, Ticks};
 pub use value::{EdmType, Value, ValueRef};

@@ -15,14 +15,14 @@ pub enum Side {
 
 /// A value that no property can hold and a key can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BeyondProperty {
+pub enum KeyOnlyValue {
     /// A number above the largest Int64.
     AboveInt64(u64),
     /// A time before the year 1601.
     Before1601(Ticks),
 }
 
-impl BeyondProperty {
+impl KeyOnlyValue {
     /// Returns whether this value lies below or above all values that a property can hold.
     pub(crate) const fn out_of_range_side(self) -> Side {
         match self {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use time::{Date, OffsetDateTime, Time};
 use uuid::Uuid;
 
-use super::{BeyondProperty, EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, KeyOnlyValue, Ticks, ValueRef};
 
 /// Takes the payload of the expected variant, or returns the error that names both types.
 macro_rules! expect {
@@ -104,8 +104,8 @@ impl EdmValue for u64 {
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         match i64::try_from(*self) {
             Ok(value) => Ok(ValueRef::Int64(value).into()),
-            Err(_) => Err(InvalidValue::for_key_only_value(
-                BeyondProperty::AboveInt64(*self),
+            Err(_) => Err(InvalidValue::key_only_value_error(
+                KeyOnlyValue::AboveInt64(*self),
                 format!("{self} is above {}, the largest {}", i64::MAX, Self::EDM),
             )),
         }
@@ -191,7 +191,7 @@ pub(super) fn edm_datetime_from_ticks(
     match ticks {
         Some(ticks) if ticks >= Ticks::MIN_PROPERTY => Ok(ValueRef::DateTime(ticks).into()),
         Some(ticks) => {
-            Err(InvalidValue::for_key_only_value(BeyondProperty::Before1601(ticks), message()))
+            Err(InvalidValue::key_only_value_error(KeyOnlyValue::Before1601(ticks), message()))
         }
         None => Err(InvalidValue::new(message())),
     }

@@ -70,7 +70,7 @@ impl UploadedBlob {
     /// Takes the blob for one write, whatever becomes of that write; `false` if it was taken before.
     // A second write could follow a removal of the blob, and its row would point to nothing.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
-    pub(crate) fn take_for_one_write(&self) -> bool {
+    pub(crate) fn try_take_for_write(&self) -> bool {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
@@ -199,7 +199,7 @@ impl Blob {
 
     /// Returns the bytes that are still to be uploaded.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "uploaded by a write"))]
-    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+    pub(crate) fn bytes_to_upload(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Bytes(bytes) => Some(bytes),
             Content::Stored(_) | Content::Uploaded(_) => None,
@@ -216,7 +216,7 @@ impl Blob {
     }
 
     /// Returns the key of the stored bytes, if these are encrypted.
-    pub(crate) fn key(&self) -> Option<&BlobKey> {
+    pub(crate) fn content_key(&self) -> Option<&BlobKey> {
         self.key.as_ref()
     }
 
@@ -329,7 +329,7 @@ impl BlobNames {
 
 /// A value of a field with `#[table(blob)]`, as an entity that is being written holds it.
 #[derive(Debug, Clone)]
-pub struct BlobValue {
+pub struct BlobFieldValue {
     /// The name of the field.
     pub(crate) field: &'static str,
     /// The names of the properties in which a row holds the value.
@@ -339,26 +339,26 @@ pub struct BlobValue {
 
 /// Adds the value of a field, if it is there, to those of its entity.
 #[doc(hidden)]
-pub fn push_blob_field_value(
-    values: &mut Vec<BlobValue>,
+pub fn collect_blob_field_value(
+    values: &mut Vec<BlobFieldValue>,
     field: &'static str,
     names: &'static BlobNames,
     value: Option<&Blob>,
 ) {
-    values.extend(value.cloned().map(|blob| BlobValue { field, names, blob }));
+    values.extend(value.cloned().map(|blob| BlobFieldValue { field, names, blob }));
 }
 
 /// Copies a row with what it holds of stored blobs: name, hash and key. A row that does not hold a blob's
 /// name stays without them.
-pub(crate) fn with_stored_blobs(row: &Row, stored: &[BlobValue]) -> Result<Row> {
+pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> Result<Row> {
     let mut values = Vec::new();
-    for BlobValue { names, blob, .. } in stored {
+    for BlobFieldValue { names, blob, .. } in stored {
         if row.get(names.name)?.is_none() {
             continue;
         }
         values.push((names.name, Value::from(blob.name().unwrap_or_default())));
         values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
-        if let (Some(name), Some(key)) = (names.key, blob.key()) {
+        if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
             values.push((name, Value::Binary(key.to_stored().into())));
         }
     }

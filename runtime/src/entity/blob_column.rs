@@ -98,7 +98,7 @@ pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option
     out.put_value(names.hash, ValueRef::Binary(blob.hash()));
     // Written empty where it is unknown: a merge then leaves no content type of an older blob.
     out.put_value(names.content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
-    if let (Some(name), Some(key)) = (names.key, blob.key()) {
+    if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
         out.put_value(name, ValueRef::Binary(&key.to_stored()));
     }
 }

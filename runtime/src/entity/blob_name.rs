@@ -26,7 +26,8 @@ pub(crate) fn blob_name(
     field: &str,
     random: &str,
 ) -> Result<String> {
-    let parts = [&*case.key_of(owner.table), owner.partition_key, owner.row_key, field];
+    let parts =
+        [&*case.canonical_table_name(owner.table), owner.partition_key, owner.row_key, field];
     let mut name = String::new();
     for part in parts {
         let segment = escaped(part);
@@ -59,7 +60,7 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
 /// Returns what the names of all blobs of a table begin with.
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "used by the sweep"))]
 pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
-    escaped(&case.key_of(table))
+    escaped(&case.canonical_table_name(table))
 }
 
 /// Returns the row whose table and keys are in a blob's name; `None` for a name of another form. If
@@ -81,7 +82,7 @@ pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
 
 /// Returns whether a name is that of a blob of the row at `owner`.
 pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
-    let owner = RowAt { table: &case.key_of(owner.table), ..owner };
+    let owner = RowAt { table: &case.canonical_table_name(owner.table), ..owner };
     owner_of_blob(name)
         .is_some_and(|named| named.as_row_at().table_and_key_texts() == owner.table_and_key_texts())
 }

@@ -144,7 +144,7 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads.
     #[doc(hidden)]
-    pub const fn property_from_stored(
+    pub const fn for_stored_property(
         name: &'static str,
         read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
     ) -> Self {

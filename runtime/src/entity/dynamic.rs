@@ -237,7 +237,7 @@ impl DynamicEntity {
     }
 
     /// Permits names that belong to the library if they are permitted in `other`.
-    pub(crate) fn allow_framework_names_of(&mut self, other: &Self) {
+    pub(crate) fn allow_framework_names_like(&mut self, other: &Self) {
         self.allows_framework_names = other.allows_framework_names;
     }
 

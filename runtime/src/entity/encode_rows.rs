@@ -1,6 +1,6 @@
 //! Writes the rows of an entity from the keys and properties that its derive generates.
 
-use super::{BlobValue, CopyRow, EntityRows, ListEntry, PropertyWriter, RemoteList};
+use super::{BlobFieldValue, CopyRow, EntityRows, ListEntry, PropertyWriter, RemoteListKeys};
 use crate::{
     error::Result,
     key::{Family, FamilyKind, KeyWriter},
@@ -27,7 +27,7 @@ pub trait EncodeRows {
     }
 
     /// Returns the values of the fields with `#[table(blob)]`.
-    fn blobs(&self) -> Vec<BlobValue> {
+    fn blobs(&self) -> Vec<BlobFieldValue> {
         Vec::new()
     }
 }
@@ -37,7 +37,10 @@ pub trait EncodeRows {
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
-pub(crate) fn partition_key_of(entity: &dyn EncodeRows, family: &'static Family) -> Result<String> {
+pub(crate) fn partition_key_in_family(
+    entity: &dyn EncodeRows,
+    family: &'static Family,
+) -> Result<String> {
     let mut key = KeyWriter::new(&family.partition, "PartitionKey");
     entity.write_partition_key(family, &mut key);
     key.finish()
@@ -48,7 +51,10 @@ pub(crate) fn partition_key_of(entity: &dyn EncodeRows, family: &'static Family)
 /// # Errors
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
-pub(crate) fn row_key_of(entity: &dyn EncodeRows, family: &'static Family) -> Result<String> {
+pub(crate) fn row_key_in_family(
+    entity: &dyn EncodeRows,
+    family: &'static Family,
+) -> Result<String> {
     let mut key = KeyWriter::new(&family.row, "RowKey");
     entity.write_row_key(family, &mut key);
     key.finish()
@@ -78,29 +84,31 @@ pub(super) fn all_rows_of_entity(
     primary: Row,
     families: &'static [Family],
 ) -> Result<EntityRows> {
-    let mut rows = EntityRows { blobs: entity.blobs(), ..EntityRows::only(primary) };
+    let mut rows = EntityRows { blobs: entity.blobs(), ..EntityRows::from_primary_only(primary) };
     let indexes = families.iter().filter(|family| !family.is_primary());
     for family in indexes.filter(|family| entity.has_row(family)) {
         match (family.kind, family.is_remote) {
-            (FamilyKind::List, true) => rows.remote_lists.push(RemoteList {
+            (FamilyKind::List, true) => rows.remote_lists.push(RemoteListKeys {
                 family,
-                partition_key: partition_key_of(entity, family)?,
-                row_key: row_key_of(entity, family)?,
+                partition_key: partition_key_in_family(entity, family)?,
+                row_key: row_key_in_family(entity, family)?,
             }),
             (FamilyKind::List, false) => rows.local_list_entries.push(ListEntry {
                 family,
-                row_key: row_key_of(entity, family)?,
+                row_key: row_key_in_family(entity, family)?,
                 id: rows.primary.row_key().to_owned(),
             }),
             (_, true) => {
-                let partition_key = partition_key_of(entity, family)?;
-                let row = row_of(entity, family, &partition_key, &row_key_of(entity, family)?)?;
+                let partition_key = partition_key_in_family(entity, family)?;
+                let row =
+                    row_of(entity, family, &partition_key, &row_key_in_family(entity, family)?)?;
                 rows.remote_copies.push(CopyRow { family, row });
             }
             // A local copy shares the primary's PartitionKey, which is known.
             (_, false) => {
                 let partition_key = rows.primary.partition_key();
-                let row = row_of(entity, family, partition_key, &row_key_of(entity, family)?)?;
+                let row =
+                    row_of(entity, family, partition_key, &row_key_in_family(entity, family)?)?;
                 rows.local_copies.push(CopyRow { family, row });
             }
         }
@@ -114,7 +122,12 @@ pub(super) fn all_rows_of_entity(
 ///
 /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
 pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> Result<Row> {
-    row_of(entity, family, &partition_key_of(entity, family)?, &row_key_of(entity, family)?)
+    row_of(
+        entity,
+        family,
+        &partition_key_in_family(entity, family)?,
+        &row_key_in_family(entity, family)?,
+    )
 }
 
 /// Returns the keys of a copy's primary, for `TableEntity::owner_of`.
@@ -122,7 +135,7 @@ pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> R
 /// # Errors
 ///
 /// Returns the error of a key that could not be written.
-pub fn finish_owner_keys(
+pub fn finish_owner_key_writers(
     partition_key: KeyWriter,
     row_key: KeyWriter,
 ) -> Result<Option<(String, String)>> {

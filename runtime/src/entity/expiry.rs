@@ -59,7 +59,11 @@ impl Schema {
 
     /// Returns the filter for rows whose time of expiry compares with `time`. It selects nothing if
     /// entities of the type stay.
-    pub(crate) fn expiry_filter(&'static self, comparison: Comparison, time: Ticks) -> Filter {
+    pub(crate) fn expiry_comparison_filter(
+        &'static self,
+        comparison: Comparison,
+        time: Ticks,
+    ) -> Filter {
         let each = self
             .expiry_properties()
             .map(|name| Filter::compare(name, comparison, Value::DateTime(time)));
@@ -129,7 +133,7 @@ impl Members {
             return None;
         }
         let matched = self.match_row(row).ok()??;
-        let schema: &'static Schema = self.schemas().get(matched.member()).copied()?;
+        let schema: &'static Schema = self.schemas().get(matched.member_index()).copied()?;
         let mut versions = schema.versions();
         versions.find(|version| version.version == matched.version())?.expiry_in_this_version(row)
     }

@@ -24,9 +24,9 @@ impl<E, F> fmt::Debug for Flattened<E, F> {
     label = "not a column of `{Self}`",
     note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
 )]
-pub trait Flattens<A> {}
-impl<A: Properties> Flattens<A> for A {}
-impl<A: Properties> Flattens<A> for Option<A> {}
+pub trait FlattenedField<A> {}
+impl<A: Properties> FlattenedField<A> for A {}
+impl<A: Properties> FlattenedField<A> for Option<A> {}
 
 impl<E, F> Flattened<E, F> {
     /// Creates the group of columns whose property names begin with `prefix`.
@@ -43,7 +43,7 @@ impl<E, F> Flattened<E, F> {
     /// Returns the columns of a struct that is flattened into the flattened struct.
     pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
     where
-        F: Flattens<A>,
+        F: FlattenedField<A>,
     {
         let prefix = [&*self.prefix, &*inner.prefix].concat();
         Flattened { prefix: prefix.into(), of: PhantomData }
@@ -63,7 +63,7 @@ pub trait InnerColumn<E, F> {
     fn within(self, outer: Flattened<E, F>) -> Self::Outer;
 }
 
-impl<E, F: Flattens<A>, A, G, K> InnerColumn<E, F> for Column<A, G, K> {
+impl<E, F: FlattenedField<A>, A, G, K> InnerColumn<E, F> for Column<A, G, K> {
     type Outer = Column<E, G, K>;
 
     fn within(self, outer: Flattened<E, F>) -> Self::Outer {
@@ -71,7 +71,7 @@ impl<E, F: Flattens<A>, A, G, K> InnerColumn<E, F> for Column<A, G, K> {
     }
 }
 
-impl<E, F: Flattens<A>, A, G> InnerColumn<E, F> for Flattened<A, G> {
+impl<E, F: FlattenedField<A>, A, G> InnerColumn<E, F> for Flattened<A, G> {
     type Outer = Flattened<E, G>;
 
     fn within(self, outer: Flattened<E, F>) -> Self::Outer {

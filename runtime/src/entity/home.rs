@@ -18,7 +18,7 @@ use crate::{
 /// `is_invalid` if the entity's tables are dated and the path does not say which it is in.
 pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'static, str>> {
     let Some(dated) = &schema.dated else { return Ok(Cow::Borrowed(schema.table)) };
-    access.checked()?;
+    access.checked_keys()?;
     match access.window.filter(|window| window.is_time) {
         Some(window) => dated
             .name_of(dated.period_at(window.from))
@@ -44,7 +44,7 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
         return Ok(Cow::Borrowed(E::SCHEMA.table));
     }
     let family = stored.copy_family().map_or(E::SCHEMA.primary(), Ok)?;
-    let primary = (E::SCHEMA.current_form)(stored.row(), family)?;
+    let primary = (E::SCHEMA.primary_in_current_form)(stored.row(), family)?;
     Ok(E::from_row(&primary)?.home_table())
 }
 

@@ -40,14 +40,14 @@ pub(crate) mod home;
 mod related;
 
 pub(crate) use blob::points_to;
-pub use blob::{Blob, BlobField, BlobNames, BlobValue};
+pub use blob::{Blob, BlobField, BlobFieldValue, BlobNames};
 pub use blob_column::BlobColumn;
 #[cfg(feature = "blob")]
 pub(crate) use blob_key::BlobCipher;
 pub(crate) use blob_key::BlobKey;
 pub use column::{Column, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
-pub use flattened::{Flattened, Flattens, InnerColumn};
+pub use flattened::{Flattened, FlattenedField, InnerColumn};
 pub use framework::SEAL;
 pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, is_framework_property};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
@@ -64,7 +64,7 @@ pub(crate) use properties::{
 pub use reference::KeyRef;
 pub(crate) use related::{can_derive_keys, derive_keys};
 pub(crate) use row_kind::{LIST_MARKER, RowKind, RowVersion, SPILL, head_row_key};
-pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
+pub use rows::{CopyRow, EntityRows, ListEntry, RemoteListKeys};
 pub(crate) use schema::CopyAndPrimaryFamily;
 pub use schema::{
     ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
@@ -81,6 +81,6 @@ pub(crate) use untyped_path::PathDraft;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
-    FieldNamed, FullCopy, FullRow, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow,
-    ReadableAs, View,
+    FieldNamed, FullCopy, FullRow, FullView, HoldsField, ListRows, PartialCopy, PrimaryRow,
+    ProjectionHeldBy, ReadableAs, View,
 };

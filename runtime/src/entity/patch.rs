@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use serde::Serialize;
 
 use super::{
-    Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob_column::store_blob,
+    Blob, BlobFieldValue, BlobNames, Properties, PropertyWriter, blob_column::store_blob,
     column::slot_out_of_range_error,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 pub struct Patch<E> {
     set: Bag,
     removed: Vec<&'static str>,
-    blobs: Vec<BlobValue>,
+    blobs: Vec<BlobFieldValue>,
     fault: Option<Error>,
     of: PhantomData<fn() -> E>,
 }
@@ -174,7 +174,7 @@ impl<E> Patch<E> {
             Ok(())
         });
         self.blobs.retain(|known| known.names != names);
-        self.blobs.push(BlobValue { field, names, blob: value });
+        self.blobs.push(BlobFieldValue { field, names, blob: value });
         self
     }
 
@@ -200,7 +200,7 @@ impl<E> Patch<E> {
     }
 
     /// Takes out the values of fields that are kept in blobs.
-    pub(crate) fn take_blobs(&mut self) -> Vec<BlobValue> {
+    pub(crate) fn take_blobs(&mut self) -> Vec<BlobFieldValue> {
         std::mem::take(&mut self.blobs)
     }
 

@@ -47,7 +47,7 @@ pub trait Path: Sized {
     where
         Self: Clone,
     {
-        self.keys().whole_partition()
+        self.keys().without_row_key_bounds()
     }
 
     /// Returns the path as an [`AnyPath`], the common type of all paths to whole entities: for the arms

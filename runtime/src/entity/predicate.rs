@@ -34,7 +34,7 @@ impl<E> Predicate<E> {
         comparison: Comparison,
         invalid: InvalidValue,
     ) -> Self {
-        if let Some(value) = invalid.as_key_only_value() {
+        if let Some(value) = invalid.contained_key_only_value() {
             let property = property.into_owned();
             return Self::new(Filter::OutOfRange { property, comparison, value });
         }

@@ -160,7 +160,7 @@ impl Schema {
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
     )]
-    pub(crate) fn legacy_primary_marking(
+    pub(crate) fn legacy_marking_of_row(
         &'static self,
         row: &Row,
     ) -> Result<Option<PrimaryMarking>> {

@@ -1,6 +1,6 @@
 //! Defines the set of rows that one entity is stored as.
 
-use super::{BlobValue, blob::with_stored_blobs};
+use super::{BlobFieldValue, blob::pointing_to_stored_blobs};
 use crate::{error::Result, key::Family, row::Row};
 
 /// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.
@@ -15,14 +15,14 @@ pub struct EntityRows {
     /// Its entries in local lists, in the primary's partition.
     pub local_list_entries: Vec<ListEntry>,
     /// The remote lists that contain the entity.
-    pub remote_lists: Vec<RemoteList>,
+    pub remote_lists: Vec<RemoteListKeys>,
     /// The values of the entity's fields with `#[table(blob)]`.
-    pub blobs: Vec<BlobValue>,
+    pub blobs: Vec<BlobFieldValue>,
 }
 
 impl EntityRows {
     /// Returns the rows of an entity without copies and lists.
-    pub const fn only(primary: Row) -> Self {
+    pub const fn from_primary_only(primary: Row) -> Self {
         Self {
             primary,
             local_copies: Vec::new(),
@@ -46,19 +46,19 @@ impl EntityRows {
     }
 
     /// Puts the values of `newer` in place of those of the same fields, and adds the others.
-    pub(crate) fn with_newer_blobs(mut self, newer: &[BlobValue]) -> Self {
+    pub(crate) fn with_newer_blob_values(mut self, newer: &[BlobFieldValue]) -> Self {
         self.blobs.retain(|value| newer.iter().all(|newer| newer.names != value.names));
         self.blobs.extend_from_slice(newer);
         self
     }
 
     /// Sets name, hash and key of stored blobs in every row that points to them.
-    pub(crate) fn with_stored_blobs(mut self, stored: &[BlobValue]) -> Result<Self> {
-        self.primary = with_stored_blobs(&self.primary, stored)?;
+    pub(crate) fn pointing_to_stored_blobs(mut self, stored: &[BlobFieldValue]) -> Result<Self> {
+        self.primary = pointing_to_stored_blobs(&self.primary, stored)?;
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
-            copy.row = with_stored_blobs(&copy.row, stored)?;
+            copy.row = pointing_to_stored_blobs(&copy.row, stored)?;
         }
-        Ok(self.with_newer_blobs(stored))
+        Ok(self.with_newer_blob_values(stored))
     }
 }
 
@@ -85,7 +85,7 @@ pub struct ListEntry {
 /// The position of a remote list that contains the entity: in another partition or table, or in a
 /// blob. Its entry is the entity's keys.
 #[derive(Debug, Clone)]
-pub struct RemoteList {
+pub struct RemoteListKeys {
     /// The list's row family.
     pub family: &'static Family,
     /// The PartitionKey of the list's head row.
@@ -94,7 +94,7 @@ pub struct RemoteList {
     pub row_key: String,
 }
 
-impl PartialEq for RemoteList {
+impl PartialEq for RemoteListKeys {
     fn eq(&self, other: &Self) -> bool {
         let place = |listed: &Self| (listed.family.table, listed.family.in_blob);
         self.family.name == other.family.name

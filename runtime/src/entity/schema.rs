@@ -101,7 +101,7 @@ impl ColumnSchema {
 
     /// Creates the column of a field that the primary's keys give back.
     #[doc(hidden)]
-    pub const fn key(name: &'static str) -> Self {
+    pub const fn of_key_field(name: &'static str) -> Self {
         Self {
             name,
             edm: None,
@@ -175,7 +175,7 @@ impl ColumnSchema {
     }
 
     /// Returns the maximum number of properties that part number `part` of a wide entity stores for the columns.
-    pub const fn count_in_part(columns: &[Self], part: usize) -> usize {
+    pub const fn property_count_in_part(columns: &[Self], part: usize) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
@@ -208,7 +208,7 @@ impl ColumnSchema {
 }
 
 /// PartitionKey and RowKey of the primary entity that a copy belongs to.
-pub(crate) type OwnerKeyPair = (String, String);
+pub(crate) type OwnerKeyTexts = (String, String);
 
 /// The description of an entity type and its rows: names, keys, columns and versions.
 #[derive(Debug, Clone, Copy)]
@@ -260,10 +260,10 @@ pub struct Schema {
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
     /// Returns the primary row of the entity in a row of this row family, as this version writes
     /// it.
-    pub current_form: fn(&Row, &'static Family) -> Result<Row>,
+    pub primary_in_current_form: fn(&Row, &'static Family) -> Result<Row>,
     /// Returns the keys of the primary that a copy of this row family and version belongs to, or
     /// `None` if the copy does not hold them.
-    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyPair>>,
+    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyTexts>>,
 }
 
 /// The result of asking whether a row is of an entity type.
@@ -314,7 +314,7 @@ impl Schema {
         dated: None,
         expires: None,
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
-        current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
+        primary_in_current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
     };
 
@@ -431,7 +431,7 @@ impl Schema {
     /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
     /// that version. `is_own` tells whether they are in the table that an index declares, `None` for
     /// the primaries' own.
-    pub(crate) fn remote_copies_named(
+    pub(crate) fn find_remote_copy_family(
         &'static self,
         name: &str,
         is_own: impl Fn(Option<&str>) -> bool,

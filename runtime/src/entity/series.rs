@@ -64,7 +64,7 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
     pub fn at(&self, slot: usize) -> Column<E, T, K> {
         match self.names.get(slot) {
             Some(name) if self.is_secret => Column::secret(name, T::from_stored),
-            Some(name) => Column::property_from_stored(name, T::from_stored),
+            Some(name) => Column::for_stored_property(name, T::from_stored),
             None => Column::for_missing_slot(slot, N),
         }
     }

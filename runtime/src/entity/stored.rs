@@ -36,7 +36,7 @@ impl<T> Stored<T> {
     }
 
     /// Creates a value that was read from a row of `family`.
-    pub(crate) fn read_from(value: T, row: Row, family: &'static Family) -> Self {
+    pub(crate) fn from_read_row(value: T, row: Row, family: &'static Family) -> Self {
         let copy = (!family.is_primary()).then_some(family);
         Self { value, row, status: 200, copy, pending: BackgroundWork::default() }
     }

@@ -34,7 +34,7 @@ impl Access {
     /// # Errors
     ///
     /// `is_invalid`, naming the field, for the first value that does not fit its part.
-    pub fn checked(&self) -> Result<&Keys> {
+    pub fn checked_keys(&self) -> Result<&Keys> {
         match &self.fault {
             None => Ok(&self.keys),
             Some((field, invalid)) => Err(invalid.clone().into_write_error(field)),
@@ -82,7 +82,7 @@ impl Access {
     ///
     /// `is_invalid` and `is_too_large` for keys that the service refuses.
     pub fn point(&self) -> Result<(&str, &str)> {
-        let (partition_key, row_key) = self.checked()?.as_point().unwrap_or_default();
+        let (partition_key, row_key) = self.checked_keys()?.as_point().unwrap_or_default();
         crate::limits::check_key("PartitionKey", partition_key)?;
         crate::limits::check_key("RowKey", row_key)?;
         Ok((partition_key, row_key))
@@ -331,7 +331,7 @@ impl PathDraft {
             let (template, at) = self.template_of_part(part);
             let field = template.parts().nth(at).map_or("", |part| part.field);
             if let Some(slot) = self.parts.get_mut(part) {
-                *slot = Some(token(field, value.get().as_ref())?);
+                *slot = Some(token(field, value.plain_value().as_ref())?);
             }
         }
         Ok(self)
@@ -454,7 +454,7 @@ impl PathDraft {
         } else {
             text.push_str(prefix);
         }
-        self.bounds = Some(Bounds::Prefix(escape(&text, template.terminator_of_part(at))));
+        self.bounds = Some(Bounds::Prefix(escape(&text, template.terminator_char_of_part(at))));
         self
     }
 
@@ -465,7 +465,7 @@ impl PathDraft {
         (lower, upper): (Bound<String>, Bound<String>),
     ) -> (Bound<String>, Bound<String>) {
         let (template, at) = self.template_of_part(part);
-        let last = template.ends_with_part(at);
+        let last = template.is_last_segment(at);
         let prefix = self.row_prefix();
         let whole = |text: String| [prefix.as_str(), &text].concat();
         let lower = match lower {

@@ -103,7 +103,7 @@ pub fn owner_of_older<Old: TableEntity>(
 /// Finds the row family `name` of a schema if the schema has this version. Lists are left out.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
-    let same = |family: &&Family| family.has_one_entity_per_row() && family.name == name;
+    let same = |family: &&Family| family.is_primary_or_copy() && family.name == name;
     (schema.version == version).then(|| families.iter().find(same)).flatten()
 }
 
@@ -168,7 +168,7 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result
 /// # Errors
 ///
 /// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
-pub fn current_form<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Row> {
+pub fn primary_in_current_form<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Row> {
     read_any_version::<E>(row, family)?.to_row()
 }
 

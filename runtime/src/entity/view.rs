@@ -97,7 +97,7 @@ pub struct FieldNamed<
     message = "the copies of this index do not hold every field of `{Self}`",
     note = "add the missing field to `only(..)` of the index, or read the entity through another path"
 )]
-pub trait HeldBy<M> {}
+pub trait ProjectionHeldBy<M> {}
 
 /// A kind of rows that projection `P` can be read from.
 #[diagnostic::on_unimplemented(
@@ -108,4 +108,4 @@ pub trait ReadableAs<P>: View {}
 
 impl<P: Projection> ReadableAs<P> for PrimaryRow {}
 impl<P: Projection> ReadableAs<P> for FullCopy {}
-impl<P: Projection + HeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}
+impl<P: Projection + ProjectionHeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}

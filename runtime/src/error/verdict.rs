@@ -81,7 +81,7 @@ impl Error {
     /// Returns the chance that the request succeeds when it is sent again unchanged. Workers use it to
     /// decide whether a failure counts towards the poison table, or the work is tried again later
     /// without a limit.
-    pub(crate) fn retry(&self) -> RetryChance {
+    pub(crate) fn retry_chance(&self) -> RetryChance {
         match self.kind() {
             ErrorKind::Throttled
             | ErrorKind::Backend
@@ -233,7 +233,7 @@ mod tests {
             error.lost_race_or_table(),
             error.ends_move(),
         ];
-        (error.retry(), rest)
+        (error.retry_chance(), rest)
     }
 
     const ANSWERS: [(ErrorKind, RetryChance, [u8; 5]); 24] = [
@@ -302,7 +302,7 @@ mod tests {
         assert!(moving.is_refused_by_move() && moving.lost_race() && moving.ends_move());
         assert_eq!(moving.keys(), Some(("Sales", "empid_000223")));
         let deleting = Error::service(ServiceCode::TableBeingDeleted, "wait");
-        assert_eq!((moving.retry(), deleting.retry()), (PassesAlone, PassesAlone));
+        assert_eq!((moving.retry_chance(), deleting.retry_chance()), (PassesAlone, PassesAlone));
         assert!(!deleting.is_refused_by_move());
     }
 }

@@ -61,7 +61,7 @@ fn check_condition(filter: &Filter) -> Result<()> {
     match filter {
         Filter::Compare { property, value, .. } => {
             check_name(property)?;
-            check_finite(property, value)
+            check_value_is_finite(property, value)
         }
         Filter::Property(name)
         | Filter::Blind { property: name, .. }
@@ -71,7 +71,7 @@ fn check_condition(filter: &Filter) -> Result<()> {
 }
 
 /// Refuses a Double that is not finite: the service documents no literal for it.
-pub(super) fn check_finite(property: &str, value: &Value) -> Result<()> {
+pub(super) fn check_value_is_finite(property: &str, value: &Value) -> Result<()> {
     match value {
         Value::Double(number) if !number.is_finite() => {
             let message = format!("{number} has no literal in a filter");

@@ -5,7 +5,7 @@ use std::{
     ops::{BitAnd, BitOr, Deref, Not},
 };
 
-use crate::edm::{BeyondProperty, Side, Ticks, Value};
+use crate::edm::{KeyOnlyValue, Side, Ticks, Value};
 
 /// One of the service's six comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,7 +126,7 @@ pub enum Filter {
         /// The comparison operator.
         comparison: Comparison,
         /// The value that the property is compared with.
-        value: BeyondProperty,
+        value: KeyOnlyValue,
     },
 }
 
@@ -139,7 +139,7 @@ impl BlindValue {
         Self(value)
     }
 
-    pub(crate) fn get(&self) -> &Value {
+    pub(crate) fn plain_value(&self) -> &Value {
         &self.0
     }
 }
@@ -284,15 +284,15 @@ impl Filter {
 
     /// Returns the condition that a comparison of a property with `value` is, which lies on one side
     /// of all values that the property can hold: no row meets it, or every row that has the property.
-    pub(crate) fn compare_key_only_value(
+    pub(crate) fn resolve_key_only_comparison(
         property: &str,
         comparison: Comparison,
-        value: BeyondProperty,
+        value: KeyOnlyValue,
     ) -> Self {
         if comparison.holds_for_out_of_range(value.out_of_range_side()) {
             let first: Value = match value {
-                BeyondProperty::AboveInt64(_) => i64::MIN.into(),
-                BeyondProperty::Before1601(_) => Ticks::MIN_PROPERTY.into(),
+                KeyOnlyValue::AboveInt64(_) => i64::MIN.into(),
+                KeyOnlyValue::Before1601(_) => Ticks::MIN_PROPERTY.into(),
             };
             Self::ge(property, first)
         } else {

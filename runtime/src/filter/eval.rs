@@ -60,11 +60,14 @@ impl Filter {
             Self::Blind { property, value } => {
                 let stored = lookup_value(row, property)?;
                 Ok(stored.is_some_and(|stored| {
-                    comparison_holds(Comparison::Eq, compare_values(stored, value.get().as_ref()))
+                    comparison_holds(
+                        Comparison::Eq,
+                        compare_values(stored, value.plain_value().as_ref()),
+                    )
                 }))
             }
             Self::OutOfRange { property, comparison, value } => {
-                Self::compare_key_only_value(property, *comparison, *value)
+                Self::resolve_key_only_comparison(property, *comparison, *value)
                     .matches_within(row, depth)
             }
             Self::And(all) => {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     Comparison, Filter,
-    check::{check_finite, nesting_error},
+    check::{check_value_is_finite, nesting_error},
     lex::{LexError, Lexer, Token},
 };
 use crate::{
@@ -169,11 +169,11 @@ impl<'a> Parser<'a> {
                 "the service has no null test; `not (P ge x or P lt x)` finds rows without P",
             )),
             (Operand::Name(name), Operand::Literal(value)) => {
-                check_finite(name, &value)?;
+                check_value_is_finite(name, &value)?;
                 Ok(Filter::compare(name, comparison, value))
             }
             (Operand::Literal(value), Operand::Name(name)) => {
-                check_finite(name, &value)?;
+                check_value_is_finite(name, &value)?;
                 Ok(Filter::compare(name, comparison.mirrored(), value))
             }
             _ => Err(self.syntax_error()),

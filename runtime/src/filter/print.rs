@@ -28,7 +28,11 @@ impl Display for Filter {
                     write!(f, "{property} eq ..")?
                 }
                 PieceToPrint::Filter(Self::OutOfRange { property, comparison, value }) => {
-                    write!(f, "{}", Self::compare_key_only_value(property, *comparison, *value))?;
+                    write!(
+                        f,
+                        "{}",
+                        Self::resolve_key_only_comparison(property, *comparison, *value)
+                    )?;
                 }
                 PieceToPrint::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
                 PieceToPrint::Filter(Self::And(all)) => push_joined(&mut pending, all, ") and ("),

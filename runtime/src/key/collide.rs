@@ -256,7 +256,7 @@ const fn class_in_date(form: &str, at: usize) -> Class {
         rest = after;
         let (width, class) = match piece {
             DatePiece::Literal(byte) => (1, Class::This(byte as char)),
-            DatePiece::Unit(unit) => (unit.digit_count(), Class::Digit),
+            DatePiece::Unit(unit) => (unit.own_digit_count(), Class::Digit),
             DatePiece::Unknown => return Class::Any,
         };
         before += width;

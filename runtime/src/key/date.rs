@@ -46,7 +46,7 @@ impl Resolution {
     }
 
     /// Returns the number of digits that the unit takes in a key.
-    pub(super) const fn digit_count(self) -> usize {
+    pub(super) const fn own_digit_count(self) -> usize {
         match self {
             Self::Year => 4,
             Self::Tick => 7,
@@ -142,7 +142,7 @@ pub const fn date_width(form: &str) -> usize {
     while let Some((piece, after)) = next_date_piece(rest) {
         rest = after;
         width += match piece {
-            DatePiece::Unit(unit) => unit.digit_count(),
+            DatePiece::Unit(unit) => unit.own_digit_count(),
             DatePiece::Literal(_) | DatePiece::Unknown => 1,
         };
     }
@@ -203,7 +203,7 @@ pub fn encode_ticks_in_form(
             Resolution::Second => u64::from(time.second()),
             Resolution::Tick => ticks.subsecond_ticks().unsigned_abs(),
         };
-        push_padded(number, unit.digit_count(), out);
+        push_padded(number, unit.own_digit_count(), out);
     }
     Ok(())
 }
@@ -249,7 +249,7 @@ pub(super) fn read_date_units(text: &str, form: &str) -> Option<DateUnits> {
             DatePiece::Literal(byte) => rest.strip_prefix(&[byte])?,
             DatePiece::Unknown => return None,
             DatePiece::Unit(unit) => {
-                let (digits, after) = rest.split_at_checked(unit.digit_count())?;
+                let (digits, after) = rest.split_at_checked(unit.own_digit_count())?;
                 let number = digits.iter().try_fold(0, |number, digit| {
                     digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
                 });

@@ -118,7 +118,7 @@ fn read_escape(rest: &str) -> Option<(char, &str)> {
 /// Returns the length in bytes of the escaped text at the start of `key`: up to the terminator, or
 /// the whole key for a part without one. Returns `None` if no part with that terminator can have
 /// written the text.
-pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usize> {
+pub(super) fn escaped_prefix_length(key: &str, terminator: Option<char>) -> Option<usize> {
     // Nearly all text consists of plain characters, which need no further look.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {

@@ -31,7 +31,7 @@ pub use date::{
 pub use escape::{escape, unescape};
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub(crate) use hash::{fnv1a, stable_hash};
-pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_of_bytes};
+pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_from_key_bytes};
 pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;

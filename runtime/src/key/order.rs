@@ -30,11 +30,11 @@ pub(crate) const BOUNDARY: u8 = 0x00;
 /// assert!(encode_sort_key("\u{1f600}", "") < encode_sort_key("\u{ffff}", ""));
 /// ```
 pub fn encode_sort_key(partition_key: &str, row_key: &str) -> Vec<u8> {
-    sort_key_of_bytes(partition_key.as_bytes(), row_key.as_bytes())
+    sort_key_from_key_bytes(partition_key.as_bytes(), row_key.as_bytes())
 }
 
 /// Encodes the UTF-8 bytes of both keys as [`encode_sort_key`] does.
-pub(crate) fn sort_key_of_bytes(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
+pub(crate) fn sort_key_from_key_bytes(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
     put_bytes(&mut bytes, partition_key);
     bytes.push(BOUNDARY);

@@ -211,7 +211,7 @@ impl Family {
     }
 
     /// Returns whether each row holds one entity, all of its properties or some.
-    pub const fn has_one_entity_per_row(&self) -> bool {
+    pub const fn is_primary_or_copy(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,
             FamilyKind::List => false,
@@ -295,19 +295,19 @@ impl Template {
     }
 
     /// Returns whether part number `part` ends the key.
-    pub(crate) fn ends_with_part(&self, part: usize) -> bool {
+    pub(crate) fn is_last_segment(&self, part: usize) -> bool {
         self.segment_index(part).is_some_and(|at| at + 1 == self.segments.len())
     }
 
     /// Returns the character that ends part number `part`: the first of the literal after it.
-    pub(crate) fn terminator_of_part(&self, part: usize) -> Option<char> {
-        self.segment_index(part).and_then(|at| self.terminator_of_segment(at))
+    pub(crate) fn terminator_char_of_part(&self, part: usize) -> Option<char> {
+        self.segment_index(part).and_then(|at| self.terminator_char_of_segment(at))
     }
 
     /// Returns the character that ends the part at index `segment`: the first of the literal after
     /// it.
     #[inline]
-    pub(super) fn terminator_of_segment(&self, segment: usize) -> Option<char> {
+    pub(super) fn terminator_char_of_segment(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
             Some(Segment::Literal(text)) => text.chars().next(),
             _ => None,

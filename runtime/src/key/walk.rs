@@ -1,6 +1,6 @@
 //! Splits keys into the texts of their parts: the inverse of `write`.
 
-use super::{Form, Part, Segment, Template, date::read_date_units, escape::escaped_length};
+use super::{Form, Part, Segment, Template, date::read_date_units, escape::escaped_prefix_length};
 use crate::edm::InvalidValue;
 
 impl Template {
@@ -79,7 +79,7 @@ impl Template {
     ///
     /// Fails if the template cannot have written the key.
     #[inline]
-    pub(crate) fn each_part<'k>(
+    pub(crate) fn each_part_text<'k>(
         &self,
         key: &'k str,
         each: impl FnMut(&'k str),
@@ -109,7 +109,7 @@ impl Template {
                 Segment::Part(part) => {
                     let length = match part.width {
                         Some(width) => length_of_chars(rest, width)?,
-                        None => escaped_length(rest, self.terminator_of_segment(at))?,
+                        None => escaped_prefix_length(rest, self.terminator_char_of_segment(at))?,
                     };
                     let (text, after) = rest.split_at_checked(length)?;
                     if !may_have_written(part, text) {

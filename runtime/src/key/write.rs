@@ -43,7 +43,7 @@ impl Template {
         let part = self.parts().nth(index).ok_or_else(|| no_such_part(self))?;
         let mut out = String::new();
         encode(&mut out)?;
-        finish_part(part, self.terminator_of_part(index), 0, &mut out)?;
+        finish_part(part, self.terminator_char_of_part(index), 0, &mut out)?;
         Ok(out)
     }
 }
@@ -166,7 +166,7 @@ impl KeyWriter {
             self.fault = Some(no_such_part(self.template).into_write_error(self.name));
             return;
         };
-        let terminator = self.template.terminator_of_segment(self.next);
+        let terminator = self.template.terminator_char_of_segment(self.next);
         let finished =
             encoded.and_then(|()| finish_part(part, terminator, self.from, &mut self.out));
         match finished {

@@ -3,7 +3,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{BlobShape, EntityShape},
+    shape::{BlobFieldShape, EntityShape},
 };
 
 const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
@@ -43,11 +43,11 @@ pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityT
 
 /// Returns whether the new blob field `is` may be the removed one `was` under another name: both are optional or
 /// neither is, and no field had the new name.
-fn is_renamed(old: &EntityShape, was: &BlobShape, is: &BlobShape) -> bool {
+fn is_renamed(old: &EntityShape, was: &BlobFieldShape, is: &BlobFieldShape) -> bool {
     was.is_optional == is.is_optional && !old.has_property_or_key_field(&is.name)
 }
 
-fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
+fn report_blob_rename(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     changes.push(
         Needs::Version,
         format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
@@ -58,7 +58,7 @@ fn report_blob_rename(was: &BlobShape, is: &BlobShape, changes: &mut EntityTypeC
     );
 }
 
-fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
+fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     if old.has_property_or_key_field(&is.name) {
         changes.push(
             Needs::Version,
@@ -83,7 +83,7 @@ fn report_added_blob(old: &EntityShape, is: &BlobShape, changes: &mut EntityType
     }
 }
 
-fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut EntityTypeChanges) {
+fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     let name = &was.name;
     match (was.is_optional, is.is_optional) {
         (true, false) => changes.push(

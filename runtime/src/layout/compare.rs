@@ -145,7 +145,7 @@ fn report_raised_version(
     }
     let versions = OldAndNewEntity { old: was, new: is };
     if let (Some(old), Some(new)) = (rows::primary_rows(was), rows::primary_rows(is))
-        && versions.compare_keys(&old.partition, &new.partition) == KeyChange::Other
+        && versions.compare_key_templates(&old.partition, &new.partition) == KeyChange::Other
     {
         return changes.push(
             Needs::Migration,

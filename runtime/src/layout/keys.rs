@@ -21,7 +21,11 @@ pub(super) struct OldAndNewEntity<'s> {
 impl OldAndNewEntity<'_> {
     /// Compares two templates. A field counts as renamed if the old layout has no field of the new name,
     /// and the new layout none of the old name.
-    pub(super) fn compare_keys(self, old: &KeyTemplateShape, new: &KeyTemplateShape) -> KeyChange {
+    pub(super) fn compare_key_templates(
+        self,
+        old: &KeyTemplateShape,
+        new: &KeyTemplateShape,
+    ) -> KeyChange {
         if old == new {
             return KeyChange::Equal;
         }
@@ -50,8 +54,8 @@ impl OldAndNewEntity<'_> {
     }
 
     /// Returns whether two row families have equal keys, apart from names of fields.
-    pub(super) fn has_equal_keys(self, old: &RowsShape, new: &RowsShape) -> bool {
-        self.compare_keys(&old.partition, &new.partition) != KeyChange::Other
-            && self.compare_keys(&old.row, &new.row) != KeyChange::Other
+    pub(super) fn has_equal_or_renamed_keys(self, old: &RowsShape, new: &RowsShape) -> bool {
+        self.compare_key_templates(&old.partition, &new.partition) != KeyChange::Other
+            && self.compare_key_templates(&old.row, &new.row) != KeyChange::Other
     }
 }

@@ -3,7 +3,7 @@
 use std::{iter::Peekable, str::SplitWhitespace};
 
 use super::shape::{
-    BlobShape, EncryptionShape, EntityShape, KeyTemplateShape, PropertyShape, RowsShape,
+    BlobFieldShape, EncryptionShape, EntityShape, KeyTemplateShape, PropertyShape, RowsShape,
     SeriesShape,
 };
 use crate::{
@@ -109,7 +109,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
             let is_optional = takes_word(&mut words, "optional");
             expect_word(&mut words, "with")?;
             let others = words.by_ref().map(str::to_owned).collect();
-            entity.blobs.push(BlobShape { name, is_optional, others });
+            entity.blobs.push(BlobFieldShape { name, is_optional, others });
         }
         _ => return None,
     }

@@ -27,7 +27,7 @@ pub(super) fn compare_rows(versions: OldAndNewEntity<'_>, changes: &mut EntityTy
             continue;
         }
         let renamed = come.iter().position(|is| {
-            versions.has_equal_keys(was, is)
+            versions.has_equal_or_renamed_keys(was, is)
                 && (was.kind, was.is_remote, &was.table) == (is.kind, is.is_remote, &is.table)
         });
         match renamed {
@@ -54,7 +54,7 @@ fn compare_primary(
         [("PartitionKey", &was.partition, &is.partition), ("RowKey", &was.row, &is.row)]
     {
         let what = format!("the {key} was `{}` and is `{}`", was.template, is.template);
-        match versions.compare_keys(was, is) {
+        match versions.compare_key_templates(was, is) {
             KeyChange::Equal => {}
             KeyChange::Renamed(_) if !has_copies => {
                 changes.push(Needs::Nothing, what, "keys stay as they are");
@@ -238,7 +238,7 @@ fn compare_derived(
         let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
         return changes.push(needs, what, how);
     }
-    if !versions.has_equal_keys(was, is) {
+    if !versions.has_equal_or_renamed_keys(was, is) {
         let text =
             |rows: &RowsShape| format!("`{}`, `{}`", rows.partition.template, rows.row.template);
         let what = format!("the keys of {name} were {} and are {}", text(was), text(is));

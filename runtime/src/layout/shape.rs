@@ -26,7 +26,7 @@ pub(super) struct EntityShape {
     pub(super) rows: Vec<RowsShape>,
     pub(super) properties: Vec<PropertyShape>,
     pub(super) series: Vec<SeriesShape>,
-    pub(super) blobs: Vec<BlobShape>,
+    pub(super) blobs: Vec<BlobFieldShape>,
 }
 
 /// The layout of a row family.
@@ -88,7 +88,7 @@ pub(super) struct SeriesShape {
 
 /// The layout of a field whose bytes are in a blob: the properties that say where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlobShape {
+pub(super) struct BlobFieldShape {
     /// The property that holds the blob's name.
     pub(super) name: String,
     pub(super) is_optional: bool,
@@ -122,7 +122,7 @@ impl EntityShape {
             let is_optional = columns.remove(at).is_optional;
             columns.retain(|column| names.other_names().all(|other| other != column.name));
             let others = names.other_names().map(str::to_owned).collect();
-            Some(BlobShape { name: names.name.to_owned(), is_optional, others })
+            Some(BlobFieldShape { name: names.name.to_owned(), is_optional, others })
         });
         let blobs = blobs.collect();
         Self {
@@ -360,7 +360,7 @@ impl fmt::Display for SeriesShape {
     }
 }
 
-impl fmt::Display for BlobShape {
+impl fmt::Display for BlobFieldShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let optional = if self.is_optional { " optional" } else { "" };
         write!(f, "blob {}{optional} with {}", self.name, self.others.join(" "))

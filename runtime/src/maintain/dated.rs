@@ -17,9 +17,10 @@ use crate::{
     key::{DatePart, Family},
     outbox::guard::Guard,
     store::dated::{
-        Floor, create_table_with_copies, name_of, raise_floor, read_floor, read_floor_with_date,
+        Floor, create_table_with_copies, name_of, raise_floor, read_floor,
+        read_floor_creating_table,
     },
-    table::{Table, every_table::find_dated_tables},
+    table::{Table, every_table::dated_tables_among_names},
     worker::tables_with_open_work,
 };
 
@@ -159,7 +160,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn retain(&self, days: u32) -> Result<Dropped> {
         let dated = self.all_dated_tables("retain")?;
-        let floor = read_floor_with_date(self.client().store(), dated).await?;
+        let floor = read_floor_creating_table(self.client().store(), dated).await?;
         let Some(now) = floor.date else {
             let message = "the store does not tell its time: give a date with `drop_before`";
             return Err(Error::new(ErrorKind::Unsupported, message).in_table(dated.template));
@@ -185,12 +186,12 @@ impl<E: TableEntity> Table<E> {
         let all = client.tables().await?;
         let case = client.store().table_case();
         let is_old = |period: &Period| *period < floor_period;
-        let mut names = find_dated_tables(dated, &all, case);
+        let mut names = dated_tables_among_names(dated, &all, case);
         names.retain(|(period, _)| is_old(period));
         let mut copies: Vec<(Period, String)> = Vec::new();
         for (prefix, template) in prefixes_of_copies(E::SCHEMA) {
             let of_copies = DatedTables { prefix, template, ..*dated };
-            copies.extend(find_dated_tables(&of_copies, &all, case));
+            copies.extend(dated_tables_among_names(&of_copies, &all, case));
         }
         copies.retain(|(period, _)| is_old(period));
         if names.is_empty() && copies.is_empty() {

@@ -42,7 +42,7 @@ impl<E: TableEntity> Table<E> {
         let mut found = 0;
         for table in self.every_table().await? {
             match table.mark_rows(&mut found).await {
-                Err(error) if table.is_table_gone(&error) => {}
+                Err(error) if table.is_dated_table_gone(&error) => {}
                 marked => marked?,
             }
         }
@@ -53,7 +53,7 @@ impl<E: TableEntity> Table<E> {
     async fn mark_rows(&self, found: &mut u64) -> Result<()> {
         let (schema, store) = (E::SCHEMA, self.client.store());
         // The comparison leaves out rows without a time of expiry.
-        let filter = schema.expiry_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
+        let filter = schema.expiry_comparison_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = columns_with_system(Vec::new(), Some(schema));
         let mut pages = PageLoop::from_start();
         while let Some(from) = pages.begin_page() {

@@ -59,7 +59,7 @@ impl Client {
             store.known_tables.add_table(&table);
         }
         let mut freed = 0;
-        for (table, schemas) in outbox.known_types.index_tables() {
+        for (table, schemas) in outbox.known_types.types_by_index_table() {
             let mut pages = PageLoop::from_start();
             while let Some(from) = pages.begin_page() {
                 let filter = &Filter::all([]);
@@ -92,7 +92,7 @@ async fn free_key(
             continue;
         };
         let kinds = CopyAndPrimaryFamily { copy, primary, schema };
-        let address = &CopyAddress::for_row(schema.table, copy, &row);
+        let address = &CopyAddress::for_copy_in_family(schema.table, copy, &row);
         // The row as scanned decides only whether to look; each attempt reads it again.
         let named = NamedOwners::owners_named_in_row(&row, kinds)?;
         if !named.iter().any(|named| is_of(outbox, named, name)) {

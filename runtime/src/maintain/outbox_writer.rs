@@ -9,7 +9,9 @@ use crate::{
     outbox::{guard::Mutation, registration},
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather_groups, write_groups},
+        bulk::group_writer::{
+            GroupWriteOutcome, GroupWriter, group_consecutive_items, write_groups_in_order,
+        },
     },
 };
 
@@ -30,7 +32,7 @@ pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
     rows: impl IntoIterator<Item = DirtyRowWrite>,
 ) -> Result<u64> {
-    let groups = gather_groups(rows, |group: &[DirtyRowWrite], row| {
+    let groups = group_consecutive_items(rows, |group: &[DirtyRowWrite], row| {
         let partition_of = |row: &DirtyRowWrite| row.operation.row().partition_key().to_owned();
         let addresses: usize = group.iter().map(|row| row.addresses).sum();
         group.first().map(partition_of) == Some(partition_of(row))
@@ -41,7 +43,7 @@ pub(crate) async fn record_dirty_rows<E: TableEntity>(
     let groups = groups.into_iter().take(if is_first_alone { 1 } else { usize::MAX });
     let groups: Vec<_> = groups.collect();
     let mut writer = DirtyRowWriter { table, recorded: 0 };
-    write_groups(&mut writer, &table.client.store().random, groups).await?;
+    write_groups_in_order(&mut writer, &table.client.store().random, groups).await?;
     Ok(writer.recorded)
 }
 
@@ -53,7 +55,7 @@ struct DirtyRowWriter<'t, E> {
 impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
     type Group = Vec<DirtyRowWrite>;
 
-    async fn attempt(&mut self, group: Self::Group) -> Result<Attempt<Self::Group>> {
+    async fn attempt(&mut self, group: Self::Group) -> Result<GroupWriteOutcome<Self::Group>> {
         let table = self.table;
         let operations = group.iter().map(|row| row.operation.clone()).collect();
         match registration::record_outbox_rows(table.client.outbox(), &table.name, operations).await
@@ -61,9 +63,11 @@ impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
             Ok(_) => {
                 let addresses = group.iter().map(|row| row.addresses).sum::<usize>();
                 self.recorded += u64::try_from(addresses).unwrap_or(u64::MAX);
-                Ok(Attempt::Done)
+                Ok(GroupWriteOutcome::Done)
             }
-            Err(error) if error.is_too_large() && group.len() > 1 => Ok(Attempt::TooLarge(group)),
+            Err(error) if error.is_too_large() && group.len() > 1 => {
+                Ok(GroupWriteOutcome::TooLarge(group))
+            }
             Err(error) => Err(error),
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     guard::Mutation,
     plan::{StoredAs, TokenMaker, derive::Derived, wide},
-    query::decode::error_at_row,
+    query::decode::error_with_row_keys,
     row::Row,
     store::sealing::{open::ReadAs, plan::OperationToSeal},
     table::Table,
@@ -92,7 +92,7 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
     E::SCHEMA
         .derive_rows(primary, tokens)
         .and_then(|derived| derived.into_known_rows(E::SCHEMA))
-        .map_err(|error| error_at_row(primary, error))
+        .map_err(|error| error_with_row_keys(primary, error))
 }
 
 /// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
@@ -101,7 +101,9 @@ pub(crate) fn derive_existing<E: TableEntity>(
     tokens: &TokenMaker,
 ) -> Result<Derived> {
     match primary {
-        Some(row) => E::SCHEMA.derive_rows(row, tokens).map_err(|error| error_at_row(row, error)),
+        Some(row) => {
+            E::SCHEMA.derive_rows(row, tokens).map_err(|error| error_with_row_keys(row, error))
+        }
         None => Ok(Derived::NotOurs),
     }
 }

@@ -71,7 +71,7 @@ impl<E: TableEntity> Upgrade<E> {
     pub fn within(self, partition: impl Into<Partition<E>>) -> Self {
         let access = partition.into().access();
         let only = access
-            .checked()
+            .checked_keys()
             .map(|keys| Filter::eq("PartitionKey", keys.partition.as_deref().unwrap_or_default()));
         Self { query: self.query.edit_request(|request| request.add_condition(only)), ..self }
     }

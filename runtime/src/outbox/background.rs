@@ -25,7 +25,7 @@ const THROTTLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The background tasks of a client.
 #[derive(Debug, Default)]
-pub(crate) struct Background {
+pub(crate) struct BackgroundTasks {
     state: Arc<TaskCounter>,
 }
 
@@ -84,11 +84,11 @@ impl Drop for AwaitedWork {
     }
 }
 
-impl Background {
+impl BackgroundTasks {
     /// Runs the work to its end, unless `most` is 0 or a pause is on: then does not begin the work
     /// and leaves it to a worker. Has no other bound, since a caller that waits begins no further
     /// work. Needs no runtime; if the caller drops the future, a task goes on with the work.
-    pub(crate) async fn run_or_leave_to_worker(
+    pub(crate) async fn run_unless_paused(
         &self,
         most: usize,
         work: BoxFuture<'static, Result<()>>,

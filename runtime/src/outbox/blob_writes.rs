@@ -9,8 +9,8 @@ use std::{
 use super::state::Outbox;
 #[cfg(feature = "blob")]
 use crate::blob::{
-    content::Uploaded,
-    sealed::{seal_bytes, seal_stream},
+    content::LengthAndHash,
+    sealed::{seal_and_hash_bytes, seal_stream},
 };
 #[cfg(feature = "blob")]
 use crate::entity::blob_name::owner_of_blob;
@@ -18,8 +18,8 @@ use crate::{
     address::RowAt,
     batch::Deadline,
     entity::{
-        Blob, BlobKey, BlobValue, EntityRows,
-        blob::with_stored_blobs,
+        Blob, BlobFieldValue, BlobKey, EntityRows,
+        blob::pointing_to_stored_blobs,
         blob_name::{blob_name, is_blob_name_of_row},
     },
     error::{Error, ErrorKind, Result},
@@ -44,7 +44,7 @@ struct BlobWrite {
     /// The position of the change in its commit.
     verb: usize,
     /// The value as the row will hold it: name, length, hash and key.
-    stored: BlobValue,
+    stored: BlobFieldValue,
     deadline: Deadline,
 }
 
@@ -99,7 +99,7 @@ impl BlobUploads {
         table: &str,
         verb: usize,
         effect: &Effect,
-    ) -> Result<Vec<BlobValue>> {
+    ) -> Result<Vec<BlobFieldValue>> {
         let Some(new) = &effect.new else { return Ok(Vec::new()) };
         let (partition_key, row_key) = new.primary.keys();
         let owner = RowAt { table, partition_key, row_key };
@@ -132,7 +132,7 @@ impl BlobUploads {
     }
 
     /// Returns the upload of an earlier attempt; `None` if there is none or it is too old.
-    fn find_earlier_upload(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
+    fn find_earlier_upload(&self, verb: usize, value: &BlobFieldValue) -> Option<BlobWrite> {
         let writes = self.lock_writes();
         let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;
         writes.iter().find(is_it).filter(|write| !write.deadline.is_over()).cloned()
@@ -146,8 +146,8 @@ impl BlobUploads {
 }
 
 /// Refuses an encrypted blob in a field that is not encrypted: its row would hold no key.
-fn check_encryption(value: &BlobValue) -> Result<()> {
-    if value.names.key.is_some() || value.blob.key().is_none() {
+fn check_encryption(value: &BlobFieldValue) -> Result<()> {
+    if value.names.key.is_some() || value.blob.content_key().is_none() {
         return Ok(());
     }
     let message = "the blob is encrypted and the field is not: read its bytes and write a `Blob::new` of them";
@@ -158,8 +158,8 @@ fn check_encryption(value: &BlobValue) -> Result<()> {
 /// has to be encrypted. Clients read a plain blob in such a field only while they allow plain
 /// values.
 // A write of other properties leaves the blob alone, since its row keeps no key then.
-fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
-    if value.names.key.is_none() || value.blob.key().is_some() {
+fn is_to_be_encrypted(effect: &Effect, value: &BlobFieldValue) -> Result<bool> {
+    if value.names.key.is_none() || value.blob.content_key().is_some() {
         return Ok(false);
     }
     for operation in &effect.primary {
@@ -171,10 +171,10 @@ fn is_to_be_encrypted(effect: &Effect, value: &BlobValue) -> Result<bool> {
 }
 
 /// Returns the effect with the stored names, keys and hashes of its blobs in all its rows.
-fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobValue]) -> Result<Effect> {
+fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobFieldValue]) -> Result<Effect> {
     let primary = effect.primary.iter().map(|operation| {
         let row = operation.row();
-        let named = with_stored_blobs(row, stored)?;
+        let named = pointing_to_stored_blobs(row, stored)?;
         Ok(operation.with_row(match row.etag() {
             Some(etag) => named.with_etag(etag),
             None => named,
@@ -183,8 +183,8 @@ fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobValue]) -> Result<Eff
     Ok(Effect {
         primary: primary.collect::<Result<_>>()?,
         old: effect.old.clone(),
-        new: effect.new.clone().map(|new| new.with_stored_blobs(stored)).transpose()?,
-        row: effect.row.as_ref().map(|row| with_stored_blobs(row, stored)).transpose()?,
+        new: effect.new.clone().map(|new| new.pointing_to_stored_blobs(stored)).transpose()?,
+        row: effect.row.as_ref().map(|row| pointing_to_stored_blobs(row, stored)).transpose()?,
         schema: effect.schema,
     })
 }
@@ -195,17 +195,17 @@ async fn write_blob(
     outbox: &Outbox,
     owner: RowAt<'_>,
     verb: usize,
-    value: &BlobValue,
+    value: &BlobFieldValue,
 ) -> Result<BlobWrite> {
     check_has_blob_store(outbox)?;
-    let BlobValue { field, names, ref blob } = *value;
-    let seals = names.key.is_some() && blob.key().is_none();
+    let BlobFieldValue { field, names, ref blob } = *value;
+    let seals = names.key.is_some() && blob.content_key().is_none();
     if names.key.is_some() {
         // Checked before the upload, which would be in vain.
         outbox.store.sealing.check_keys_configured()?;
     }
     let written = |blob, deadline| {
-        let stored = BlobValue { field, names, blob };
+        let stored = BlobFieldValue { field, names, blob };
         Ok(BlobWrite { verb, stored, deadline })
     };
     if let Some(upload) = blob.unreferenced_upload() {
@@ -218,7 +218,7 @@ async fn write_blob(
         // An upload is taken once. Another row that uses it gets a copy under a name of its own.
         if !seals
             && is_blob_name_of_row(&name, owner, outbox.store.table_case())
-            && upload.take_for_one_write()
+            && upload.try_take_for_write()
         {
             return written(blob.pointing_to_blob(&name), upload.deadline().clone());
         }
@@ -249,11 +249,11 @@ async fn put_blob(
 ) -> Result<Option<Blob>> {
     let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
     let stored = blob.pointing_to_blob(name);
-    if let Some(bytes) = blob.bytes() {
+    if let Some(bytes) = blob.bytes_to_upload() {
         let (payload, stored) = match key {
             None => (bytes.clone().into(), stored),
             Some(key) => {
-                let (payload, hash) = seal_bytes(key, bytes);
+                let (payload, hash) = seal_and_hash_bytes(key, bytes);
                 (payload, stored.as_stored_encrypted(key.clone(), hash))
             }
         };
@@ -275,9 +275,10 @@ async fn put_blob(
     let Some(bytes) = blobs.stream_blob(source).await? else {
         return Err(missing_blob_error(source));
     };
-    let expected = Uploaded { len: blob.len(), hash: *blob.hash() };
+    let expected = LengthAndHash { len: blob.len(), hash: *blob.hash() };
     // Through this program, since the store cannot encrypt what it copies.
-    let uploaded = blobs.put_stream(name, seal_stream(key, bytes, Some(expected))).await?;
+    let uploaded =
+        blobs.create_blob_from_stream(name, seal_stream(key, bytes, Some(expected))).await?;
     Ok(uploaded.map(|uploaded| stored.as_stored_encrypted(key.clone(), uploaded.hash)))
 }
 
@@ -326,5 +327,5 @@ pub(crate) fn own_blob_name<'a>(
     owner: RowAt<'_>,
     address: &'a CopyAddress,
 ) -> Option<&'a str> {
-    address.field_blob_of_owner(owner, outbox.store.table_case())
+    address.owned_blob_name(owner, outbox.store.table_case())
 }

@@ -51,9 +51,9 @@ impl BlockingClaim {
 /// The claim for which a commit waits, with the error of the attempt that met it. The attempts of one
 /// commit share it.
 #[derive(Debug, Default)]
-pub(crate) struct ClaimInTheWay(Mutex<Option<Box<(BlockingClaim, Error)>>>);
+pub(crate) struct SharedBlockingClaim(Mutex<Option<Box<(BlockingClaim, Error)>>>);
 
-impl ClaimInTheWay {
+impl SharedBlockingClaim {
     fn lock_claim(&self) -> MutexGuard<'_, Option<Box<(BlockingClaim, Error)>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,7 +12,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails if the index key cannot be had, or if the keys cannot be completed.
-pub(crate) async fn fill_change_tokens(
+pub(crate) async fn fill_tokens_of_change(
     outbox: &Outbox,
     table: &str,
     verb: Unresolved,
@@ -22,7 +22,7 @@ pub(crate) async fn fill_change_tokens(
         Unresolved::NeedsTokens(verb) => verb,
     };
     // The index key is fetched before any read: without it the keys are unknown.
-    let change = match outbox.store.token_maker().await {
+    let change = match outbox.store.shared_token_maker().await {
         Ok(tokens) => fill_tokens_of_verb(outbox, &tokens, &verb).await,
         Err(error) => Err(error),
     };
@@ -36,13 +36,13 @@ pub(crate) async fn fill_change_tokens(
 ///
 /// Fails if the index key cannot be had, or with the index of the verb whose keys cannot be
 /// completed.
-pub(crate) async fn resolve_changes(
+pub(crate) async fn fill_tokens_of_changes(
     outbox: &Outbox,
     table: &str,
     verbs: Vec<Unresolved>,
 ) -> Result<Vec<Change>> {
     let tokens = match verbs.iter().any(Unresolved::needs_tokens) {
-        true => outbox.store.token_maker().await.map_err(|error| error.in_table(table))?,
+        true => outbox.store.shared_token_maker().await.map_err(|error| error.in_table(table))?,
         false => TokenMaker::without_keys(),
     };
     let mut changes = Vec::with_capacity(verbs.len());

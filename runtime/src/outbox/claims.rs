@@ -4,7 +4,7 @@
 use futures_util::future::join_all;
 
 use super::{
-    blocking_claim::{BlockingClaim, ClaimInTheWay},
+    blocking_claim::{BlockingClaim, SharedBlockingClaim},
     deadline::WriteDeadline,
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
@@ -21,8 +21,8 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim, is_claim_alive,
-        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
+        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
+        is_claim_alive, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     row::{ETag, Row},
     store::backoff::{self, Attempt},
@@ -36,7 +36,7 @@ const ATTEMPTS: u32 = 4;
 
 /// The claim row of one transaction, and the keys that are reserved under it.
 #[derive(Debug)]
-pub(crate) struct Claims {
+pub(crate) struct ClaimWithReservations {
     claim: ClaimInUse,
     /// The keys that are reserved, or may be after a lost answer.
     wanted_keys: Vec<WantedKey>,
@@ -54,7 +54,7 @@ pub(crate) struct OccupiedKeyPolicy<'w> {
     /// Deletes the entities that hold keys and have expired.
     pub(crate) expired: &'w dyn DeleteExpiredHolder,
     /// Keeps the claim for which the next attempt has to wait.
-    pub(crate) claim: &'w ClaimInTheWay,
+    pub(crate) claim: &'w SharedBlockingClaim,
 }
 
 /// Why a key was not reserved.
@@ -73,7 +73,7 @@ impl From<Error> for ReserveError {
     }
 }
 
-impl Claims {
+impl ClaimWithReservations {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
     /// it takes none.
     pub(crate) async fn reserve_keys(
@@ -140,7 +140,7 @@ impl Claims {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        (expired, in_the_way): (&dyn DeleteExpiredHolder, &ClaimInTheWay),
+        (expired, in_the_way): (&dyn DeleteExpiredHolder, &SharedBlockingClaim),
     ) -> Result<()> {
         let mut results = Vec::new();
         // All keys are tried, even after a failure: those that were reserved must be known, to be
@@ -314,7 +314,9 @@ impl Claims {
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = match outbox.guards.has_mutation(Mutation::TakenOverBlindly) {
-                true => reserve_existing(&found.clone().without_version(), &self.row().id)?,
+                true => {
+                    reserve_existing(&found.clone().without_timestamp_and_etag(), &self.row().id)?
+                }
                 false => reserve_existing(found, &self.row().id)?,
             };
             let request = outbox.store.apply_one_unsealed(&wanted.address.row.table, operation);
@@ -357,7 +359,10 @@ impl Claims {
     }
 
     async fn release_reserved_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
-        let key = ClaimedKey { address: wanted.address.clone(), primary: wanted.primary.clone() };
+        let key = ClaimedKeyAndPrimary {
+            address: wanted.address.clone(),
+            primary: wanted.primary.clone(),
+        };
         resolve_reservation(
             outbox,
             &self.row().table,
@@ -409,9 +414,9 @@ async fn insert_claim_row(
     partition_key: &str,
     wanted_keys: &[WantedKey],
 ) -> Result<(String, ETag)> {
-    let keys: Vec<ClaimedKey> = wanted_keys
+    let keys: Vec<ClaimedKeyAndPrimary> = wanted_keys
         .iter()
-        .map(|wanted| ClaimedKey {
+        .map(|wanted| ClaimedKeyAndPrimary {
             address: wanted.address.clone(),
             primary: wanted.primary.clone(),
         })

@@ -10,10 +10,10 @@ use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
     blob_writes::BlobUploads,
-    blocking_claim::ClaimInTheWay,
-    claims::Claims,
+    blocking_claim::SharedBlockingClaim,
+    claims::ClaimWithReservations,
     expired::{DeleteExpiredHolder, ExpiredRowsInTheWay, InTheWay, deletion_of, find_in_the_way},
-    expiry::{can_expire, write_markers_of_effects},
+    expiry::{may_write_expiring_row, write_markers_of_effects},
     failure_cause::{FailureCause, workers_behind_error},
     guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
@@ -33,8 +33,8 @@ use crate::{
     row::{ETag, Row},
     store::{
         backoff::{self, Attempt},
-        dated::make_table,
-        lists::read_list,
+        dated::create_dated_table,
+        lists::read_local_list,
         sealing::plan::OperationToSeal,
     },
 };
@@ -86,7 +86,7 @@ pub(crate) async fn commit_with_rows(
         extra_rows,
         blobs: BlobUploads::default(),
         expired: ExpiredRowsInTheWay::default(),
-        claim_in_the_way: ClaimInTheWay::default(),
+        claim_in_the_way: SharedBlockingClaim::default(),
     };
     let attempt = || {
         // Boxed: callers hold the future of a commit, and an attempt's is several kilobytes.
@@ -123,7 +123,7 @@ async fn make_dated_table(outbox: &Outbox, table: &str, changes: &[Change]) -> R
     let Some((schema, dated)) = dated.into_iter().next() else { return Ok(false) };
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
     let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
-    make_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
+    create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer made meanwhile serves too.
     Ok(true)
 }
@@ -133,7 +133,7 @@ struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
     blobs: BlobUploads,
     expired: ExpiredRowsInTheWay,
-    claim_in_the_way: ClaimInTheWay,
+    claim_in_the_way: SharedBlockingClaim,
 }
 
 /// Makes one attempt at a commit: reads what the changes need, plans the transaction, reserves
@@ -153,7 +153,7 @@ async fn try_commit_once(
         return Ok(Attempt::Busy(error));
     }
     let mut effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
-        match expired.replacement_of_verb(verb) {
+        match expired.replacement_effect_of_verb(verb) {
             Some(effect) => Ok(effect),
             None => effect_of_change(outbox, table, verb, change).await,
         }
@@ -166,7 +166,7 @@ async fn try_commit_once(
     let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
     // The markers are written before the rows. A marker that leads to no row costs one look of a
     // worker; a row without a marker would never be swept.
-    let marked = match effects.iter().any(|effect| can_expire(effect)) {
+    let marked = match effects.iter().any(|effect| may_write_expiring_row(effect)) {
         true => write_markers_of_effects(outbox, table, &effects).await?,
         false => None,
     };
@@ -188,7 +188,7 @@ async fn try_commit_once(
         )?
         .planned_operations()
         .len();
-        check_operation_count(table, planned + outbox_plan.operation_count())?;
+        check_operation_count(table, planned + outbox_plan.maximum_operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
         true => {
@@ -244,7 +244,7 @@ impl PlannedChanges<'_> {
         &self,
         outbox: &Arc<Outbox>,
         mut outbox_plan: OutboxPlan<'_>,
-        claims: Option<&Claims>,
+        claims: Option<&ClaimWithReservations>,
     ) -> Result<Option<Committed>> {
         let Self { table, changes, effects, lists, state, deadline } = *self;
         // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
@@ -399,7 +399,7 @@ impl DeleteExpiredHolder for ExpiredHolders<'_> {
                 return Ok(false);
             }
             let Self { outbox, expired } = *self;
-            let _locked = expired.lock_holder_deletions().await;
+            let _locked = expired.wait_for_deletion_turn().await;
             let keys = (holder.partition_key, holder.row_key);
             match find_in_the_way(outbox, holder.table, schema, keys).await? {
                 // It was deleted for another of its values, or by a worker.
@@ -482,7 +482,7 @@ async fn read_lists(
         .map(|operation| operation.row().partition_key())
         .unwrap_or_default();
     let lists = deltas.into_keys().map(|row_key| async move {
-        let list = read_list(&outbox.store, table, partition_key, &row_key).await?;
+        let list = read_local_list(&outbox.store, table, partition_key, &row_key).await?;
         Ok::<_, Error>((row_key, list))
     });
     Ok(try_join_all(lists).await?.into_iter().collect())

@@ -83,7 +83,7 @@ impl WriteDeadline {
         let answer = if self.has_timer {
             timers::timeout(self.request_timeout, request).await
         } else {
-            timers::run_until(Instant::now() + self.request_timeout, request).await
+            timers::poll_until_instant(Instant::now() + self.request_timeout, request).await
         };
         // `Ambiguous`: the service may still carry the request out, for 30 s at most.
         answer.unwrap_or_else(|| {

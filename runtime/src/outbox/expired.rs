@@ -16,7 +16,7 @@ use crate::{
     edm::Ticks,
     entity::Schema,
     error::Result,
-    plan::{Change, Effect, delete_entity, replace_entity},
+    plan::{Change, Effect, deletion_effect, replacement_effect},
     row::Row,
     store::sealing::open::ReadAs,
 };
@@ -55,13 +55,13 @@ impl ExpiredRowsInTheWay {
 
     /// Waits until no other holder is being deleted for the commit: an entity may hold several of its
     /// values, and is deleted once.
-    pub(crate) async fn lock_holder_deletions(&self) -> Locked<'_, ()> {
+    pub(crate) async fn wait_for_deletion_turn(&self) -> Locked<'_, ()> {
         self.deleting.lock().await
     }
 
     /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
     /// none was found in its way.
-    pub(crate) fn replacement_of_verb(&self, verb: usize) -> Option<Arc<Effect>> {
+    pub(crate) fn replacement_effect_of_verb(&self, verb: usize) -> Option<Arc<Effect>> {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
@@ -107,7 +107,7 @@ impl ExpiredRowsInTheWay {
             InTheWay::Stays => return Ok(false),
         };
         let tokens = outbox.store.token_maker_of_type(schema).await?;
-        let effect = replace_entity(schema, tokens, &found, rows.clone())?;
+        let effect = replacement_effect(schema, tokens, &found, rows.clone())?;
         self.lock_rows().replaced.insert(verb, Arc::new(effect));
         Ok(true)
     }
@@ -120,7 +120,7 @@ pub(crate) async fn deletion_of(
     row: &Row,
 ) -> Result<Effect> {
     let tokens = outbox.store.token_maker_of_type(schema).await?;
-    delete_entity(schema, tokens, row)
+    deletion_effect(schema, tokens, row)
 }
 
 /// An entity in the way of a write: of its key, or of a unique value.
@@ -140,7 +140,7 @@ pub(crate) async fn find_in_the_way(
     schema: &'static Schema,
     keys: (&str, &str),
 ) -> Result<InTheWay> {
-    match read_with_date(outbox, table, schema, keys).await {
+    match read_with_expired_flag(outbox, table, schema, keys).await {
         Ok(None) => Ok(InTheWay::Gone),
         Ok(Some(found)) if found.is_expired => Ok(InTheWay::Expired(found.row)),
         Ok(Some(_)) => Ok(InTheWay::Stays),
@@ -164,7 +164,7 @@ pub(crate) struct RowWithExpiredFlag {
 /// # Errors
 ///
 /// `is_corrupt` for a wide entity that lacks a part.
-pub(crate) async fn read_with_date(
+pub(crate) async fn read_with_expired_flag(
     outbox: &Outbox,
     table: &str,
     schema: &'static Schema,
@@ -172,7 +172,7 @@ pub(crate) async fn read_with_date(
 ) -> Result<Option<RowWithExpiredFlag>> {
     if schema.is_wide() {
         let keys = (partition_key, row_key);
-        let (row, date) = outbox.store.read_wide_entity_with_date(table, keys, schema).await?;
+        let (row, date) = outbox.store.read_wide_with_store_date(table, keys, schema).await?;
         return Ok(
             row.map(|row| RowWithExpiredFlag { is_expired: is_expired(schema, &row, date), row })
         );

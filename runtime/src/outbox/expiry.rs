@@ -21,7 +21,7 @@ use crate::{
         Effect,
         outbox::{EXPIRY, ExpiryMarker, Hour, expiry_markers_before},
     },
-    queue::time_after,
+    queue::later_time,
     store::backoff::ATTEMPTS,
 };
 
@@ -38,7 +38,7 @@ const MARKERS_AT_ONCE: usize = 32;
 const MAX_RELIANCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether an effect may write a row that expires.
-pub(crate) fn can_expire(effect: &Effect) -> bool {
+pub(crate) fn may_write_expiring_row(effect: &Effect) -> bool {
     effect.schema.is_some_and(Schema::can_expire)
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn write_expiry_markers(
     }
     ask_for_time(outbox).await?;
     let now = outbox.store.time.now();
-    let earliest = Hour::hour_of(time_after(now, MIN_LEAD));
+    let earliest = Hour::hour_of(later_time(now, MIN_LEAD));
     let mut markers = HashSet::new();
     for (entity_type, partition_key, time) in expiring {
         markers.insert(ExpiryMarker {

@@ -11,7 +11,7 @@ use super::{
     guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     list_retry::write_list_again,
-    remote_list::{is_safe_from_late_writers, write_lists},
+    remote_list::{is_membership_settled, write_lists},
     state::Outbox,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
         compare_owner_in_copy, plan_step_for_row, reserving_claim,
     },
     row::{ETag, Row},
-    store::lists::{Lists, check_blob_store_for_list, find_lists},
+    store::lists::{ListsByAddress, check_blob_store_for_list, find_lists},
 };
 
 /// The remote copies and lists of one transaction, as they were before its commit.
@@ -32,7 +32,7 @@ pub(crate) struct FastPath {
     table: String,
     deadline: WriteDeadline,
     entities: Vec<EntityWork>,
-    lists: Lists,
+    lists: ListsByAddress,
     /// The id of the transaction's claim row, if it takes unique keys.
     claim: Option<String>,
 }
@@ -77,7 +77,7 @@ impl FastPath {
     /// its work could not be done.
     pub(crate) async fn check_blob_store_if_needed(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
-            check_blob_store_for_list(&outbox.store, &membership.address.list_address()).await?;
+            check_blob_store_for_list(&outbox.store, &membership.address.as_list_address()).await?;
         }
         match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
             true => blob_writes::check_has_blob_store(outbox),
@@ -92,7 +92,12 @@ impl FastPath {
             for change in &dirty.copy_changes {
                 let Some(copy) = &change.wanted else { continue };
                 let (kinds, owner) = (change.kinds, &dirty.partition_key);
-                outbox.store.sealing.check_copy(kinds.schema, kinds.copy, owner, copy)?;
+                outbox.store.sealing.refuse_untrusted_copy_scope(
+                    kinds.schema,
+                    kinds.copy,
+                    owner,
+                    copy,
+                )?;
             }
         }
         Ok(())
@@ -174,7 +179,7 @@ impl FastPath {
 
     /// Sets the ETags that the commit gave an entity's primary and dirty row. `dirty_etag` is `None`
     /// if the dirty row was there before the commit.
-    pub(crate) fn set_committed(
+    pub(crate) fn set_committed_etags(
         &mut self,
         entity_at: usize,
         primary_etag: Option<ETag>,
@@ -231,9 +236,9 @@ impl FastPath {
         let mut late: BTreeMap<ListAddress, Vec<(&DirtyRowToWrite, &ListMembership)>> =
             BTreeMap::new();
         for (dirty, membership) in with_dirty() {
-            let address = membership.address.list_address();
+            let address = membership.address.as_list_address();
             match written.get(&address) {
-                Some(Ok(write)) if is_safe_from_late_writers(outbox, membership, *write) => {
+                Some(Ok(write)) if is_membership_settled(outbox, membership, *write) => {
                     settled.push(membership)
                 }
                 // Written, but a delayed writer could undo it: the dirty row stays.
@@ -251,7 +256,7 @@ impl FastPath {
                 Ok((current, write)) => {
                     let current = current.iter().zip(&late);
                     let is_settled = |(current, _): &(&ListMembership, _)| {
-                        is_safe_from_late_writers(outbox, current, write)
+                        is_membership_settled(outbox, current, write)
                     };
                     let now_settled = current.filter(is_settled);
                     settled.extend(now_settled.map(|(_, (_, membership))| *membership));
@@ -355,7 +360,7 @@ impl FastPath {
 
 /// Returns the address of each membership's list.
 fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
-    memberships.map(|membership| membership.address.list_address()).collect()
+    memberships.map(|membership| membership.address.as_list_address()).collect()
 }
 
 /// Reads a copy that the primary had before the change. A copy that it did not have counts as

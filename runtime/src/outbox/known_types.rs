@@ -51,8 +51,8 @@ impl KnownTypes {
             if schema.entity_type != entity_type {
                 return None;
             }
-            let kinds =
-                schema.remote_copies_named(index, is_own_address(home, address, guards, case))?;
+            let kinds = schema
+                .find_remote_copy_family(index, is_own_address(home, address, guards, case))?;
             Some((schema, kinds))
         })
     }
@@ -94,7 +94,7 @@ impl KnownTypes {
 
     /// Returns the tables that remote indexes of the known types declare, each with the types that
     /// use it.
-    pub(crate) fn index_tables(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {
+    pub(crate) fn types_by_index_table(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut tables: BTreeMap<_, Vec<&'static Schema>> = BTreeMap::new();
         for known in types.iter() {

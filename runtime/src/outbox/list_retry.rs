@@ -5,7 +5,7 @@
 
 use super::{
     guard::Mutation,
-    remote_list::{ListWrite, write_lists},
+    remote_list::{ListAfterWrite, write_lists},
     state::Outbox,
 };
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) async fn write_list_again(
     table: &str,
     address: &ListAddress,
     late: &[(&DirtyRowToWrite, &ListMembership)],
-) -> Result<(Vec<ListMembership>, ListWrite)> {
+) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
     // Only one of the writers that meet at a list can win: those of one client take turns.
     let _lock = outbox.list_locks.lock_list(address).await;
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {

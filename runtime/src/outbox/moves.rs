@@ -9,17 +9,17 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    authentic::{HeldValues, MoveDescription, Work, WorkCodes, WorkRefusal, is_key_gone},
+    authentic::{HeldValues, MoveIdentity, Work, WorkCodes, WorkRefusal, is_key_gone},
     entity::Schema,
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
     plan::{
         Change, Effect,
         moves::{
-            MoveMessage, MoveOrigin, delete_source, insert_target, move_id, plan_abort,
-            remove_mark, update_target_from_source,
+            MoveMessage, MoveOrigin, delete_source, insert_target, move_id, plan_mark_removal,
+            remove_mark, update_inserted_target,
         },
         outbox::{
-            CODE, CodeAndConsent, MessageIdentity, code_of, insert_arrival, insert_tombstone,
+            CODE, MessageIdentity, WorkAndConsentCodes, code_of, insert_arrival, insert_tombstone,
             is_tombstone, receipt_row_key,
         },
     },
@@ -69,13 +69,13 @@ pub(crate) struct MoveJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) schema: &'static Schema,
     pub(crate) message: &'a MoveMessage,
-    pub(crate) codes: &'a CodeAndConsent,
+    pub(crate) codes: &'a WorkAndConsentCodes,
 }
 
 impl MoveJob<'_> {
     /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
     /// is the result of a read of the source that the caller has made already.
-    pub(crate) async fn run_steps(&self, first: Option<MoveSource>) -> Result<MoveOutcome> {
+    pub(crate) async fn finish_move(&self, first: Option<MoveSource>) -> Result<MoveOutcome> {
         // The caller's reading serves the first attempt; later ones read the source again.
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
@@ -153,7 +153,7 @@ impl MoveJob<'_> {
             return self.unlock_source().await;
         }
         // Boxed: the compiler cannot size a future that may run the whole move.
-        match Box::pin(self.run_steps(None)).await? {
+        match Box::pin(self.finish_move(None)).await? {
             MoveOutcome::Moved | MoveOutcome::NotAuthentic => Ok(()),
             MoveOutcome::Refused(error) | MoveOutcome::Counted(error) => Err(error),
         }
@@ -179,7 +179,7 @@ impl MoveJob<'_> {
                 Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
             }
             // The target takes nothing: no entity can arrive there either.
-            Err(error) if error.retry() == RetryChance::Never => Ok(true),
+            Err(error) if error.retry_chance() == RetryChance::Never => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -201,7 +201,7 @@ impl MoveJob<'_> {
             // The seal covers the mark, and the parts of a wide entity are written together. A row that
             // does not open keeps its mark.
             let source = self.decrypt_source(&source).await?;
-            let effect = plan_abort(self.schema, &source)?;
+            let effect = plan_mark_removal(self.schema, &source)?;
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
@@ -225,10 +225,10 @@ impl MoveJob<'_> {
     }
 
     /// Returns the source and target of the move, over which its codes are made.
-    fn move_place(&self) -> MoveDescription<'_> {
+    fn move_place(&self) -> MoveIdentity<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
-        MoveDescription { id: self.id, entity_type, from: self.source_address(), to }
+        MoveIdentity { id: self.id, entity_type, from: self.source_address(), to }
     }
 
     /// Returns the address of the entity at the source.
@@ -274,9 +274,9 @@ impl MoveJob<'_> {
     }
 
     /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
-    pub(crate) async fn sign_move(&self) -> Result<CodeAndConsent> {
+    pub(crate) async fn sign_move(&self) -> Result<WorkAndConsentCodes> {
         let Some(stored) = self.read_sealed_source().await? else {
-            return Ok(CodeAndConsent::default());
+            return Ok(WorkAndConsentCodes::default());
         };
         let source = self.decrypt_source(&stored).await?;
         let held = held_values_after_read(self.schema, &stored.row, &source)?;
@@ -287,7 +287,9 @@ impl MoveJob<'_> {
     async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkRefusal> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.move_place(), held };
-        codes.verify_work(Some(self.partition_key), &work, code, codes.requires_code()).await
+        codes
+            .verify_work(Some(self.partition_key), &work, code, codes.requires_code_by_default())
+            .await
     }
 
     /// Verifies that the target's scope, if it differs from the source's, consents to the move.
@@ -301,7 +303,9 @@ impl MoveJob<'_> {
         };
         let consent = self.codes.consent.as_deref();
         let work = Work::Consent { place, code };
-        codes.verify_work(Some(to_partition), &work, consent, codes.requires_code()).await
+        codes
+            .verify_work(Some(to_partition), &work, consent, codes.requires_code_by_default())
+            .await
     }
 
     /// Verifies that a receipt proves the arrival of this entity at the target.
@@ -321,7 +325,10 @@ impl MoveJob<'_> {
         }
         let (work, code) = (Work::Arrival { place: self.move_place() }, code_of(receipt, CODE)?);
         let to_partition = Some(&*self.message.to_partition);
-        match codes.verify_work(to_partition, &work, code.as_deref(), codes.requires_code()).await {
+        match codes
+            .verify_work(to_partition, &work, code.as_deref(), codes.requires_code_by_default())
+            .await
+        {
             Ok(()) => Ok(()),
             Err(WorkRefusal::NotAuthentic) => {
                 let message = "the receipt at the target of the move is not authentic";
@@ -381,7 +388,8 @@ impl MoveJob<'_> {
         let codes = &self.outbox.codes;
         let work = Work::Arrival { place: self.move_place() };
         // Signed for the target's scope: nobody else can make the source believe in the arrival.
-        let code = codes.sign_work(Some(to_partition), &work, codes.requires_code()).await?;
+        let code =
+            codes.sign_work(Some(to_partition), &work, codes.requires_code_by_default()).await?;
         let receipt = insert_arrival(to_partition, &self.message_identity(), code.as_deref())?;
         // In the transaction of the target: only one carrier can insert the receipt.
         extra_rows.operations.extend(self.outbox.guards.value_if_guarded(Guard::Receipt, receipt));
@@ -410,7 +418,7 @@ impl MoveJob<'_> {
             // Deleted at the target since it arrived. It must not come back.
             return Ok(());
         };
-        match update_target_from_source(self.schema, source, &target, self.message, &arrival)? {
+        match update_inserted_target(self.schema, source, &target, self.message, &arrival)? {
             None => Ok(()),
             Some(effect) => self
                 .commit(deadline, to_table, effect, &ExtraRows::default())
@@ -432,10 +440,10 @@ impl MoveJob<'_> {
 /// target's. Fails without a key if `must` is set; otherwise returns empty codes.
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
-    place: MoveDescription<'_>,
+    place: MoveIdentity<'_>,
     held: &HeldValues,
     must: bool,
-) -> Result<CodeAndConsent> {
+) -> Result<WorkAndConsentCodes> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);
     // Without a code there is nothing to consent to.
     let code = codes.sign_work(Some(from), &Work::Move { place, held }, must).await?;
@@ -445,7 +453,7 @@ pub(crate) async fn sign_move(
         }
         _ => None,
     };
-    Ok(CodeAndConsent { code, consent })
+    Ok(WorkAndConsentCodes { code, consent })
 }
 
 /// Why the entity was not written to the target.

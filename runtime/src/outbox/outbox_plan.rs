@@ -4,8 +4,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    blocking_claim::ClaimInTheWay,
-    claims::{Claims, OccupiedKeyPolicy},
+    blocking_claim::SharedBlockingClaim,
+    claims::{ClaimWithReservations, OccupiedKeyPolicy},
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
     guard::{Guard, Mutation},
@@ -87,7 +87,7 @@ impl<'n> OutboxPlan<'n> {
 
     /// Returns the greatest number of operations that the outbox adds to the transaction, claim and
     /// fence included.
-    pub(crate) fn operation_count(&self) -> usize {
+    pub(crate) fn maximum_operation_count(&self) -> usize {
         // 2: the claim's deletion and the fence.
         self.fast_path.dirty_rows_to_write().count() + self.extra_rows.operations.len() + 2
     }
@@ -99,11 +99,11 @@ impl<'n> OutboxPlan<'n> {
         &mut self,
         outbox: &Outbox,
         expired: &dyn DeleteExpiredHolder,
-        claim: &ClaimInTheWay,
-    ) -> Result<Option<Claims>> {
+        claim: &SharedBlockingClaim,
+    ) -> Result<Option<ClaimWithReservations>> {
         let moving_from = self.extra_rows.from.as_ref();
         let context = OccupiedKeyPolicy { moving_from, expired, claim };
-        Claims::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
+        ClaimWithReservations::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys. If several do,
@@ -123,7 +123,7 @@ impl<'n> OutboxPlan<'n> {
         &mut self,
         outbox: &Outbox,
         transaction: &mut TransactionPlan,
-        claims: Option<&Claims>,
+        claims: Option<&ClaimWithReservations>,
     ) -> Result<()> {
         // Checked before the commit: a list that this client cannot write would wait for ever.
         self.fast_path.check_blob_store_if_needed(outbox).await?;
@@ -157,7 +157,7 @@ impl<'n> OutboxPlan<'n> {
         }
         // The transaction fails if the fence is gone: no open work is left where no worker looks.
         let fence = registered_fence(outbox, &self.table, &partition_key).await?;
-        let touch = fence.touch_operation(outbox.random_touch_value())?;
+        let touch = fence.touch_operation(outbox.random_fence_beat())?;
         if let Some(touch) = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch) {
             transaction.push_framework_row(Role::Fence, touch);
         }
@@ -206,7 +206,7 @@ impl<'n> OutboxPlan<'n> {
         for (position, (primary_etag, dirty_etag)) in etags.into_iter().enumerate() {
             // A dirty row that was there before names work that this writer does not do.
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
-            self.fast_path.set_committed(position, primary_etag, dirty_etag);
+            self.fast_path.set_committed_etags(position, primary_etag, dirty_etag);
         }
         outbox.run_after_commit(Box::pin(self.fast_path.write_after_commit(outbox.clone()))).await
     }

@@ -91,7 +91,7 @@ pub(crate) async fn record_outbox_rows(
     let (partition_key, operations) = (first.row().partition_key(), &operations);
     let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
         let fence = registered_fence(outbox, table, partition_key).await?;
-        let touch = fence.touch_operation(outbox.random_touch_value())?;
+        let touch = fence.touch_operation(outbox.random_fence_beat())?;
         let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
         for operation in operations.iter().cloned().chain(touch) {

@@ -56,7 +56,7 @@ impl Registrations {
 
     /// Returns the key of a partition in the cache. Names that are one table have one key.
     fn cache_key(&self, table: &str, partition_key: &str) -> (String, String) {
-        (self.table_case.key_of(table), partition_key.to_owned())
+        (self.table_case.canonical_table_name(table), partition_key.to_owned())
     }
 
     /// Returns whether the client has a complete registration for a partition.

@@ -17,7 +17,7 @@ use crate::{
         IdForm, ListDelta, StoredList,
         outbox::{ListAddress, ListMembership, old_entry_form},
     },
-    store::lists::{FoundList, Lists, error_at_list},
+    store::lists::{FoundList, ListsByAddress, error_at_list},
 };
 
 /// Number of lists that are written at a time.
@@ -25,7 +25,7 @@ const LISTS_AT_ONCE: usize = 16;
 
 /// The outcome of one write of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListWrite {
+pub(crate) enum ListAfterWrite {
     /// The list's rows exist and were written under a condition. A later write may delete them.
     Rows,
     /// The list's blob exists and was written under a condition. A blob of a list is never deleted.
@@ -39,21 +39,21 @@ pub(crate) enum ListWrite {
 
 /// For each list that was read before: what its write did, or why it failed. Lists whose read
 /// failed have no item.
-pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListWrite>>;
+pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListAfterWrite>>;
 
 /// Adds or removes the entries of all memberships, with one write for each list, under the version
 /// in `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is written too.
 pub(crate) async fn write_lists(
     outbox: &Outbox,
     deadline: &WriteDeadline,
-    lists: &Lists,
+    lists: &ListsByAddress,
     memberships: &[&ListMembership],
     rewrite_unchanged: bool,
 ) -> WrittenLists {
     let rewrite_unchanged = rewrite_unchanged && outbox.guards.guard_holds(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
-        let delta = deltas.entry(membership.address.list_address()).or_default();
+        let delta = deltas.entry(membership.address.as_list_address()).or_default();
         delta.form = IdForm::KeyArrays;
         // All changes of one list go into one write: two writes would race with each other.
         let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };
@@ -105,20 +105,22 @@ async fn ids_in_old_form(
 
 /// Returns whether no delayed writer can undo a membership after this write of its list, so that
 /// the dirty row may be deleted.
-pub(crate) fn is_safe_from_late_writers(
+pub(crate) fn is_membership_settled(
     outbox: &Outbox,
     membership: &ListMembership,
-    written: ListWrite,
+    written: ListAfterWrite,
 ) -> bool {
     let unsettled_by = match written {
         // A blob keeps a version for ever, so that a delayed writer's condition fails.
-        ListWrite::Blob => return true,
+        ListAfterWrite::Blob => return true,
         // The write changed the list's ETag, and the list exists.
-        ListWrite::Rows if membership.is_wanted => return true,
+        ListAfterWrite::Rows if membership.is_wanted => return true,
         // Entries have no version of their own: only a write of the list stops a delayed writer.
-        ListWrite::Unchanged if membership.is_wanted => Guard::EntryWritten,
+        ListAfterWrite::Unchanged if membership.is_wanted => Guard::EntryWritten,
         // A list that is deleted later has no ETag: a delayed writer could create it again.
-        ListWrite::Rows | ListWrite::Deleted | ListWrite::Unchanged => Guard::EntrySecondLook,
+        ListAfterWrite::Rows | ListAfterWrite::Deleted | ListAfterWrite::Unchanged => {
+            Guard::EntrySecondLook
+        }
     };
     !outbox.guards.guard_holds(unsettled_by)
 }
@@ -134,14 +136,14 @@ impl FoundList {
         address: &ListAddress,
         delta: ListDelta,
         rewrite_unchanged: bool,
-    ) -> Result<ListWrite> {
+    ) -> Result<ListAfterWrite> {
         let ids: HashSet<&String> = self.ids().iter().collect();
         let is_right = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
         // Entries have no version. A list that is right is written once more, so that every writer
         // that read it before fails. A removal needs no such write: it waits for the second look.
         if is_right && (!rewrite_unchanged || delta.add.is_empty()) {
-            return Ok(ListWrite::Unchanged);
+            return Ok(ListAfterWrite::Unchanged);
         }
         let written = match self {
             Self::Rows(list) => write_rows(outbox, deadline, address, &delta, list.as_ref()).await,
@@ -159,7 +161,7 @@ async fn write_rows(
     address: &ListAddress,
     delta: &ListDelta,
     list: Option<&StoredList>,
-) -> Result<ListWrite> {
+) -> Result<ListAfterWrite> {
     let operations =
         delta.list_operations((&address.row.partition_key, &address.row.row_key), list)?;
     // The head row is the first operation; its deletion means that no id is left.
@@ -173,7 +175,7 @@ async fn write_rows(
             .map_err(explain_too_large)?;
     }
     deadline.run_request(outbox.store.apply_unsealed(&batch)).await.map_err(explain_too_large)?;
-    Ok(if is_deleted { ListWrite::Deleted } else { ListWrite::Rows })
+    Ok(if is_deleted { ListAfterWrite::Deleted } else { ListAfterWrite::Rows })
 }
 
 /// Writes the list's blob. An emptied list becomes an empty blob and is never deleted: with a
@@ -185,7 +187,7 @@ async fn write_blob(
     address: &ListAddress,
     delta: &ListDelta,
     list: Option<&BlobList>,
-) -> Result<ListWrite> {
+) -> Result<ListAfterWrite> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), outbox.store.table_case());
     let name = list_blob_path(at, case)?;
@@ -194,10 +196,10 @@ async fn write_blob(
     // The blob's version is the condition of its write, as the ETag is that of a row's.
     let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
         true => list.and_then(|list| list.version.clone()),
-        false => blobs.read_blob_version(&name).await?.map(|blob| blob.version),
+        false => blobs.read_versioned_blob(&name).await?.map(|blob| blob.version),
     };
     deadline.run_request(blobs.write_blob_if_unchanged(&name, text, seen)).await?;
-    Ok(ListWrite::Blob)
+    Ok(ListAfterWrite::Blob)
 }
 
 /// Rewords a "too large" error of a list change; returns other errors unchanged.

@@ -10,7 +10,9 @@ use crate::{
     batch::{Condition, Operation},
     entity::{CopyAndPrimaryFamily, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{ClaimedKey, CopyAddress, CopyOwnership, previous_owner, reserving_claim},
+    plan::outbox::{
+        ClaimedKeyAndPrimary, CopyAddress, CopyOwnership, previous_owner, reserving_claim,
+    },
     row::Row,
     store::{
         backoff::{self, Attempt},
@@ -29,7 +31,7 @@ pub(crate) async fn resolve_reservation(
     table: &str,
     partition_key: &str,
     id: &str,
-    key: &ClaimedKey,
+    key: &ClaimedKeyAndPrimary,
 ) -> Result<()> {
     let Some(known) = outbox.known_copy(table, &key.address) else {
         let message = "this program does not know the index of a claim";
@@ -48,7 +50,7 @@ async fn resolve_reservation_once(
     (schema, kinds): (&'static Schema, CopyAndPrimaryFamily),
     owner: RowAt<'_>,
     id: &str,
-    key: &ClaimedKey,
+    key: &ClaimedKeyAndPrimary,
 ) -> Result<Attempt<()>> {
     // The deadline starts before the owner is read, as for every remote write.
     let deadline = outbox.start_deadline();
@@ -96,7 +98,7 @@ async fn restored_copy(
     schema: &'static Schema,
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
-    key: &ClaimedKey,
+    key: &ClaimedKeyAndPrimary,
     found: &Row,
 ) -> Result<(CopyAndPrimaryFamily, Operation)> {
     // The ETag of the row that was read before its owners. Another writer in between makes the

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    background::Background, deadline::WriteDeadline, expiry_markers::ExpiryMarkers, guard::Guards,
-    known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
+    background::BackgroundTasks, deadline::WriteDeadline, expiry_markers::ExpiryMarkers,
+    guard::Guards, known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
     options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     pub(crate) guards: Guards,
     /// Makes and verifies the codes that authenticate messages and moves.
     pub(crate) codes: WorkCodes,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundTasks,
     pub(crate) list_locks: ListLocks,
     pub(crate) row_locks: RowLocks,
     pub(crate) left_claims: Arc<LeftClaims>,
@@ -57,7 +57,7 @@ impl Outbox {
             clock,
             guards,
             codes,
-            background: Background::default(),
+            background: BackgroundTasks::default(),
             list_locks: ListLocks::default(),
             row_locks: RowLocks::default(),
             left_claims: Arc::default(),
@@ -76,7 +76,7 @@ impl Outbox {
             self.options;
         // A store of this process alone answers at once, and its users expect to read what they wrote.
         if copies_before_answer.unwrap_or(is_exclusive) {
-            self.background.run_or_leave_to_worker(most, work).await
+            self.background.run_unless_paused(most, work).await
         } else {
             self.background.begin_task(most, work)
         }
@@ -92,13 +92,13 @@ impl Outbox {
     /// do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
         self.known_types.add_type(schema);
-        self.store.watch_store_time([schema]);
+        self.store.watch_time_for_expiry([schema]);
         self.store.known_tables.add_table(table);
     }
 
     /// Returns the number of known types. A larger number than before means that unknown rows may
     /// be understood now.
-    pub(crate) fn number_of_known_types(&self) -> usize {
+    pub(crate) fn known_type_version_count(&self) -> usize {
         self.known_types.type_version_count()
     }
 
@@ -127,7 +127,7 @@ impl Outbox {
     }
 
     /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
-    pub(crate) fn random_touch_value(&self) -> i64 {
+    pub(crate) fn random_fence_beat(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.random_number().to_ne_bytes())
     }
 }

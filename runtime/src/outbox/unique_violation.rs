@@ -1,7 +1,7 @@
 //! Finds the entity whose local copy occupies a key that a transaction could not insert.
 
 use super::{
-    expired::{RowWithExpiredFlag, read_with_date},
+    expired::{RowWithExpiredFlag, read_with_expired_flag},
     state::Outbox,
 };
 use crate::{
@@ -119,14 +119,14 @@ impl OccupiedCopy<'_> {
         };
         let tokens = outbox.store.token_maker_of_type(schema).await?;
         let keys = [&*partition_key, &*row_key];
-        let resolve = || tokens.resolve_row_key(schema, keys, found);
+        let resolve = || tokens.primary_row_key_with_tokens(schema, keys, found);
         let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
         let mut is_expired = false;
         let read = match (schema.can_expire(), schema.is_wide()) {
             // In a page, whose date says whether the holder has expired.
             (true, _) => {
                 let keys = (&*partition_key, &*row_key);
-                let found = read_with_date(outbox, self.table, schema, keys).await;
+                let found = read_with_expired_flag(outbox, self.table, schema, keys).await;
                 found.map(|found| {
                     found.map(|RowWithExpiredFlag { row, is_expired: expired }| {
                         is_expired = expired;

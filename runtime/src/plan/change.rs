@@ -80,7 +80,7 @@ impl Change {
     }
 
     fn new(planner: Planner, verb: Verb) -> Result<Self> {
-        Ok(match verb.needs_current(&planner)? {
+        Ok(match verb.reaction_to_race(&planner)? {
             None => Self::from_effect(verb.blind_effect(&planner)?),
             Some(on_race) => {
                 let keys = verb.keys_to_read(&planner)?;
@@ -167,7 +167,7 @@ impl Change {
             }
         };
         let (mut operations, mut bytes) = self.minimum_operations_and_bytes()?;
-        if effect.has_remote_rows() {
+        if effect.has_remote_work() {
             // One dirty row for each primary.
             operations += effect.primary.len();
         }
@@ -192,12 +192,12 @@ impl Change {
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
             true => 2,
-            false => usize::from(effect.has_remote_rows()),
+            false => usize::from(effect.has_remote_work()),
         }
     }
 
     /// Returns whether the change may write a local list, which other entities share.
-    pub(crate) fn may_write_lists(&self) -> bool {
+    pub(crate) fn may_write_local_lists(&self) -> bool {
         match self {
             Self::Blind(effect) => {
                 let mut rows = effect.old.iter().chain(&effect.new);

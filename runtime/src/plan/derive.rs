@@ -57,7 +57,7 @@ impl Schema {
         }
         // By the version that wrote the row, whose copies have that version's keys.
         let rows = (self.rows_through)(opened, family)?;
-        let rows = tokens.fill_tokens_of_rows(self, rows)?;
+        let rows = tokens.fill_key_tokens_of_rows(self, rows)?;
         Ok(Derived::Rows(Box::new(rows.with_encrypted_names_of(opened))))
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
     entity::{
-        BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, UnknownProperties,
+        BlobFieldValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, UnknownProperties,
         lossy_write_error,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -48,7 +48,7 @@ impl Effect {
 
     /// Returns whether the effect changes remote copies, lists or blobs, so that the partition
     /// needs a fence.
-    pub(crate) fn has_remote_rows(&self) -> bool {
+    pub(crate) fn has_remote_work(&self) -> bool {
         if self.old.as_ref().is_some_and(|rows| !rows.blobs.is_empty()) {
             return true;
         }
@@ -63,7 +63,7 @@ pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
     pub(crate) remove: Vec<&'static str>,
     /// The values of the fields in `set` that are kept in blobs.
-    pub(crate) blobs: Vec<BlobValue>,
+    pub(crate) blobs: Vec<BlobFieldValue>,
 }
 
 /// An entity that a caller has read and changes under its ETag.
@@ -129,7 +129,7 @@ impl Planner {
 
     /// Returns whether a merge of the properties that the patch sets is all that it needs: it removes
     /// none and sets none that copies, lists or blobs may depend on, and the type has neither an older
-    /// version nor a seal of whole rows. [`is_blind_merge`](Self::is_blind_merge) tells whether the
+    /// version nor a seal of whole rows. [`can_patch_unread`](Self::can_patch_unread) tells whether the
     /// merge can be sent without a read.
     pub(super) fn needs_only_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
@@ -149,7 +149,7 @@ impl Planner {
     /// value and would never finish. A patch of several parts of a wide entity cannot: the new
     /// generation would make an entity look whole that lacks a part. A merge of one part writes no
     /// generation.
-    pub(super) fn is_blind_merge(&self, patch: &PropertyChanges) -> bool {
+    pub(super) fn can_patch_unread(&self, patch: &PropertyChanges) -> bool {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
         let names = || patch.set.iter().map(|(name, _)| name);
@@ -187,7 +187,7 @@ impl Planner {
                 old_partition.escape_debug(),
                 row.partition_key().escape_debug()
             );
-            return Err(error_at_row(current, Error::new(ErrorKind::Invalid, message)));
+            return Err(error_with_row_keys(current, Error::new(ErrorKind::Invalid, message)));
         }
         let primary = if row.row_key() == old_row {
             vec![Operation::replace(row.clone(), guard)]
@@ -208,7 +208,7 @@ impl Planner {
         new: EntityRows,
     ) -> Result<Effect> {
         let unknown =
-            self.schema.unknown_of(current).map_err(|error| error_at_row(current, error))?;
+            self.schema.unknown_of(current).map_err(|error| error_with_row_keys(current, error))?;
         if unknown.is_empty() {
             return self.replace(current, new);
         }
@@ -237,14 +237,14 @@ impl Planner {
         let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
         let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
         if is_moved || !new.iter().all(is_kept) {
-            return Err(error_at_row(current, lossy_write_error(property)));
+            return Err(error_with_row_keys(current, lossy_write_error(property)));
         }
         Ok(())
     }
 
     /// Returns the effect that writes the difference between `current` and `new` under the ETag of
     /// `current`: a merge of the changed properties unless one is removed.
-    pub(super) fn update(&self, current: &Row, new: EntityRows) -> Result<Effect> {
+    pub(super) fn write_difference(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         let mut effect = self.replace_and_keep_undeclared(current, new)?;
         // A seal covers the whole row, so a sealed row is written whole.
         if self.schema.sealed || effect.primary.len() != 1 || self.has_other_parts(current)? {
@@ -276,8 +276,8 @@ impl Planner {
             remove: Vec::new(),
             blobs: new.blobs.clone(),
         };
-        let merged = apply_patch(&*self.current_form(current)?, &all)?;
-        let rows = self.rows_of_entity(&merged)?.with_newer_blobs(&all.blobs);
+        let merged = apply_patch(&*self.primary_in_current_form(current)?, &all)?;
+        let rows = self.rows_of_entity(&merged)?.with_newer_blob_values(&all.blobs);
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
 
@@ -300,16 +300,16 @@ impl Planner {
         patch: &PropertyChanges,
     ) -> Result<Effect> {
         refuse_moving(current)?;
-        let row =
-            apply_patch(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
+        let row = apply_patch(&*self.primary_in_current_form(current)?, patch)?
+            .with_encrypted_names_of(current);
         if self.is_single_row() && row.row_key() == current.row_key() {
             let guard = Condition::for_etag(current.etag());
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let rows = self.rows_of_entity(&row)?.with_newer_blobs(&patch.blobs);
+        let rows = self.rows_of_entity(&row)?.with_newer_blob_values(&patch.blobs);
         let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
         let unknown =
-            self.schema.unknown_of(current).map_err(|error| error_at_row(current, error))?;
+            self.schema.unknown_of(current).map_err(|error| error_with_row_keys(current, error))?;
         self.refuse_lossy(current, &effect, &unknown)?;
         Ok(effect)
     }
@@ -333,7 +333,7 @@ impl Planner {
     ///
     /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
     /// does not exist any more.
-    pub(super) fn check_unchanged_since_read<'r>(
+    pub(super) fn require_unchanged_primary<'r>(
         &self,
         loaded: &'r EntityReadByCaller,
         current: Option<&'r Row>,
@@ -341,41 +341,44 @@ impl Planner {
         // Read through its own keys: the ETag itself will tell.
         let Some(family) = loaded.copy else { return Ok(&loaded.row) };
         let Some(current) = current else {
-            return Err(self.missing_entity_error(&self.primary_keys(loaded)?));
+            return Err(self.missing_entity_error(&self.row_with_primary_keys(loaded)?));
         };
-        let expected = (self.schema.current_form)(&loaded.row, family)
-            .map_err(|e| error_at_row(&loaded.row, e))?;
-        let found =
-            self.schema.primary().and_then(|family| (self.schema.current_form)(current, family));
-        if !found.map_err(|error| error_at_row(current, error))?.has_same_content(&expected) {
+        let expected = (self.schema.primary_in_current_form)(&loaded.row, family)
+            .map_err(|e| error_with_row_keys(&loaded.row, e))?;
+        let found = self
+            .schema
+            .primary()
+            .and_then(|family| (self.schema.primary_in_current_form)(current, family));
+        if !found.map_err(|error| error_with_row_keys(current, error))?.has_same_content(&expected)
+        {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
-            return Err(error_at_row(current, error));
+            return Err(error_with_row_keys(current, error));
         }
         Ok(current)
     }
 
     /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
     /// copy.
-    pub(super) fn primary_keys(&self, loaded: &EntityReadByCaller) -> Result<Row> {
+    pub(super) fn row_with_primary_keys(&self, loaded: &EntityReadByCaller) -> Result<Row> {
         let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
         let rows = (self.schema.rows_through)(&loaded.row, family)
-            .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows));
-        Ok(rows.map_err(|error| error_at_row(&loaded.row, error))?.primary)
+            .and_then(|rows| self.tokens.fill_key_tokens_of_rows(self.schema, rows));
+        Ok(rows.map_err(|error| error_with_row_keys(&loaded.row, error))?.primary)
     }
 
     /// Returns the error for an entity that is not stored.
     pub(super) fn missing_entity_error(&self, keys: &Row) -> Error {
         let message = format!("there is no such `{}`", self.schema.entity);
-        error_at_row(keys, Error::service(ServiceCode::ResourceNotFound, message))
+        error_with_row_keys(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
     /// Returns all rows that the entity in a primary row should have.
     fn rows_of_entity(&self, primary: &Row) -> Result<EntityRows> {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
-            .and_then(|rows| self.tokens.fill_tokens_of_rows(self.schema, rows))
-            .map_err(|error| error_at_row(primary, error))
+            .and_then(|rows| self.tokens.fill_key_tokens_of_rows(self.schema, rows))
+            .map_err(|error| error_with_row_keys(primary, error))
     }
 
     /// Returns the copies, list entries and blobs that the entity in a primary row has; `None` for a type
@@ -393,7 +396,7 @@ impl Planner {
 
     /// Returns the primary in the form of the current version: the row itself if this version wrote
     /// it.
-    fn current_form<'r>(&self, primary: &'r Row) -> Result<Cow<'r, Row>> {
+    fn primary_in_current_form<'r>(&self, primary: &'r Row) -> Result<Cow<'r, Row>> {
         if self.schema.older.is_none() {
             return Ok(Cow::Borrowed(primary));
         }
@@ -406,16 +409,16 @@ impl Planner {
         }
         // A primary keeps its keys, which have their blind tokens.
         let unknown =
-            self.schema.unknown_of(primary).map_err(|error| error_at_row(primary, error))?;
-        let row = (self.schema.current_form)(primary, family)
+            self.schema.unknown_of(primary).map_err(|error| error_with_row_keys(primary, error))?;
+        let row = (self.schema.primary_in_current_form)(primary, family)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
             .and_then(|row| unknown.added_to_primary(row));
-        row.map(Cow::Owned).map_err(|error| error_at_row(primary, error))
+        row.map(Cow::Owned).map_err(|error| error_with_row_keys(primary, error))
     }
 }
 
 /// Adds the row's keys to an error.
-pub(super) fn error_at_row(row: &Row, error: Error) -> Error {
+pub(super) fn error_with_row_keys(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }
 

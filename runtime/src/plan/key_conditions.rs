@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use crate::{
     access::Keys,
-    edm::{BeyondProperty, InvalidValue, Value, ValueRef},
+    edm::{InvalidValue, KeyOnlyValue, Value, ValueRef},
     entity::Access,
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
@@ -20,14 +20,14 @@ use crate::{
 /// # Errors
 ///
 /// `is_invalid` if the keys cannot answer a condition, or if the path's copies leave out a field.
-pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
+pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
     let keys_hold = |property: &String| {
         access.family.filter(|family| family.in_keys.contains(&property.as_str()))
     };
     match filter {
         Filter::And(all) => Ok(Filter::all(rewrite_each(all, access)?)),
         Filter::Or(any) => Ok(Filter::any(rewrite_each(any, access)?)),
-        Filter::Not(filter) => Ok(!key_conditions(filter, access)?),
+        Filter::Not(filter) => Ok(!rewrite_key_conditions(filter, access)?),
         Filter::Compare { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
                 let value = Operand::Stored(value);
@@ -44,7 +44,7 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
                     .rewrite_as_filter(family, access)
             }
             None => refuse_left_out(property, access)
-                .map(|()| Filter::compare_key_only_value(property, *comparison, *value)),
+                .map(|()| Filter::resolve_key_only_comparison(property, *comparison, *value)),
         },
         Filter::Property(property) | Filter::Blind { property, .. } => {
             refuse_left_out(property, access).map(|()| filter.clone())
@@ -65,7 +65,7 @@ fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
 }
 
 fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
-    filters.iter().map(|filter| key_conditions(filter, access)).collect()
+    filters.iter().map(|filter| rewrite_key_conditions(filter, access)).collect()
 }
 
 /// A comparison of a value with a field that only the keys contain.
@@ -81,7 +81,7 @@ enum Operand<'a> {
     /// A value that a property could hold too.
     Stored(&'a Value),
     /// A value that only keys can hold, such as a time before 1601.
-    OnlyInKeys(BeyondProperty),
+    OnlyInKeys(KeyOnlyValue),
 }
 
 impl Operand<'_> {
@@ -89,10 +89,10 @@ impl Operand<'_> {
     fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
         match self {
             Self::Stored(value) => (part.encode)(part.form, value.as_ref(), out),
-            Self::OnlyInKeys(BeyondProperty::Before1601(ticks)) => {
+            Self::OnlyInKeys(KeyOnlyValue::Before1601(ticks)) => {
                 (part.encode)(part.form, ValueRef::DateTime(ticks), out)
             }
-            Self::OnlyInKeys(BeyondProperty::AboveInt64(number)) => {
+            Self::OnlyInKeys(KeyOnlyValue::AboveInt64(number)) => {
                 encode_above_int64(part, number, out)
             }
         }

@@ -58,7 +58,7 @@ impl StoredList {
             Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MAX_SPILLS),
             _ => 0,
         };
-        let ids = read_ids(&head, form)?;
+        let ids = read_ids_of_row(&head, form)?;
         let mut rows = vec![None; spills + 1];
         if let Some(first) = rows.first_mut() {
             *first = Some(ids.clone());
@@ -68,7 +68,7 @@ impl StoredList {
 
     /// Adds the ids of a spill row.
     pub(crate) fn add_spill_row(&mut self, spill: &Row) -> Result<()> {
-        let ids = read_ids(spill, self.form)?;
+        let ids = read_ids_of_row(spill, self.form)?;
         self.ids.extend(ids.iter().cloned());
         let number = spill.row_key().rsplit_once(SPILL).and_then(|(_, digits)| digits.parse().ok());
         let slot = number.and_then(|number: usize| self.rows.get_mut(number));
@@ -139,7 +139,7 @@ impl StoredList {
 /// # Errors
 ///
 /// `is_decode` if a property is no array of ids of this form.
-pub(crate) fn read_ids(row: &Row, form: IdForm) -> Result<Vec<String>> {
+pub(crate) fn read_ids_of_row(row: &Row, form: IdForm) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS_PER_ROW {
         let name = chunk_name(chunk);
@@ -168,7 +168,7 @@ fn spill_key(head: &str, spill: usize) -> String {
 
 /// Reads the RowKeys in one row of a local list.
 pub(crate) fn read_row_keys(row: &Row) -> Result<Vec<String>> {
-    read_ids(row, IdForm::RowKeys)
+    read_ids_of_row(row, IdForm::RowKeys)
 }
 
 /// Returns the RowKeys of the first and the last spill row.

@@ -23,8 +23,10 @@ pub(crate) mod transaction_plan;
 
 pub(crate) use change::{Change, Unresolved, VerbWithoutTokens};
 pub(crate) use effect::Effect;
-pub(crate) use key_conditions::key_conditions;
-pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, spill_bounds};
+pub(crate) use key_conditions::rewrite_key_conditions;
+pub(crate) use list::{
+    IdForm, ListDelta, StoredList, read_ids_of_row, read_row_keys, spill_bounds,
+};
 pub(crate) use planned::{Role, StoredAs};
 pub(crate) use size::hidden_nulls;
 #[cfg(feature = "encrypt")]
@@ -34,8 +36,8 @@ pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenMaker, TokenScope};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
 pub(crate) use typed_verbs::{
-    delete, delete_at, delete_entity, insert, insert_or_merge, insert_or_replace, patch, patch_at,
-    replace, replace_any_version, replace_entity, replace_row_by_entity, update,
+    delete, delete_at, deletion_effect, insert, insert_or_merge, insert_or_replace, patch,
+    patch_at, replace, replace_any_version, replace_row_by_entity, replacement_effect, update,
 };
 pub(crate) use untyped::{
     delete_row, insert_or_replace_row, insert_row, refuse_changed_keys, replace_row,

@@ -261,7 +261,7 @@ pub(crate) fn insert_target(
 /// Plans the step that writes a changed source to its target again, after the target was inserted.
 /// Keeps properties that only the target has. Returns `None` if the source has not changed, or if
 /// another move inserted the target.
-pub(crate) fn update_target_from_source(
+pub(crate) fn update_inserted_target(
     schema: &'static Schema,
     source: &Row,
     target: &Row,
@@ -299,7 +299,7 @@ pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Eff
 
 /// Plans the end of a move that the target refuses: removes the mark, so that the source can be
 /// written again.
-pub(crate) fn plan_abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
+pub(crate) fn plan_mark_removal(schema: &'static Schema, source: &Row) -> Result<Effect> {
     Ok(primary_only(schema, remove_mark(source)?))
 }
 

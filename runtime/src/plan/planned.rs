@@ -51,7 +51,7 @@ pub(crate) enum StoredAs {
 
 impl StoredAs {
     /// Returns the stored form of a primary of this type; `Untyped` without a type.
-    pub(crate) fn stored_form_of_primary(schema: Option<&'static Schema>) -> Result<Self> {
+    pub(crate) fn storage_kind_of_primary(schema: Option<&'static Schema>) -> Result<Self> {
         match schema {
             Some(schema) => Ok(Self::Entity(schema, schema.primary()?)),
             None => Ok(Self::Untyped),
@@ -60,12 +60,12 @@ impl StoredAs {
 
     /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a list
     /// entry as a row of the framework.
-    pub(crate) fn stored_form_of_copy(
+    pub(crate) fn storage_kind_of_copy(
         schema: Option<&'static Schema>,
         family: &'static Family,
     ) -> Self {
         match schema {
-            Some(schema) if family.has_one_entity_per_row() => Self::Entity(schema, family),
+            Some(schema) if family.is_primary_or_copy() => Self::Entity(schema, family),
             Some(_) => Self::Framework,
             None => Self::Untyped,
         }

@@ -29,8 +29,8 @@ pub(super) fn operation_as_stored<'o>(
         return Ok(Cow::Borrowed(operation));
     }
     let stored_as = match family {
-        Some(family) => StoredAs::stored_form_of_copy(Some(schema), family),
-        None => StoredAs::stored_form_of_primary(Some(schema))?,
+        Some(family) => StoredAs::storage_kind_of_copy(Some(schema), family),
+        None => StoredAs::storage_kind_of_primary(Some(schema))?,
     };
     let row = with_stored_size(operation.row(), operation.verb(), stored_as)?;
     Ok(Cow::Owned(operation.with_row(row)))

@@ -11,7 +11,7 @@ use std::{
 use crate::seal::{IndexKey, KeyProvider, KeyScope};
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteList, Schema},
+    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteListKeys, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
@@ -240,7 +240,7 @@ impl TokenMaker {
     /// # Errors
     ///
     /// `is_decode` if the primary lacks a field whose blind token a key needs.
-    pub(crate) fn fill_tokens_of_rows(
+    pub(crate) fn fill_key_tokens_of_rows(
         &self,
         schema: &'static Schema,
         rows: EntityRows,
@@ -274,7 +274,7 @@ impl TokenMaker {
         let remote_lists = rows.remote_lists.into_iter().map(|listed| {
             let keys = [&*listed.partition_key, &listed.row_key];
             let [partition_key, row_key] = tokens.put_into_keys(keys, listed.family)?;
-            Ok(RemoteList { partition_key, row_key, family: listed.family })
+            Ok(RemoteListKeys { partition_key, row_key, family: listed.family })
         });
         let remote_lists = remote_lists.collect::<Result<_>>()?;
         let blobs = rows.blobs;
@@ -294,7 +294,7 @@ impl TokenMaker {
 
     /// Returns the RowKey of a copy's primary with the blind tokens of the values in `copy`. The
     /// primary is in the partition `partition_key`.
-    pub(crate) fn resolve_row_key(
+    pub(crate) fn primary_row_key_with_tokens(
         &self,
         schema: &'static Schema,
         [partition_key, row_key]: [&str; 2],
@@ -319,7 +319,7 @@ impl TokenMaker {
     ///
     /// `is_invalid` for a path without PartitionKey if scopes have index keys of their own, since
     /// only the PartitionKey tells the scope.
-    pub(crate) fn resolve_tokens(
+    pub(crate) fn fill_tokens_of_path(
         &self,
         schema: &'static Schema,
         access: &Access,
@@ -354,7 +354,7 @@ impl TokenMaker {
     /// # Errors
     ///
     /// `is_invalid` if neither gives a scope.
-    pub(crate) fn scopes_of_filter(
+    pub(crate) fn scopes_of_path_or_named(
         &self,
         access: &Access,
         named: &[TokenScope],
@@ -370,7 +370,7 @@ impl TokenMaker {
     /// # Errors
     ///
     /// `is_decode` for a blind token of another value.
-    pub(crate) fn check_row_tokens(
+    pub(crate) fn check_tokens_in_keys(
         &self,
         schema: &'static Schema,
         family: &'static Family,

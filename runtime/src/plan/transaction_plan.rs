@@ -53,7 +53,7 @@ impl TransactionPlan {
         }
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
-            let stored_as = StoredAs::stored_form_of_primary(effect.schema)?;
+            let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
             for joined in &effect.primary {
                 let parts = wide::split_operation(effect.schema, joined, generation, found)?;
                 let may_miss = wide::can_ignore_missing_parts(effect.schema, joined);
@@ -162,7 +162,7 @@ impl TransactionPlan {
                 let operation =
                     // Without a condition: the primary's ETag protects its local copies.
                     Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
-                let stored_as = StoredAs::stored_form_of_copy(effect.schema, copy.family);
+                let stored_as = StoredAs::storage_kind_of_copy(effect.schema, copy.family);
                 self.join_with_earlier(PlannedOperation {
                     operation,
                     role: Role::OldCopy,
@@ -189,7 +189,7 @@ impl TransactionPlan {
                 }
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
-            let stored_as = StoredAs::stored_form_of_copy(effect.schema, copy.family);
+            let stored_as = StoredAs::storage_kind_of_copy(effect.schema, copy.family);
             self.join_with_earlier(PlannedOperation { operation, role, stored_as })
                 .map_err(|earlier| taken(earlier, copy))?;
         }

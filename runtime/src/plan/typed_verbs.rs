@@ -3,7 +3,9 @@
 use super::{
     TokenMaker,
     change::Unresolved,
-    effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, error_at_row, row_of_bag},
+    effect::{
+        Effect, EntityReadByCaller, Planner, PropertyChanges, error_with_row_keys, row_of_bag,
+    },
     verb::Verb,
 };
 use crate::{
@@ -20,7 +22,7 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
         let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
         return Err(match entity.to_row() {
-            Ok(row) => error_at_row(&row, error),
+            Ok(row) => error_with_row_keys(&row, error),
             Err(_) => error,
         });
     }
@@ -57,14 +59,15 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
 ) -> Result<Unresolved> {
-    let rows = validated_rows(entity).map_err(|error| error_at_row(stored.row(), error))?;
+    let rows = validated_rows(entity).map_err(|error| error_with_row_keys(stored.row(), error))?;
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
 /// changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
-    let rows = validated_rows(&**stored).map_err(|error| error_at_row(stored.row(), error))?;
+    let rows =
+        validated_rows(&**stored).map_err(|error| error_with_row_keys(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
     if !E::SCHEMA.has_key_tokens() {
         let unknown = E::SCHEMA.unknown_of(stored.row())?;
@@ -83,7 +86,8 @@ pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Unresolv
 /// Plans to set and remove properties under the ETag with which the entity was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
-    let (set, remove) = patch.into_changes().map_err(|error| error_at_row(stored.row(), error))?;
+    let (set, remove) =
+        patch.into_changes().map_err(|error| error_with_row_keys(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
     Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored), patch }, None)
 }
@@ -113,7 +117,7 @@ pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Re
 
 /// Returns the effect that replaces a stored entity of the type under its ETag, and keeps nothing
 /// of it.
-pub(crate) fn replace_entity(
+pub(crate) fn replacement_effect(
     schema: &'static Schema,
     tokens: TokenMaker,
     current: &Row,
@@ -123,7 +127,7 @@ pub(crate) fn replace_entity(
 }
 
 /// Returns the effect that deletes a stored entity with all its rows under its ETag.
-pub(crate) fn delete_entity(
+pub(crate) fn deletion_effect(
     schema: &'static Schema,
     tokens: TokenMaker,
     current: &Row,
@@ -177,7 +181,7 @@ mod tests {
             _ => entity.rows().unwrap().local_copies.remove(0).row,
         };
         let row = row.with_etag(ETag::from_timestamp(Ticks::UNIX_EPOCH));
-        Stored::read_from(entity, row, &schema.families[family])
+        Stored::from_read_row(entity, row, &schema.families[family])
     }
 
     #[test]

@@ -60,14 +60,14 @@ pub(crate) enum OnRace {
 impl Verb {
     /// Returns whether the verb has to read the stored primary first, and how to react if another
     /// writer changes the entity after that read. Returns `None` if no read is needed.
-    pub(super) fn needs_current(&self, planner: &Planner) -> Result<Option<OnRace>> {
+    pub(super) fn reaction_to_race(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
             Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
                 planner.can_write_unread()
             }
             Self::InsertOrMerge(rows) => planner.can_insert_or_merge_unread(&rows.primary)?,
-            Self::PatchAt { patch, .. } => planner.is_blind_merge(patch),
+            Self::PatchAt { patch, .. } => planner.can_patch_unread(patch),
             Self::Replace { loaded, .. }
             | Self::Update { loaded, .. }
             | Self::Patch { loaded, .. }
@@ -89,7 +89,7 @@ impl Verb {
             Self::Replace { loaded, .. }
             | Self::Update { loaded, .. }
             | Self::Patch { loaded, .. }
-            | Self::Delete(loaded) => planner.primary_keys(loaded),
+            | Self::Delete(loaded) => planner.row_with_primary_keys(loaded),
             Self::PatchAt { keys, .. } | Self::DeleteAt { keys, .. } => Ok(keys.clone()),
         }
     }
@@ -113,7 +113,7 @@ impl Verb {
             Self::Replace { loaded, rows } => {
                 planner.replace_and_keep_undeclared(&loaded.row, rows.clone())?
             }
-            Self::Update { loaded, rows } => planner.update(&loaded.row, rows.clone())?,
+            Self::Update { loaded, rows } => planner.write_difference(&loaded.row, rows.clone())?,
             Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
             Self::PatchAt { keys, patch } => {
@@ -143,17 +143,18 @@ impl Verb {
             // A replacement must not create the entity.
             (Self::ReplaceAny(rows), None) => Err(planner.missing_entity_error(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => planner.replace_and_keep_undeclared(
-                planner.check_unchanged_since_read(loaded, current)?,
+                planner.require_unchanged_primary(loaded, current)?,
                 rows.clone(),
             ),
-            (Self::Update { loaded, rows }, current) => {
-                planner.update(planner.check_unchanged_since_read(loaded, current)?, rows.clone())
-            }
+            (Self::Update { loaded, rows }, current) => planner.write_difference(
+                planner.require_unchanged_primary(loaded, current)?,
+                rows.clone(),
+            ),
             (Self::Patch { loaded, patch }, current) => {
-                planner.patch(planner.check_unchanged_since_read(loaded, current)?, patch)
+                planner.patch(planner.require_unchanged_primary(loaded, current)?, patch)
             }
             (Self::Delete(loaded), current) => {
-                planner.delete(planner.check_unchanged_since_read(loaded, current)?)
+                planner.delete(planner.require_unchanged_primary(loaded, current)?)
             }
             (Self::PatchAt { patch, .. }, Some(current)) => planner.patch(current, patch),
             (Self::PatchAt { keys, .. }, None) => Err(planner.missing_entity_error(keys)),
@@ -167,11 +168,11 @@ impl Verb {
     /// Returns the verb with blind tokens in its rows and keys. `at` is the access path that the
     /// caller gave; `None` if the caller gave an entity.
     pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
-        let apply = |rows| planner.tokens.fill_tokens_of_rows(planner.schema, rows);
+        let apply = |rows| planner.tokens.fill_key_tokens_of_rows(planner.schema, rows);
         let keys = |keys: Row| match at {
             None => Ok(keys),
             Some(at) => {
-                let at = planner.tokens.resolve_tokens(planner.schema, at)?;
+                let at = planner.tokens.fill_tokens_of_path(planner.schema, at)?;
                 row_of_bag(at.point()?, &Bag::new())
             }
         };

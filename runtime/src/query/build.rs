@@ -290,8 +290,8 @@ impl<E, T> Query<E, T> {
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn decryption_types(&self) -> ReadAs {
-        self.request.decryption_types()
+    pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
+        self.request.types_to_decrypt_as()
     }
 
     /// Puts blind tokens into the keys of a path.

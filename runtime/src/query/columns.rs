@@ -62,9 +62,7 @@ pub(crate) fn columns_with_owner(
 }
 
 /// Returns a row family of the set whose rows may be reservations; `None` if there is none.
-pub(crate) fn member_family_with_reservations(
-    members: &'static Members,
-) -> Option<&'static Family> {
+pub(crate) fn find_family_with_reservations(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }

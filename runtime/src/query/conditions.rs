@@ -2,7 +2,9 @@
 
 use super::{
     columns::SYSTEM,
-    encrypted_filter::{MakeTokenCondition, filter_with_tokens, has_encrypted, no_token_error},
+    encrypted_filter::{
+        MakeTokenCondition, has_encrypted_condition, no_token_error, wider_filter_with_tokens,
+    },
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -32,8 +34,10 @@ impl Request {
         }
         let parts = self.parts_read()?;
         let mut filter = match parts {
-            Some((schema, _)) => wide::bounds_with_all_parts(schema, access.checked()?).filter(),
-            None => access.checked()?.filter(),
+            Some((schema, _)) => {
+                wide::bounds_with_all_parts(schema, access.checked_keys()?).filter()
+            }
+            None => access.checked_keys()?.filter(),
         };
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
@@ -41,13 +45,13 @@ impl Request {
         // A list holds ids: the conditions are for its entities.
         let conditions = if self.reads_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
-            let condition = plan::key_conditions(condition, access)?;
+            let condition = plan::rewrite_key_conditions(condition, access)?;
             let condition = match parts {
                 Some((schema, _)) => wide::condition_on_all_parts(schema, &condition),
                 None => condition,
             };
             self.refuse_encrypted(&condition)?;
-            filter = filter.and_all(filter_with_tokens(&condition, token)?);
+            filter = filter.and_all(wider_filter_with_tokens(&condition, token)?);
         }
         Ok(filter)
     }
@@ -68,7 +72,7 @@ impl Request {
         };
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {
-            filter = filter.and_all(plan::key_conditions(condition, &access)?);
+            filter = filter.and_all(plan::rewrite_key_conditions(condition, &access)?);
         }
         Ok(filter)
     }
@@ -114,7 +118,7 @@ impl Request {
         !is_declared
             && property != marker
             && !SYSTEM.contains(&property)
-            && self.store.sealing.is_undeclared_property_encrypted(partition_key, "", property)
+            && self.store.sealing.is_undeclared_property_chosen(partition_key, "", property)
     }
 
     /// Puts blind tokens into the keys of a path. Returns a path without `{..:hmac}` parts
@@ -122,8 +126,8 @@ impl Request {
     pub(crate) async fn path_with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
             Some(schema) if access.needs_key_tokens() => {
-                let tokens = self.store.token_maker().await?;
-                let resolve = || tokens.resolve_tokens(schema, access);
+                let tokens = self.store.shared_token_maker().await?;
+                let resolve = || tokens.fill_tokens_of_path(schema, access);
                 self.store.run_with_index_keys(&tokens, resolve).await
             }
             _ if access.needs_key_tokens() => {
@@ -145,7 +149,7 @@ impl Request {
     /// Returns the condition that decrypted rows have to meet if the filter that is sent finds more
     /// than the caller asked for; otherwise `None`.
     pub(crate) fn filter_after_opening(&self) -> Result<Option<Filter>> {
-        if self.reads_list() || !self.conditions.iter().any(has_encrypted) {
+        if self.reads_list() || !self.conditions.iter().any(has_encrypted_condition) {
             return Ok(None);
         }
         self.conditions_as_filter(self.access.family.map_or_else(
@@ -160,24 +164,25 @@ impl Request {
 
     /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
     pub(crate) fn looks_up_by_token(&self) -> bool {
-        self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted)
+        self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted_condition)
     }
 
     /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
     /// because all keys of the scopes are deleted for good. `access` is the path with the blind
     /// tokens of its keys.
     pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<Filter>> {
-        if !self.conditions.iter().any(has_encrypted) {
+        if !self.conditions.iter().any(has_encrypted_condition) {
             let filter = self.filter_of(access, &|property, _| Err(no_token_error(property)));
             return filter.map(Some);
         }
-        let tokens = self.store.token_maker().await?;
-        let asked = tokens.scopes_of_filter(access, &self.scopes)?;
+        let tokens = self.store.shared_token_maker().await?;
+        let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {
             let key = self.store.run_with_index_keys(&tokens, || tokens.check_scope(scope)).await;
             match key {
-                Err(error) if self.store.is_of_shredded_scope(&error, access, scope).await => {}
+                Err(error)
+                    if self.store.is_lookup_of_shredded_scope(&error, access, scope).await => {}
                 // Kept: making the token fails with this error, which the caller then gets.
                 _ => scopes.push(scope),
             }
@@ -206,7 +211,7 @@ impl Request {
     /// none.
     fn needs_a_token(&self, token: MakeTokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
-            if filter_with_tokens(condition, token)? == Filter::Constant(false) {
+            if wider_filter_with_tokens(condition, token)? == Filter::Constant(false) {
                 return Ok(true);
             }
         }

@@ -2,7 +2,7 @@
 //! primary derives now.
 
 use super::{
-    columns::{may_be_reserved, member_family_with_reservations},
+    columns::{find_family_with_reservations, may_be_reserved},
     request::Request,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by the
 /// copy of the entity that derives its key. Returns `None` if no entity does.
-pub(crate) async fn confirmed_row(
+pub(crate) async fn replace_if_reserved(
     store: &Store,
     table: &str,
     schema: &'static Schema,
@@ -30,10 +30,10 @@ pub(crate) async fn confirmed_row(
     if !may_be_reserved(family) || reserving_claim(&row)?.is_none() {
         return Ok(Some(row));
     }
-    let Some(kinds) = schema.remote_copies_named(family.name, |_| true) else {
+    let Some(kinds) = schema.find_remote_copy_family(family.name, |_| true) else {
         return Ok(Some(row));
     };
-    let name = CopyAddress::for_row(table, family, &row);
+    let name = CopyAddress::for_copy_in_family(table, family, &row);
     let owner = owner_of_copy(&row, kinds, table)?;
     // The owner first: while a key changes hands, both may derive it.
     for place in owner.into_iter().chain(previous_owner(&row)?) {
@@ -55,10 +55,10 @@ pub(crate) async fn confirmed_row(
 impl Request {
     /// Replaces reserved rows by the copies that their primaries derive now, and leaves out those
     /// whose key no entity derives. Costs a read for each reserved row, and nothing for other rows.
-    pub(crate) async fn confirm_reserved_rows(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+    pub(crate) async fn replace_reserved_rows(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
         let family = self.access.family.filter(|family| may_be_reserved(family));
         let may_have_reserved = match self.members {
-            Some(members) => self.copies && member_family_with_reservations(members).is_some(),
+            Some(members) => self.copies && find_family_with_reservations(members).is_some(),
             None => family.is_some(),
         };
         if !may_have_reserved {
@@ -68,7 +68,7 @@ impl Request {
         for row in rows {
             match row {
                 Ok(row) => {
-                    confirmed.extend(self.confirm_reserved_row(family, row).await.transpose())
+                    confirmed.extend(self.replace_reserved_row(family, row).await.transpose())
                 }
                 Err(error) => confirmed.push(Err(error)),
             }
@@ -77,7 +77,7 @@ impl Request {
     }
 
     /// Confirms one row of a typed request or of a set.
-    async fn confirm_reserved_row(
+    async fn replace_reserved_row(
         &self,
         family: Option<&'static Family>,
         row: Row,
@@ -85,14 +85,15 @@ impl Request {
         let known = match (self.schema.zip(family), self.members) {
             (Some(known), _) => Some(known),
             (None, Some(members)) => members.match_row(&row)?.and_then(|matched| {
-                let schema = members.schemas().get(matched.member())?;
+                let schema = members.schemas().get(matched.member_index())?;
                 Some((*schema, matched.family()))
             }),
             (None, None) => None,
         };
         match known {
             Some((schema, family)) if reserving_claim(&row)?.is_some() => {
-                let row = confirmed_row(&self.store, &self.table, schema, family, row).await?;
+                let row =
+                    replace_if_reserved(&self.store, &self.table, schema, family, row).await?;
                 // The reserved row met the conditions; the copy that the primary derives may not.
                 let wanted = match self.schema {
                     Some(_) => self.conditions_as_filter(family)?,

@@ -49,7 +49,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         let Some(run) = counted.prepare_run().await? else { return Ok(0) };
         let (mut count, mut pages) = (0, PageLoop::from_start());
         while let Some(cursor) = pages.begin_page() {
-            let page = run.fetch_counted_page(cursor).await?;
+            let page = run.fetch_page_in_span(cursor).await?;
             for item in page.items {
                 item?;
                 count += 1;

@@ -13,9 +13,9 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     family: &'static Family,
 ) -> Result<Stored<T>> {
     match decode_recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Stored::read_from(value, row, family)),
-        Ok(Err(other)) => Err(error_at_row(&row, E::SCHEMA.unrecognized_error(&other))),
-        Err(error) => Err(error_at_row(&row, error)),
+        Ok(Ok(value)) => Ok(Stored::from_read_row(value, row, family)),
+        Ok(Err(other)) => Err(error_with_row_keys(&row, E::SCHEMA.unrecognized_error(&other))),
+        Err(error) => Err(error_with_row_keys(&row, error)),
     }
 }
 
@@ -26,10 +26,10 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     family: &'static Family,
 ) -> Result<Option<Stored<T>>> {
     match decode_recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Some(Stored::read_from(value, row, family))),
+        Ok(Ok(value)) => Ok(Some(Stored::from_read_row(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
-        Ok(Err(other)) => Err(error_at_row(&row, E::SCHEMA.unrecognized_error(&other))),
-        Err(error) => Err(error_at_row(&row, error)),
+        Ok(Err(other)) => Err(error_with_row_keys(&row, E::SCHEMA.unrecognized_error(&other))),
+        Err(error) => Err(error_with_row_keys(&row, error)),
     }
 }
 
@@ -48,6 +48,6 @@ fn decode_recognized<E: TableEntity, T: FromRow>(
 }
 
 /// Adds the row's keys to an error.
-pub(crate) fn error_at_row(row: &Row, error: Error) -> Error {
+pub(crate) fn error_with_row_keys(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }

@@ -16,18 +16,21 @@ use crate::{
 pub(crate) type MakeTokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
 /// Returns whether the filter has conditions on encrypted properties.
-pub(crate) fn has_encrypted(filter: &Filter) -> bool {
+pub(crate) fn has_encrypted_condition(filter: &Filter) -> bool {
     match filter {
         Filter::Blind { .. } => true,
-        Filter::And(terms) | Filter::Or(terms) => terms.iter().any(has_encrypted),
-        Filter::Not(filter) => has_encrypted(filter),
+        Filter::And(terms) | Filter::Or(terms) => terms.iter().any(has_encrypted_condition),
+        Filter::Not(filter) => has_encrypted_condition(filter),
         _ => false,
     }
 }
 
 /// Returns the filter to send. Every row that meets `filter` meets it too.
-pub(crate) fn filter_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<Filter> {
-    if has_encrypted(filter) {
+pub(crate) fn wider_filter_with_tokens(
+    filter: &Filter,
+    token: MakeTokenCondition<'_>,
+) -> Result<Filter> {
+    if has_encrypted_condition(filter) {
         approximate_filter(filter, Approximation::Wider, token)
     } else {
         Ok(filter.clone())
@@ -61,7 +64,7 @@ fn approximate_filter(
 ) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Approximation::Wider => {
-            token(property, value.get())?
+            token(property, value.plain_value())?
         }
         // No narrower condition on tokens exists: nothing is certain to match.
         Filter::Blind { .. } => Filter::Constant(false),

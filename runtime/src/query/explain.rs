@@ -35,7 +35,7 @@ pub struct Explain {
 impl Explain {
     /// Describes the first request that a query sends.
     pub(super) fn of_request(request: &Request) -> Self {
-        let blob = list_query::blob_of(request);
+        let blob = list_query::list_blob_of_request(request);
         let filter = request.filter_to_explain().and_then(|filter| blob.clone().map(|_| filter));
         let (filter, fault) = match filter {
             Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),

@@ -8,7 +8,7 @@ use super::{
     build::{Items, Query},
     explain::Explain,
     fan_out::QueryMany,
-    pages::RunningQuery,
+    pages::PreparedQuery,
 };
 use crate::{
     entity::{Stored, TableEntity},
@@ -193,7 +193,7 @@ struct Merge<E> {
 
 /// One query of a merge, with the items that were read and not returned.
 struct MergedQuery<E> {
-    run: RunningQuery<Stored<E>>,
+    run: PreparedQuery<Stored<E>>,
     items: VecDeque<Stored<E>>,
     /// The pages that were not read yet.
     pages: PageLoop<Cursor>,
@@ -205,7 +205,7 @@ impl<E: TableEntity> MergedQuery<E> {
         while self.items.is_empty()
             && let Some(cursor) = self.pages.begin_page()
         {
-            let page = self.run.fetch_counted_page(cursor).await?;
+            let page = self.run.fetch_page_in_span(cursor).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;
             self.pages.continue_at(page.next);
         }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     columns::columns_of_point,
-    decode::{decode_required, error_at_row},
+    decode::{decode_required, error_with_row_keys},
     prepare::PreparedRequest,
     request::Request,
 };
@@ -25,7 +25,7 @@ use crate::{
     row::Row,
     store::{
         dated::is_dated_table_missing,
-        lists::{find_list, list_blob_name, read_list},
+        lists::{find_list, list_blob_name, read_local_list},
         rows::Store,
         sealing::shredded::ShreddedScopes,
     },
@@ -84,14 +84,14 @@ pub(crate) async fn read_key_page(
         return Ok((keys, prepared.cursor_at_next_table(cursor)?));
     }
     // Refused here: a list in a blob is found by its whole key only, not by a scan.
-    blob_of(request)?;
+    list_blob_of_request(request)?;
     let (page, next) = prepared.read_page(cursor).await?;
     let mut ids = Vec::new();
     for row in page {
         let row = row?;
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
-        let list =
-            StoredList::from_head(row.clone(), of).map_err(|error| error_at_row(&row, error))?;
+        let list = StoredList::from_head(row.clone(), of)
+            .map_err(|error| error_with_row_keys(&row, error))?;
         match remote {
             Some(family) => ids.extend(keys_of(request, schema, family, &table, &list.ids)),
             None => {
@@ -111,7 +111,7 @@ async fn ids_of_one_list(
     (partition_key, row_key): (String, String),
 ) -> Result<Vec<Keys>> {
     let Some(family) = request.family().filter(|family| family.is_remote) else {
-        let list = read_list(&request.store, table, &partition_key, &row_key).await?;
+        let list = read_local_list(&request.store, table, &partition_key, &row_key).await?;
         let ids = list.map(|list| list.ids).unwrap_or_default();
         return Ok(ids.into_iter().map(|id| (partition_key.clone(), id)).collect());
     };
@@ -122,7 +122,7 @@ async fn ids_of_one_list(
 }
 
 /// Returns the name of the blob that a request reads; `None` if its list is not in a blob.
-pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
+pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> {
     if !request.family().is_some_and(|family| family.in_blob) {
         return Ok(None);
     }
@@ -178,14 +178,14 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
             let select = select.as_deref();
             async move {
                 let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
-                let row = match request.store.read_decrypted(read, request.decryption_types()).await
-                {
-                    // The table was dropped after the list was read.
-                    Err(error) if is_dated_table_missing(&error) && request.is_dated() => None,
-                    row => row?,
-                };
+                let row =
+                    match request.store.read_decrypted(read, request.types_to_decrypt_as()).await {
+                        // The table was dropped after the list was read.
+                        Err(error) if is_dated_table_missing(&error) && request.is_dated() => None,
+                        row => row?,
+                    };
                 let is_over = |row: &Row| {
-                    request.store.is_row_expired(row, request.decryption_types(), Some(primary))
+                    request.store.is_row_expired(row, request.types_to_decrypt_as(), Some(primary))
                 };
                 Ok::<_, Error>(row.filter(|row| !is_over(row)))
             }
@@ -210,7 +210,7 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
         let is_in = match &belongs {
             Some(belongs) => {
                 let holds = belongs.is_member::<E>(&request.store, &row).await;
-                holds.map_err(|error| error_at_row(&row, error))?
+                holds.map_err(|error| error_with_row_keys(&row, error))?
             }
             None => true,
         };

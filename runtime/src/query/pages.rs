@@ -36,9 +36,12 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                         let Some((run, tables)) = run else { return Ok(None) };
                         // A cursor into each table, so that eight first pages can be read before
                         // the first is used up.
-                        let start =
-                            tables.cursor_at(period, run.prepared.query_fingerprint(), None)?;
-                        let page = run.fetch_counted_page(Some(start.clone())).await?;
+                        let start = tables.cursor_at_beginning(
+                            period,
+                            run.prepared.query_fingerprint(),
+                            None,
+                        )?;
+                        let page = run.fetch_page_in_span(Some(start.clone())).await?;
                         Ok::<_, Error>(Some((run, start.table, page)))
                     }
                 })
@@ -86,7 +89,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                 StreamPosition::At(run, cursor) => (run, Some(cursor)),
                 StreamPosition::End => return Ok(None),
             };
-            let page = run.fetch_counted_page(cursor).await?;
+            let page = run.fetch_page_in_span(cursor).await?;
             let position = match page.next {
                 Some(next) => StreamPosition::At(run, next),
                 None => StreamPosition::End,
@@ -245,37 +248,37 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Reads one page, with a result for each row. A row that cannot be read counts as an item.
     pub(crate) async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         match self.prepare_run().await? {
-            Some(run) => run.fetch_counted_page(cursor).await,
+            Some(run) => run.fetch_page_in_span(cursor).await,
             None => Ok(Page::new(Vec::new(), None)),
         }
     }
 
     /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    pub(super) async fn prepare_run(&self) -> Result<Option<RunningQuery<T>>> {
+    pub(super) async fn prepare_run(&self) -> Result<Option<PreparedQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
         // Once for all pages, so that they share one filter and one fingerprint.
         let prepared = Arc::new(self.request.clone().prepare_request().await?);
-        Ok(Some(RunningQuery { prepared, source: self.source.clone() }))
+        Ok(Some(PreparedQuery { prepared, source: self.source.clone() }))
     }
 }
 
 /// A query that is running: what was prepared once serves every page.
-pub(super) struct RunningQuery<T> {
+pub(super) struct PreparedQuery<T> {
     prepared: Arc<PreparedRequest>,
     source: Source<T>,
 }
 
-impl<T> Clone for RunningQuery<T> {
+impl<T> Clone for PreparedQuery<T> {
     fn clone(&self) -> Self {
         Self { prepared: self.prepared.clone(), source: self.source.clone() }
     }
 }
 
-impl<T: Send + 'static> RunningQuery<T> {
+impl<T: Send + 'static> PreparedQuery<T> {
     /// Reads the page at `cursor` in a span, and counts the returned items into the next cursor.
-    pub(super) async fn fetch_counted_page(
+    pub(super) async fn fetch_page_in_span(
         &self,
         cursor: Option<Cursor>,
     ) -> Result<Page<Result<T>>> {
@@ -325,7 +328,7 @@ impl<T: Send + 'static> RunningQuery<T> {
 }
 
 /// A table, with the run of the query and the table's first page.
-type FirstPage<T> = (RunningQuery<T>, Option<String>, Page<Result<T>>);
+type FirstPage<T> = (PreparedQuery<T>, Option<String>, Page<Result<T>>);
 
 /// Returns the items of a table, page by page. `read` is its first page.
 fn pages_of_table<T: Send + 'static>(
@@ -336,7 +339,7 @@ fn pages_of_table<T: Send + 'static>(
         let Some(page) = page else { return Ok(None) };
         // After its last page, the cursor stands in the next table.
         let after = match page.next.filter(|next| next.table == table) {
-            Some(next) => Some(run.fetch_counted_page(Some(next)).await?),
+            Some(next) => Some(run.fetch_page_in_span(Some(next)).await?),
             None => None,
         };
         Ok::<_, Error>(Some((page.items, (run, table, after))))
@@ -349,7 +352,7 @@ enum StreamPosition<E, T> {
     /// Nothing has been sent yet.
     Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.
-    At(RunningQuery<T>, Cursor),
+    At(PreparedQuery<T>, Cursor),
     /// The last page has been read.
     End,
 }

@@ -48,9 +48,11 @@ impl Request {
     async fn prepare_unnamed(self) -> Result<PreparedRequest> {
         let members = self.members.map(|members| members.schemas()).unwrap_or_default();
         // Before the first page, whose date then corrects the clock that hides expired rows.
-        self.store.watch_store_time(self.schema.into_iter().chain(members.iter().copied()));
+        self.store.watch_time_for_expiry(self.schema.into_iter().chain(members.iter().copied()));
         let keyed = match self.path_with_key_tokens(&self.access).await {
-            Err(error) if self.store.is_of_shredded_scope(&error, &self.access, &None).await => {
+            Err(error)
+                if self.store.is_lookup_of_shredded_scope(&error, &self.access, &None).await =>
+            {
                 None
             }
             keyed => Some(keyed?),
@@ -63,14 +65,15 @@ impl Request {
         // A request that finds nothing is refused for what another one is refused for.
         let filter = filter.map_or_else(|| self.filter_to_explain(), Ok)?;
         let access = keyed.unwrap_or_else(|| self.access.clone());
-        self.check_request(&filter)?;
+        self.check_options(&filter)?;
         let select = self.columns_to_read()?;
         let filter_after_opening = self.filter_after_opening()?;
         let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
-        let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
+        let (table, take) =
+            (self.store.capabilities().table_case.canonical_table_name(&self.table), self.take);
         let mut text = format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}");
         if let Some(tables) = &self.tables {
-            text.push_str(&format!("\u{0}{}", tables.periods.periods_fingerprint()));
+            text.push_str(&format!("\u{0}{}", tables.periods.periods_as_text()));
         }
         let fingerprint = text_fingerprint(&text);
         Ok(PreparedRequest {
@@ -97,7 +100,7 @@ impl Request {
         if self.with_expired {
             return;
         }
-        let (read_as, family) = (self.decryption_types(), self.family());
+        let (read_as, family) = (self.types_to_decrypt_as(), self.family());
         let is_over = |row: &Row| self.store.is_row_expired(row, read_as, family);
         // A row that is an error stays: the caller has to see it.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
@@ -107,7 +110,7 @@ impl Request {
 impl PreparedRequest {
     /// Returns the keys of the one row that the request reads; `None` if it may read several.
     pub(crate) fn point_keys(&self) -> Result<Option<(String, String)>> {
-        let point = self.access.checked()?.as_point();
+        let point = self.access.checked_keys()?.as_point();
         Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
     }
 
@@ -153,7 +156,9 @@ impl PreparedRequest {
         let (rows, next) = self.read_rows(&table_to_read, cursor).await?;
         let next = match (next, tables.period_after(period)) {
             (Some(next), _) => Some(Cursor { table: Some(table), ..next }),
-            (None, Some(after)) => Some(tables.cursor_at(after, self.fingerprint, cursor)?),
+            (None, Some(after)) => {
+                Some(tables.cursor_at_beginning(after, self.fingerprint, cursor)?)
+            }
             (None, None) => None,
         };
         Ok((rows, next))
@@ -176,7 +181,7 @@ impl PreparedRequest {
     pub(crate) fn cursor_at_next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
         let Some(tables) = &self.request.tables else { return Ok(None) };
         let after = tables.period_of(cursor)?.and_then(|period| tables.period_after(period));
-        after.map(|period| tables.cursor_at(period, self.fingerprint, cursor)).transpose()
+        after.map(|period| tables.cursor_at_beginning(period, self.fingerprint, cursor)).transpose()
     }
 
     /// Reads one page of a table from `cursor` on. A dated table that does not exist has no rows.
@@ -204,9 +209,9 @@ impl PreparedRequest {
         let opened = request
             .store
             .sealing
-            .open_rows(table, page.rows, request.decryption_types(), select)
+            .open_rows(table, page.rows, request.types_to_decrypt_as(), select)
             .await;
-        let mut rows = request.confirm_reserved_rows(opened).await;
+        let mut rows = request.replace_reserved_rows(opened).await;
         let joins = request.may_join_rows()?;
         if !joins {
             request.drop_expired(&mut rows);

@@ -5,10 +5,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     columns::{
-        columns_with_owner, columns_with_system, has_sealed_member, is_read_whole,
-        member_family_with_reservations,
+        columns_with_owner, columns_with_system, find_family_with_reservations, has_sealed_member,
+        is_read_whole,
     },
-    encrypted_filter::has_encrypted,
+    encrypted_filter::has_encrypted_condition,
     tables::{Periods, QueriedTables},
 };
 use crate::{
@@ -111,7 +111,7 @@ impl Request {
 
     /// Sets the outbox of the client that makes the query, and the table of the entities that it
     /// finds.
-    pub(crate) fn with_bulk_write_target(self, outbox: &Arc<Outbox>, table: &str) -> Self {
+    pub(crate) fn with_outbox_and_table(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = BulkWriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
@@ -228,7 +228,7 @@ impl Request {
     }
 
     /// Returns the types as which rows are decrypted.
-    pub(crate) fn decryption_types(&self) -> ReadAs {
+    pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         match (self.schema, self.members) {
             (Some(schema), _) => ReadAs::Typed(schema),
             (None, Some(members)) => ReadAs::Members(members),
@@ -339,7 +339,7 @@ impl Request {
     }
 
     fn own_columns_to_read(&self) -> Option<Vec<String>> {
-        let is_opened = self.conditions.iter().any(has_encrypted);
+        let is_opened = self.conditions.iter().any(has_encrypted_condition);
         if self.keys_only && !is_opened && !self.schema.is_some_and(|schema| schema.sealed) {
             return self.columns_to_count();
         }
@@ -353,7 +353,7 @@ impl Request {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {
-            Some(members) if self.copies => member_family_with_reservations(members),
+            Some(members) if self.copies => find_family_with_reservations(members),
             _ => self.access.family,
         };
         Some(columns_with_owner(columns_with_system(columns, self.schema), family))
@@ -375,10 +375,10 @@ impl Request {
             // A seal covers the whole row.
             (None, Some(members)) if has_sealed_member(members) => return None,
             (None, Some(members)) => {
-                columns.extend(members.columns());
+                columns.extend(members.always_selected_columns());
                 columns = columns_with_owner(
                     columns,
-                    member_family_with_reservations(members).filter(|_| self.copies),
+                    find_family_with_reservations(members).filter(|_| self.copies),
                 );
             }
             (None, None) => {}
@@ -441,7 +441,7 @@ impl Request {
 
     /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
     /// `first` on a store without an order of rows.
-    pub(crate) fn check_request(&self, filter: &Filter) -> Result<()> {
+    pub(crate) fn check_options(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -474,14 +474,14 @@ impl Request {
 fn refuse_properties(members: &'static Members, compared: &[String]) -> Result<()> {
     let is_of_all = |name: &String| {
         ["PartitionKey", "RowKey"].contains(&name.as_str())
-            || members.discriminators().any(|discriminator| discriminator == name)
+            || members.discriminator_properties().any(|discriminator| discriminator == name)
     };
     match compared.iter().find(|name| !is_of_all(name)) {
         None => Ok(()),
         Some(name) => {
             let message = format!(
                 "a filter on `{name}` of the set `{}`, which has wide members: it would find some rows of an entity alone. Compare keys and types, or query the type",
-                members.set()
+                members.set_name()
             );
             Err(Error::new(ErrorKind::Invalid, message).in_property(name))
         }

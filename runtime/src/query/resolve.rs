@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::{
     build::{Query, Source},
-    decode::error_at_row,
+    decode::error_with_row_keys,
     partial_query::PartialQuery,
 };
 use crate::{
@@ -71,7 +71,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
             let family = family.map_or(E::SCHEMA.primary(), Ok)?;
             let kind = E::SCHEMA
                 .row_kind_of(&row, Some(family))
-                .map_err(|error| error_at_row(&row, error))?;
+                .map_err(|error| error_with_row_keys(&row, error))?;
             if kind.is_of_family(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
         })
     }
@@ -81,7 +81,7 @@ fn resolved<R>(
     row: &Row,
     resolver: &impl Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R>,
 ) -> Result<R> {
-    let place = |error| error_at_row(row, error);
+    let place = |error| error_with_row_keys(row, error);
     let bag = row.to_bag().map_err(place)?;
     let timestamp = row.timestamp().map(OffsetDateTime::from);
     let etag = row.etag().unwrap_or_else(|| ETag::from(""));

@@ -40,7 +40,7 @@ impl Periods {
     /// Returns a text that identifies the periods of the query.
     // All existing tables are one choice, since a cursor outlives tables that are dropped and
     // created.
-    pub(crate) fn periods_fingerprint(&self) -> String {
+    pub(crate) fn periods_as_text(&self) -> String {
         match self {
             Self::Window(bounds) => format!("{bounds:?}"),
             Self::Existing(_) => "all".to_owned(),
@@ -106,7 +106,7 @@ impl QueriedTables {
     }
 
     /// Returns the cursor at the beginning of a period's table, with the counts of `so_far`.
-    pub(crate) fn cursor_at(
+    pub(crate) fn cursor_at_beginning(
         &self,
         period: Period,
         fingerprint: u64,

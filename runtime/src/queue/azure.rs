@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 
 use super::{
-    port::{Queue, QueueCapabilities, check_duration, check_name, lease_lost},
+    port::{Queue, QueueCapabilities, check_duration, check_name, lease_lost_error},
     received::{Poison, Received},
 };
 use crate::{
@@ -63,11 +63,11 @@ impl AzureQueue {
     ///
     /// `is_invalid` for an invalid name, or for options without the address of the queues.
     pub fn new(options: AzureOptions, name: impl Into<String>) -> Result<Self> {
-        Self::with_retry_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
+        Self::new_with_retry_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
     }
 
     /// Names a queue whose requests are repeated by `policy`.
-    pub(crate) fn with_retry_policy(
+    pub(crate) fn new_with_retry_policy(
         queues: AzureQueues,
         name: String,
         policy: RetryPolicy,
@@ -297,7 +297,7 @@ fn is_queue_missing(error: &Error) -> bool {
 fn as_lease_lost(error: Error, message: &Received) -> Error {
     match error.code() {
         Some("MessageNotFound" | "PopReceiptMismatch" | "QueueNotFound") => {
-            lease_lost(message.id()).with_source(error)
+            lease_lost_error(message.id()).with_source(error)
         }
         _ => error,
     }

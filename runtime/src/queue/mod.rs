@@ -17,6 +17,6 @@ pub use azure::AzureQueue;
 pub(crate) use envelope::{Envelope, Receipts};
 pub use port::{LONGEST, Queue, QueueCapabilities};
 pub use received::{Poison, Received};
-pub(crate) use server_clock::{ServerClock, time_after, time_before};
+pub(crate) use server_clock::{ServerClock, earlier_time, later_time};
 pub use table::{QueueGuard, TableQueue};
 pub use typed::MessageQueue;

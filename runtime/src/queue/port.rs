@@ -188,7 +188,7 @@ pub(crate) fn check_duration(what: &str, least: Duration, time: Duration) -> Res
 }
 
 /// Returns the error for a receiver that no longer holds the message `id`.
-pub(crate) fn lease_lost(id: &str) -> Error {
+pub(crate) fn lease_lost_error(id: &str) -> Error {
     let message = format!(
         "this receiver no longer holds the message `{}`: its visibility timeout ended, or it was deleted",
         id.escape_debug()

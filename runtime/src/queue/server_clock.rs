@@ -60,12 +60,12 @@ impl ServerClock {
 }
 
 /// Returns the time that is `wait` later than `now`.
-pub(crate) fn time_after(now: Ticks, wait: Duration) -> Ticks {
+pub(crate) fn later_time(now: Ticks, wait: Duration) -> Ticks {
     Ticks::new(now.get().saturating_add(duration_ticks(wait))).unwrap_or(Ticks::MAX)
 }
 
 /// Returns the time that is `wait` earlier than `now`.
-pub(crate) fn time_before(now: Ticks, wait: Duration) -> Ticks {
+pub(crate) fn earlier_time(now: Ticks, wait: Duration) -> Ticks {
     let ticks = now.get().saturating_sub(duration_ticks(wait)).max(0);
     Ticks::new(ticks).unwrap_or(Ticks::MIN)
 }

@@ -80,7 +80,7 @@ impl Counts {
 
 /// Returns the cost of each verb, for an entity whose indexes all have a copy and whose partition is
 /// registered already.
-pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
+pub(super) fn verb_costs(schema: &Schema) -> Vec<CostModel> {
     let n = Counts::count_rows_of(schema);
     let (rows, moved) = (n.parts + n.copies + n.lists, n.parts + 2 * n.copies + 2 * n.lists);
     let is_confirmed = n.remote_rows() > 0;

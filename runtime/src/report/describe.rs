@@ -1,9 +1,12 @@
 //! Makes the model of a report from schemas.
 
 use super::{
-    costs::costs_of,
+    costs::verb_costs,
     example::{EXAMPLE_TIME, ExampleKey, example_key},
-    model::{EntityModel, FieldModel, KeyModel, Kind, Place, RowsModel, TableModel},
+    model::{
+        EntityModel, FieldModel, KeyModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace,
+        TableModel,
+    },
     paths::paths_of,
     warnings::warnings_of,
 };
@@ -82,26 +85,26 @@ fn entity_of(schema: &'static Schema) -> EntityModel {
         rows: all_rows_of(schema),
         fields,
         paths: paths_of(schema),
-        costs: costs_of(schema),
+        costs: verb_costs(schema),
         warnings,
     }
 }
 
 /// Returns the row families, with the further parts of a wide entity and the blobs of fields behind the
 /// primary.
-fn all_rows_of(schema: &'static Schema) -> Vec<RowsModel> {
-    let mut rows: Vec<RowsModel> =
+fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
+    let mut rows: Vec<RowFamilyModel> =
         schema.families.iter().map(|family| rows_of(schema, family)).collect();
     let Some(primary) = schema.families.first() else { return rows };
-    let like_primary = || RowsModel { holds: String::new(), ..rows_of(schema, primary) };
+    let like_primary = || RowFamilyModel { holds: String::new(), ..rows_of(schema, primary) };
     let parts = (2..=schema.parts.len()).map(|part| {
         let own = like_primary();
         let key =
             |text: &str| format!("{}_{part:02}", text.strip_suffix(FIRST_PART).unwrap_or(text));
         let row = KeyModel { template: key(&own.row.template), example: key(&own.row.example) };
-        let properties = ColumnSchema::count_in_part(schema.columns, part);
-        RowsModel {
-            kind: Kind::Part(part, schema.parts.len()),
+        let properties = ColumnSchema::property_count_in_part(schema.columns, part);
+        RowFamilyModel {
+            kind: RowFamilyKind::Part(part, schema.parts.len()),
             name: format!("Part {part}"),
             holds: format!("{properties} properties"),
             row,
@@ -111,31 +114,31 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowsModel> {
     let blobs = schema.blobs.iter().map(|names| {
         let has: Vec<&str> = names.property_names().collect();
         let bytes = if names.key.is_some() { "the bytes, encrypted" } else { "the bytes" };
-        RowsModel {
-            kind: Kind::Bytes,
+        RowFamilyModel {
+            kind: RowFamilyKind::Bytes,
             name: names.name.to_owned(),
-            place: Place::Upload,
+            place: RowFamilyPlace::Upload,
             holds: format!("{bytes}; the row has {}", has.join(", ")),
             ..like_primary()
         }
     });
-    let further: Vec<RowsModel> = parts.chain(blobs).collect();
+    let further: Vec<RowFamilyModel> = parts.chain(blobs).collect();
     rows.splice(1..1, further);
     rows
 }
 
-fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
-    RowsModel {
+fn rows_of(schema: &Schema, family: &'static Family) -> RowFamilyModel {
+    RowFamilyModel {
         kind: match family.kind {
-            FamilyKind::Primary => Kind::Primary,
-            FamilyKind::Copy => Kind::Index,
-            FamilyKind::List => Kind::List,
+            FamilyKind::Primary => RowFamilyKind::Primary,
+            FamilyKind::Copy => RowFamilyKind::Index,
+            FamilyKind::List => RowFamilyKind::List,
         },
         name: family.name.to_owned(),
         place: match (family.in_blob, family.is_remote) {
-            (true, _) => Place::Blob,
-            (_, true) => Place::Remote,
-            (_, false) => Place::Local,
+            (true, _) => RowFamilyPlace::Blob,
+            (_, true) => RowFamilyPlace::Remote,
+            (_, false) => RowFamilyPlace::Local,
         },
         table: family.table.unwrap_or(schema.table).to_owned(),
         is_unique: family.unique,
@@ -148,7 +151,7 @@ fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
         holds: match (family.kind, family.left_out.is_empty()) {
             (FamilyKind::List, _) => "ids".to_owned(),
             (FamilyKind::Primary, true) if !schema.parts.is_empty() => {
-                format!("{} properties", ColumnSchema::count_in_part(schema.columns, 1))
+                format!("{} properties", ColumnSchema::property_count_in_part(schema.columns, 1))
             }
             (_, true) => "all fields".to_owned(),
             (_, false) => format!("without {}", left_out(family)),

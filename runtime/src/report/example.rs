@@ -23,12 +23,12 @@ const NUMBERS: [i64; 4] = [223, 42, 7, 1];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExampleKey {
     pub(super) text: String,
-    pub(super) parts: Vec<ExamplePart>,
+    pub(super) parts: Vec<ExampleKeyPart>,
 }
 
 /// The example of one key part: its field, and the text that the part writes into the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ExamplePart {
+pub(super) struct ExampleKeyPart {
     pub(super) field: &'static str,
     pub(super) text: String,
     /// The stored type of the field, or `None` if the part took no value that was tried.
@@ -37,7 +37,7 @@ pub(super) struct ExamplePart {
 
 /// Returns an example of a template's keys.
 pub(super) fn example_key(template: &Template) -> ExampleKey {
-    let parts: Vec<ExamplePart> =
+    let parts: Vec<ExampleKeyPart> =
         template.parts().enumerate().map(|(at, part)| example_part(template, at, part)).collect();
     let mut texts = parts.iter();
     let mut text = String::new();
@@ -50,7 +50,7 @@ pub(super) fn example_key(template: &Template) -> ExampleKey {
     ExampleKey { text, parts }
 }
 
-fn example_part(template: &Template, at: usize, part: &'static Part) -> ExamplePart {
+fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleKeyPart {
     let name = text_for(part.field);
     for value in candidate_values(part.field, &name) {
         let written = template.encode_part(at, |out| (part.encode)(part.form, value, out));
@@ -58,10 +58,10 @@ fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleP
             // A token depends on a secret key.
             let text = text.replace(TOKEN_PLACEHOLDER, &format!("<token of {}>", part.field));
             let edm = (!matches!(part.form, Form::Hmac)).then(|| value.edm_type());
-            return ExamplePart { field: part.field, text, edm };
+            return ExampleKeyPart { field: part.field, text, edm };
         }
     }
-    ExamplePart { field: part.field, text: format!("<{}>", part.field), edm: None }
+    ExampleKeyPart { field: part.field, text: format!("<{}>", part.field), edm: None }
 }
 
 /// Returns values of every type that keys can have, for a field of this name. A number comes before text

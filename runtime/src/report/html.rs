@@ -2,9 +2,9 @@
 
 use super::{
     draw::escape_markup,
-    model::{CostModel, EntityModel, OutboxFigures, Place, TableFigures, TableModel},
+    model::{CostModel, EntityModel, OutboxFigures, RowFamilyPlace, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
-    picture::{draw_legend, draw_wide_and_narrow},
+    picture::{arrow_legend_html, draw_wide_and_narrow},
 };
 
 const STYLE: &str =
@@ -58,7 +58,7 @@ fn push_table(table: &TableModel, out: &mut String) {
     out.push_str(&draw_wide_and_narrow(table));
     out.push_str("<figcaption>");
     let mut rows = table.entities.iter().flat_map(|entity| &entity.rows);
-    out.push_str(&draw_legend(rows.any(|rows| rows.place == Place::Upload)));
+    out.push_str(&arrow_legend_html(rows.any(|rows| rows.place == RowFamilyPlace::Upload)));
     out.push_str("</figcaption>\n</figure>\n");
     table.entities.iter().for_each(|entity| push_entity(entity, out));
     out.push_str("</section>\n");
@@ -84,7 +84,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     }
     let numbers = [
         (status.oldest.map_or("none".to_owned(), age), "lag"),
-        (grouped(outbox.open_rows()), "open rows"),
+        (grouped(outbox.open_row_count()), "open rows"),
         (grouped(status.partitions), "partitions"),
         (status.stuck.len().to_string(), "stuck"),
     ];

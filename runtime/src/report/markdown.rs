@@ -39,7 +39,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     let some = if outbox.is_whole { "" } else { " at least" };
     out.push_str(&format!(
         "\nOutbox:{some} {} open rows in {some_partitions} partitions, {} stuck; lag {}.\n",
-        grouped(outbox.open_rows()),
+        grouped(outbox.open_row_count()),
         grouped(status.stuck.len() as u64),
         status.oldest.map_or("none".to_owned(), age),
         some_partitions = grouped(status.partitions),

@@ -34,7 +34,7 @@ pub(super) struct OutboxFigures {
 
 impl OutboxFigures {
     /// Returns the number of rows that stand for open work.
-    pub(super) fn open_rows(&self) -> u64 {
+    pub(super) fn open_row_count(&self) -> u64 {
         self.status.dirty_rows + self.status.claims + self.status.messages
     }
 }
@@ -47,7 +47,7 @@ pub(super) struct EntityModel {
     /// Says in words which older versions of the type are read, too.
     pub(super) versions: String,
     pub(super) recognised_by: String,
-    pub(super) rows: Vec<RowsModel>,
+    pub(super) rows: Vec<RowFamilyModel>,
     pub(super) fields: Vec<FieldModel>,
     pub(super) paths: Vec<PathModel>,
     pub(super) costs: Vec<CostModel>,
@@ -56,7 +56,7 @@ pub(super) struct EntityModel {
 
 /// Where the rows of a row family are, seen from the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RowFamilyPlace {
     Local,
     Remote,
     /// In a blob, which follows the primary.
@@ -67,7 +67,7 @@ pub(super) enum Place {
 
 /// The kind of a row family's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowFamilyKind {
     Primary,
     /// A further row of a wide entity: the number of the part, and of all parts.
     Part(usize, usize),
@@ -79,10 +79,10 @@ pub(super) enum Kind {
 
 /// A row family.
 #[derive(Debug)]
-pub(super) struct RowsModel {
-    pub(super) kind: Kind,
+pub(super) struct RowFamilyModel {
+    pub(super) kind: RowFamilyKind,
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: RowFamilyPlace,
     pub(super) table: String,
     pub(super) is_unique: bool,
     pub(super) is_conditional: bool,
@@ -92,18 +92,20 @@ pub(super) struct RowsModel {
     pub(super) holds: String,
 }
 
-impl RowsModel {
+impl RowFamilyModel {
     /// Returns the kind of the family in words, such as `local index, unique, under a condition`.
     pub(super) fn kind_words(&self) -> String {
         let kind = match (self.kind, self.place) {
-            (Kind::Primary, _) => return "primary".to_owned(),
-            (Kind::Part(part, parts), _) => return format!("part {part} of {parts}"),
-            (Kind::Bytes, _) => return "bytes of a field, in a blob".to_owned(),
-            (Kind::Index, Place::Local) => "local index",
-            (Kind::Index, _) => "remote index",
-            (Kind::List, Place::Local) => "local list",
-            (Kind::List, Place::Remote) => "remote list",
-            (Kind::List, Place::Blob | Place::Upload) => "list in a blob",
+            (RowFamilyKind::Primary, _) => return "primary".to_owned(),
+            (RowFamilyKind::Part(part, parts), _) => return format!("part {part} of {parts}"),
+            (RowFamilyKind::Bytes, _) => return "bytes of a field, in a blob".to_owned(),
+            (RowFamilyKind::Index, RowFamilyPlace::Local) => "local index",
+            (RowFamilyKind::Index, _) => "remote index",
+            (RowFamilyKind::List, RowFamilyPlace::Local) => "local list",
+            (RowFamilyKind::List, RowFamilyPlace::Remote) => "remote list",
+            (RowFamilyKind::List, RowFamilyPlace::Blob | RowFamilyPlace::Upload) => {
+                "list in a blob"
+            }
         };
         let unique = if self.is_unique { ", unique" } else { "" };
         let conditional = if self.is_conditional { ", under a condition" } else { "" };
@@ -113,10 +115,10 @@ impl RowsModel {
     /// Returns in words when the rows are written, such as "before the transaction".
     pub(super) fn when_written(&self) -> &'static str {
         match (self.kind, self.place) {
-            (Kind::Primary, _) => "the transaction",
-            (_, Place::Upload) => "before the transaction",
-            (_, Place::Local) => "same transaction",
-            (_, Place::Remote | Place::Blob) => "later, by the outbox",
+            (RowFamilyKind::Primary, _) => "the transaction",
+            (_, RowFamilyPlace::Upload) => "before the transaction",
+            (_, RowFamilyPlace::Local) => "same transaction",
+            (_, RowFamilyPlace::Remote | RowFamilyPlace::Blob) => "later, by the outbox",
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     figures::measure_store,
     html, markdown,
     model::{OutboxFigures, TableModel},
-    picture::picture_file,
+    picture::table_picture_file,
 };
 use crate::{entity::Schema, error::Result, table::Client};
 
@@ -133,6 +133,6 @@ impl Report {
     /// assert!(picture.is_some_and(|picture| picture.starts_with("<svg ")));
     /// ```
     pub fn picture(&self, table: &str) -> Option<String> {
-        self.tables.iter().find(|found| found.name == table).map(picture_file)
+        self.tables.iter().find(|found| found.name == table).map(table_picture_file)
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn paths_of(schema: &'static Schema) -> Vec<PathModel> {
 }
 
 /// Returns the name of the method that begins a path of the family.
-pub(super) fn path_call_text(schema: &'static Schema, family: &Family) -> String {
+pub(super) fn path_method_name(schema: &'static Schema, family: &Family) -> String {
     let mut name = String::new();
     let mut after_lower = false;
     for c in family.name.chars() {
@@ -80,7 +80,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
             requests = format!("{}, one for each part", schema.parts.len());
         }
         PathModel {
-            entry: path_call_text(schema, family),
+            entry: path_method_name(schema, family),
             given,
             class: CostClass::of_filter(&filter).to_string(),
             filter: filter.to_string(),

@@ -1,8 +1,8 @@
 //! Draws a table: partitions with their rows, and arrows from primaries to copies and lists.
 
 use super::{
-    draw::{Area, Svg, break_code, break_words},
-    model::{EntityModel, Kind, Place, RowsModel, TableModel},
+    draw::{Area, SvgText, break_code, break_words},
+    model::{EntityModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace, TableModel},
 };
 
 /// The measures of a picture.
@@ -47,7 +47,7 @@ const FOOT: f64 = 13.0;
 const STYLE: &str = concat!(include_str!("palette.css"), include_str!("picture.css"));
 
 /// Returns the picture of a table as a file of its own.
-pub(super) fn picture_file(table: &TableModel) -> String {
+pub(super) fn table_picture_file(table: &TableModel) -> String {
     let (canvas, height) = draw_table(table, WIDE);
     let title = title_of(table);
     canvas.svg.into_file(&title, STYLE, canvas.measures.width, height)
@@ -69,12 +69,12 @@ fn title_of(table: &TableModel) -> String {
 
 /// Draws a table, and returns the picture with its height.
 fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
-    let mut canvas = Canvas { svg: Svg::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
+    let mut canvas = Canvas { svg: SvgText::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
     let has_remote = table
         .entities
         .iter()
         .flat_map(|entity| &entity.rows)
-        .any(|rows| rows.place != Place::Local);
+        .any(|rows| rows.place != RowFamilyPlace::Local);
     if !has_remote && !measures.is_narrow {
         // Nothing stands at the right.
         canvas.measures.left.1 = 640.0;
@@ -91,7 +91,7 @@ fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
 
 /// A picture in the making.
 struct Canvas {
-    svg: Svg,
+    svg: SvgText,
     measures: Measures,
     /// Where the next partition of primaries begins.
     left: f64,
@@ -103,17 +103,22 @@ struct Canvas {
 
 /// An arrow from a primary to remote rows.
 struct Arrow {
-    places: &'static [Place],
+    places: &'static [RowFamilyPlace],
     line: &'static str,
     tip: &'static str,
     /// How far below the arrow of uploads it begins, if there is one.
     below: f64,
 }
 
-const UPLOADS: Arrow = Arrow { places: &[Place::Upload], line: "up", tip: "utip", below: 0.0 };
+const UPLOADS: Arrow =
+    Arrow { places: &[RowFamilyPlace::Upload], line: "up", tip: "utip", below: 0.0 };
 
-const FOLLOWERS: Arrow =
-    Arrow { places: &[Place::Remote, Place::Blob], line: "late", tip: "ltip", below: 12.0 };
+const FOLLOWERS: Arrow = Arrow {
+    places: &[RowFamilyPlace::Remote, RowFamilyPlace::Blob],
+    line: "late",
+    tip: "ltip",
+    below: 12.0,
+};
 
 /// The lines of a box of text, and its height.
 struct Lines {
@@ -139,7 +144,7 @@ impl Lines {
         break_words(text, width).into_iter().for_each(|line| self.push(class, line));
     }
 
-    fn draw_lines(&self, svg: &mut Svg, x: f64, y: f64) {
+    fn draw_lines(&self, svg: &mut SvgText, x: f64, y: f64) {
         for (class, at, text) in &self.lines {
             svg.draw_text(class, x, y + at + FOOT, text);
         }
@@ -147,21 +152,24 @@ impl Lines {
 }
 
 /// Returns the lines of a row's box.
-fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
+fn lines_of(entity: &EntityModel, rows: &RowFamilyModel, width: f64) -> Lines {
     let mut lines = Lines::new();
     let name = match rows.kind {
-        Kind::Primary => entity.name.clone(),
-        Kind::Index | Kind::List | Kind::Part(..) | Kind::Bytes => {
+        RowFamilyKind::Primary => entity.name.clone(),
+        RowFamilyKind::Index
+        | RowFamilyKind::List
+        | RowFamilyKind::Part(..)
+        | RowFamilyKind::Bytes => {
             format!("{} {}", entity.name, rows.name)
         }
     };
     let words = match rows.kind {
-        Kind::Primary => "primary".to_owned(),
+        RowFamilyKind::Primary => "primary".to_owned(),
         _ => rows.kind_words(),
     };
     lines.add_code("m b", &name, width);
     lines.add_words("s", &words, width);
-    if rows.kind == Kind::Bytes {
+    if rows.kind == RowFamilyKind::Bytes {
         return lines;
     }
     lines.add_code("m", &rows.row.template, width);
@@ -172,12 +180,12 @@ fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
 }
 
 /// Returns the lines of a partition's head.
-fn head_of(rows: &RowsModel, table: Option<&str>, width: f64) -> Lines {
+fn head_of(rows: &RowFamilyModel, table: Option<&str>, width: f64) -> Lines {
     let mut lines = Lines::new();
     if let Some(table) = table {
         lines.add_words("b", &format!("Table {table}"), width);
     }
-    if rows.kind == Kind::Bytes {
+    if rows.kind == RowFamilyKind::Bytes {
         lines.add_words("s", "Blob, under a new name for each value", width);
         let name = |partition: &str, row: &str| {
             format!("{}/{partition}/{row}/{}/..", rows.table, rows.name)
@@ -190,7 +198,7 @@ fn head_of(rows: &RowsModel, table: Option<&str>, width: f64) -> Lines {
         }
         return lines;
     }
-    let blob = rows.place == Place::Blob;
+    let blob = rows.place == RowFamilyPlace::Blob;
     lines.add_words("s", if blob { "Blob, by PartitionKey" } else { "PartitionKey" }, width);
     lines.add_code("m b", &rows.partition.template, width);
     if rows.partition.example != rows.partition.template {
@@ -212,7 +220,7 @@ impl Canvas {
         let mut y = top + PAD + head.height + PAD;
         let mut placed = Vec::new();
         for entity in entities {
-            for rows in entity.rows.iter().filter(|rows| rows.place == Place::Local) {
+            for rows in entity.rows.iter().filter(|rows| rows.place == RowFamilyPlace::Local) {
                 let lines = lines_of(entity, rows, inner);
                 let area =
                     Area { x: row.0, y, width: row.1, height: lines.height + 2.0 * PAD - 4.0 };
@@ -235,7 +243,7 @@ impl Canvas {
             self.draw_rows(rows, lines, *area);
             let middle = area.y + area.height / 2.0;
             match (rows.kind, primaries.last()) {
-                (Kind::Primary, _) | (_, None) => primaries.push((*entity, *area)),
+                (RowFamilyKind::Primary, _) | (_, None) => primaries.push((*entity, *area)),
                 (_, Some((_, primary))) => {
                     let from = primary.y + primary.height / 2.0 + 6.0;
                     let points =
@@ -253,9 +261,9 @@ impl Canvas {
         }
     }
 
-    fn draw_rows(&mut self, rows: &RowsModel, lines: &Lines, area: Area) {
+    fn draw_rows(&mut self, rows: &RowFamilyModel, lines: &Lines, area: Area) {
         self.svg.open_group("rows");
-        let class = if rows.kind == Kind::Primary { "row main" } else { "row" };
+        let class = if rows.kind == RowFamilyKind::Primary { "row main" } else { "row" };
         self.svg.draw_area(class, area, 6);
         lines.draw_lines(&mut self.svg, area.x + PAD, area.y + PAD - 2.0);
         self.svg.close_group();
@@ -269,12 +277,12 @@ impl Canvas {
         partition: Area,
         arrow: &Arrow,
     ) {
-        let remote: Vec<&RowsModel> =
+        let remote: Vec<&RowFamilyModel> =
             entity.rows.iter().filter(|rows| arrow.places.contains(&rows.place)).collect();
         if remote.is_empty() {
             return;
         }
-        let has_uploads = entity.rows.iter().any(|rows| rows.place == Place::Upload);
+        let has_uploads = entity.rows.iter().any(|rows| rows.place == RowFamilyPlace::Upload);
         let below = if has_uploads { arrow.below } else { 0.0 };
         let own = entity.rows.first().map(|rows| rows.table.as_str());
         let lane = f64::from(self.trunks % 4);
@@ -318,7 +326,7 @@ impl Canvas {
     fn draw_remote_partition(
         &mut self,
         entity: &EntityModel,
-        rows: &RowsModel,
+        rows: &RowFamilyModel,
         table: Option<&str>,
         y: f64,
     ) -> (Area, (f64, f64)) {
@@ -342,7 +350,7 @@ impl Canvas {
 }
 
 /// Returns the legend of the arrows.
-pub(super) fn draw_legend(has_uploads: bool) -> String {
+pub(super) fn arrow_legend_html(has_uploads: bool) -> String {
     let mut items =
         vec![("go", "tip", "same transaction"), ("late", "ltip", "later, by the outbox")];
     if has_uploads {
@@ -350,7 +358,7 @@ pub(super) fn draw_legend(has_uploads: bool) -> String {
     }
     let mut out = String::from("<p class=\"legend\">");
     for (line, tip, words) in items {
-        let mut svg = Svg::default();
+        let mut svg = SvgText::default();
         svg.draw_line(line, &[(1.0, 8.0), (30.0, 8.0)]);
         svg.draw_arrow_tip(tip, 38.0, 8.0);
         out.push_str("<span>");

@@ -54,7 +54,7 @@ fn hot_partition(family: &'static Family) -> Option<String> {
         false => format!("rows of `{}`", family.name),
     };
     let example = example_key(&family.partition);
-    let is_time = |(part, example): (&crate::key::Part, &super::example::ExamplePart)| {
+    let is_time = |(part, example): (&crate::key::Part, &super::example::ExampleKeyPart)| {
         matches!(part.form, Form::Date(_)) || example.edm == Some(EdmType::DateTime)
     };
     if example.parts.is_empty() {
@@ -71,10 +71,11 @@ fn hot_partition(family: &'static Family) -> Option<String> {
             family.partition.text
         ));
     }
-    let few = |(part, example): (&crate::key::Part, &super::example::ExamplePart)| match part.form {
-        Form::Bucket(count) => Some(count),
-        _ => (example.edm == Some(EdmType::Boolean)).then_some(2),
-    };
+    let few =
+        |(part, example): (&crate::key::Part, &super::example::ExampleKeyPart)| match part.form {
+            Form::Bucket(count) => Some(count),
+            _ => (example.edm == Some(EdmType::Boolean)).then_some(2),
+        };
     let partitions: Option<u32> = family
         .partition
         .parts()
@@ -100,7 +101,7 @@ fn rows_per_write(schema: &Schema) -> Option<String> {
 
 fn size_warning(schema: &Schema) -> Option<String> {
     let properties = (1..=schema.parts.len().max(1))
-        .map(|part| ColumnSchema::count_in_part(schema.columns, part))
+        .map(|part| ColumnSchema::property_count_in_part(schema.columns, part))
         .max()
         .unwrap_or(0);
     if properties >= MANY_PROPERTIES {

@@ -2,7 +2,7 @@
 
 use super::{
     compact_row::{Row, property_name_from_utf8, service_size_of_property},
-    read::corrupt_row,
+    read::corrupt_row_error,
     row_bytes::RowBytes,
 };
 use crate::{
@@ -21,7 +21,7 @@ impl Row {
     /// `is_too_large` and `is_invalid`, naming keys, property, limit and actual size; `is_corrupt`
     /// for a damaged row.
     pub fn check(&self) -> Result<()> {
-        self.request_bytes().map(drop)
+        self.checked_request_bytes().map(drop)
     }
 
     /// Checks the row, and returns an upper bound of the bytes that its properties take in a
@@ -30,7 +30,7 @@ impl Row {
     /// # Errors
     ///
     /// Fails like [`check`](Self::check).
-    pub(crate) fn request_bytes(&self) -> Result<usize> {
+    pub(crate) fn checked_request_bytes(&self) -> Result<usize> {
         if let Some(bytes) = self.checked.get() {
             return Ok(*bytes);
         }
@@ -107,7 +107,7 @@ impl RowBytes<'_> {
             // Most names have a bit of their own, so that few are compared with those before them.
             let bit = name_bit(name);
             if seen & bit != 0 && self.has_name_before(name, count)? {
-                return Err(repeated_error(property_name_from_utf8(name)?));
+                return Err(repeated_property_error(property_name_from_utf8(name)?));
             }
             seen |= bit;
             count += 1;
@@ -154,7 +154,7 @@ fn json_bytes(value: ValueRef<'_>) -> usize {
         ValueRef::Double(_) => DOUBLE_BYTES,
         ValueRef::DateTime(time) => 2 + date_time_bytes(time),
         ValueRef::Guid(_) => 2 + 36,
-        ValueRef::String(text) => json_text_bytes(text),
+        ValueRef::String(text) => json_text_length(text),
         ValueRef::Binary(bytes) => 2 + bytes.len().div_ceil(3) * 4,
     }
 }
@@ -175,7 +175,7 @@ fn date_time_bytes(time: Ticks) -> usize {
 }
 
 /// Returns the bytes of a text as JSON, with its quotes.
-pub(crate) fn json_text_bytes(text: &str) -> usize {
+pub(crate) fn json_text_length(text: &str) -> usize {
     // A count that the compiler makes for many bytes at once, since most texts have nothing to escape.
     if text.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).count() == 0 {
         return 2 + text.len();
@@ -196,8 +196,9 @@ pub(crate) fn name_bit(name: &[u8]) -> u128 {
 }
 
 /// Returns the error for a stored row that gives a property twice.
-pub(crate) fn repeated_error(name: &str) -> Error {
-    corrupt_row("a property is given twice, so that nobody can tell its value").in_property(name)
+pub(crate) fn repeated_property_error(name: &str) -> Error {
+    corrupt_row_error("a property is given twice, so that nobody can tell its value")
+        .in_property(name)
 }
 
 fn check_distinct(mut names: Vec<&str>) -> Result<()> {

@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 use super::{
     ETag, OPERATION_ID, PropertyReader, RowBuilder,
-    read::{RawProperty, corrupt_row},
+    read::{RawProperty, corrupt_row_error},
     row_bytes::{RowBytes, TIMESTAMP},
 };
 use crate::{
     edm::{Bag, Ticks, Value, ValueRef},
     error::Result,
-    key::sort_key_of_bytes,
+    key::sort_key_from_key_bytes,
     limits,
 };
 
@@ -119,7 +119,7 @@ impl Row {
     /// Encodes the row's keys as bytes that sort in the service's order.
     pub(crate) fn sort_key(&self) -> Vec<u8> {
         let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
-        sort_key_of_bytes(partition_key, row_key)
+        sort_key_from_key_bytes(partition_key, row_key)
     }
 
     /// Returns PartitionKey and RowKey together, which is cheaper than one after the other.
@@ -229,7 +229,7 @@ impl Row {
     }
 
     /// Copies the row without Timestamp and ETag, as if it was not written yet.
-    pub(crate) fn without_version(self) -> Self {
+    pub(crate) fn without_timestamp_and_etag(self) -> Self {
         Self { etag: None, ..self.with_timestamp(Ticks::default()) }
     }
 
@@ -374,5 +374,5 @@ pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize
 
 /// Returns a property's name as text.
 pub(crate) fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
-    from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
+    from_utf8(name).map_err(|_| corrupt_row_error("a property's name is not UTF-8"))
 }

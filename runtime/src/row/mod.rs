@@ -9,12 +9,12 @@ mod check;
 pub(crate) mod json;
 
 pub use build::RowBuilder;
-pub(crate) use check::json_text_bytes;
+pub(crate) use check::json_text_length;
 pub use compact_row::Row;
 pub(crate) use compact_row::property_name_from_utf8;
 pub use etag::ETag;
 pub use read::PropertyReader;
-pub(crate) use read::corrupt_row;
+pub(crate) use read::corrupt_row_error;
 pub(crate) use row_bytes::RowBytes;
 
 /// The property with the id of the request that wrote a row, if the client adds such ids. It belongs to

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns the error of a damaged row.
-pub(crate) fn corrupt_row(what: &str) -> Error {
+pub(crate) fn corrupt_row_error(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
@@ -89,7 +89,7 @@ impl<'a> PropertyReader<'a> {
     #[cold]
     fn damaged_error(&mut self) -> Error {
         self.rest = &[];
-        corrupt_row("a property is cut, of an unknown type, or its value is none of its type")
+        corrupt_row_error("a property is cut, of an unknown type, or its value is none of its type")
     }
 }
 

@@ -17,7 +17,7 @@
 
 use std::{ops::Range, str::from_utf8};
 
-use super::read::{PropertyReader, corrupt_row};
+use super::read::{PropertyReader, corrupt_row_error};
 use crate::{
     edm::{Ticks, ValueRef},
     error::Result,
@@ -55,19 +55,21 @@ impl<'a> RowBytes<'a> {
         let row = Self { bytes };
         match bytes.first() {
             Some(&FORMAT) => {}
-            Some(format) => return Err(corrupt_row(&format!("row format {format} is unknown"))),
-            None => return Err(corrupt_row("the row is empty")),
+            Some(format) => {
+                return Err(corrupt_row_error(&format!("row format {format} is unknown")));
+            }
+            None => return Err(corrupt_row_error("the row is empty")),
         }
         let Some((partition, keys)) = row.joined_keys() else {
-            return Err(corrupt_row("the keys are cut"));
+            return Err(corrupt_row_error("the keys are cut"));
         };
         // Nearly all keys are ASCII, which is quicker to check than UTF-8.
         let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
         if !keys.is_ascii() && !is_text() {
-            return Err(corrupt_row("the keys are not UTF-8"));
+            return Err(corrupt_row_error("the keys are not UTF-8"));
         }
         if row.stored_ticks().and_then(Ticks::new).is_none() {
-            return Err(corrupt_row("the Timestamp is not in the years 1 to 9999"));
+            return Err(corrupt_row_error("the Timestamp is not in the years 1 to 9999"));
         }
         Ok(row)
     }

@@ -4,7 +4,7 @@ use super::{
     SasToken,
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_sas_error, query_string},
+    token::{VERSION, invalid_signature_terms_error, query_string},
 };
 use crate::{backend::azure::AccountKey, error::Result};
 
@@ -66,13 +66,13 @@ impl AccountSas {
         let terms = &self.terms;
         terms.check_terms()?;
         if terms.expires.is_none() {
-            return Err(invalid_sas_error(
+            return Err(invalid_signature_terms_error(
                 "the signature has no end, which an account's signature needs; set one with `expires`",
             ));
         }
         let (permissions, resources) = (self.permissions.letters(), self.resources.letters());
         if permissions.is_empty() || resources.is_empty() {
-            return Err(invalid_sas_error(
+            return Err(invalid_signature_terms_error(
                 "the signature allows nothing; give permissions and resource types",
             ));
         }

@@ -7,7 +7,7 @@
 
 use std::{cmp::Ordering, ops::Bound};
 
-use super::token::invalid_sas_error;
+use super::token::invalid_signature_terms_error;
 use crate::{
     access::Keys,
     error::{Error, Result},
@@ -29,13 +29,13 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
     let Some(partition) = &keys.partition else {
         return match keys.bounds_row_key() {
             false => Ok((None, None)),
-            true => Err(invalid_sas_error(
+            true => Err(invalid_signature_terms_error(
                 "a signature cannot bound RowKeys over all partitions; name one partition",
             )),
         };
     };
     if partition.is_empty() {
-        return Err(invalid_sas_error(
+        return Err(invalid_signature_terms_error(
             "a signature cannot be kept to the empty PartitionKey: an empty end is none and would let in \
              every partition; use a PartitionKey that is not empty, or sign for the whole table",
         ));
@@ -43,17 +43,17 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
     let from = first_row_key(&keys.lower);
     let to = last_row_key(&keys.upper)?;
     let ends = (Some((partition.clone(), from)), Some((partition.clone(), to)));
-    check_ends(ends.0.as_ref(), ends.1.as_ref())?;
+    check_range_ends(ends.0.as_ref(), ends.1.as_ref())?;
     Ok(ends)
 }
 
 /// Checks that the service reads the ends as they are meant.
-pub(super) fn check_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Result<()> {
+pub(super) fn check_range_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Result<()> {
     for (partition_key, row_key) in from.into_iter().chain(to) {
         limits::check_key("PartitionKey", partition_key)?;
         limits::check_key("RowKey", row_key.as_deref().unwrap_or_default())?;
         if partition_key.is_empty() {
-            return Err(invalid_sas_error(
+            return Err(invalid_signature_terms_error(
                 "a key range cannot begin or end at the empty PartitionKey",
             ));
         }
@@ -103,7 +103,7 @@ fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
 }
 
 fn empty_row_key() -> Error {
-    invalid_sas_error(
+    invalid_signature_terms_error(
         "a signature cannot end at the empty RowKey: an empty end is none and would let in the whole \
          partition; sign for the partition, or use a RowKey that is not empty",
     )
@@ -140,7 +140,7 @@ fn previous_char(c: char) -> Option<char> {
 }
 
 fn no_key_error() -> Error {
-    invalid_sas_error(
+    invalid_signature_terms_error(
         "the path leads to no key: its end is before its beginning; nothing is signed for it",
     )
 }

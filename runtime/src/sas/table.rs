@@ -9,7 +9,7 @@ use super::{
     bounds::{self, RangeEnd},
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_sas_error, query_string},
+    token::{VERSION, invalid_signature_terms_error, query_string},
 };
 use crate::{
     access::Keys,
@@ -94,7 +94,7 @@ impl TableSas {
                 }
             }
         };
-        Self::new(table).keys(access.checked()?)
+        Self::new(table).keys(access.checked_keys()?)
     }
 
     /// Permits these operations.
@@ -160,11 +160,11 @@ impl TableSas {
         }
         match access.family.filter(|_| dated.is_none()).and_then(|family| family.table) {
             Some(other) if !other.eq_ignore_ascii_case(&self.table) => {
-                Err(invalid_sas_error(format!(
+                Err(invalid_signature_terms_error(format!(
                     "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
                 )))
             }
-            _ => self.keys(access.checked()?),
+            _ => self.keys(access.checked_keys()?),
         }
     }
 
@@ -250,19 +250,21 @@ impl TableSas {
     fn check_permissions(&self) -> Result<()> {
         limits::check_table_name(&self.table)?;
         self.terms.check_terms()?;
-        bounds::check_ends(self.from.as_ref(), self.to.as_ref())?;
+        bounds::check_range_ends(self.from.as_ref(), self.to.as_ref())?;
         if self.policy.chars().any(char::is_control) {
-            return Err(invalid_sas_error(
+            return Err(invalid_signature_terms_error(
                 "the name of the stored policy holds a control character",
             ));
         }
         if self.policy.is_empty() && self.permissions == TablePermissions::NONE {
-            return Err(invalid_sas_error(
+            return Err(invalid_signature_terms_error(
                 "the signature allows nothing; give permissions or a stored policy",
             ));
         }
         if self.policy.is_empty() && self.terms.expires.is_none() {
-            return Err(invalid_sas_error("the signature has no end; give one or a stored policy"));
+            return Err(invalid_signature_terms_error(
+                "the signature has no end; give one or a stored policy",
+            ));
         }
         Ok(())
     }

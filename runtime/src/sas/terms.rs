@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use time::OffsetDateTime;
 
-use super::token::invalid_sas_error;
+use super::token::invalid_signature_terms_error;
 use crate::{edm::Ticks, error::Result};
 
 /// When and from where a signature is valid: times, IPv4 addresses, protocol.
@@ -37,7 +37,7 @@ impl Terms {
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
-            return Err(invalid_sas_error(format!(
+            return Err(invalid_signature_terms_error(format!(
                 "the signature ends at {expires}, which is not after its beginning at {starts}"
             )));
         }
@@ -46,7 +46,7 @@ impl Terms {
         match (one(first), one(last)) {
             _ if self.ip.is_empty() => Ok(()),
             (Some(first), Some(last)) if first <= last => Ok(()),
-            _ => Err(invalid_sas_error(format!(
+            _ => Err(invalid_signature_terms_error(format!(
                 "`{}` is not an address range such as `168.1.5.60` or `168.1.5.60-168.1.5.70`",
                 self.ip.escape_debug()
             ))),
@@ -64,7 +64,7 @@ fn format_seconds(time: Ticks) -> String {
 }
 
 /// Converts a time to ticks, or returns `None` outside the years 1 to 9999.
-pub(super) fn to_ticks(time: OffsetDateTime) -> Option<Ticks> {
+pub(super) fn to_exact_ticks(time: OffsetDateTime) -> Option<Ticks> {
     Ticks::try_from(time).ok()
 }
 
@@ -76,14 +76,14 @@ macro_rules! terms {
             /// differ, so leave it out or set it some minutes early.
             #[must_use]
             pub fn starts(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.starts = super::terms::to_ticks(time);
+                self.terms.starts = super::terms::to_exact_ticks(time);
                 self
             }
 
             /// Sets when the signature ends, in whole seconds.
             #[must_use]
             pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.expires = super::terms::to_ticks(time);
+                self.terms.expires = super::terms::to_exact_ticks(time);
                 self
             }
 

@@ -53,7 +53,7 @@ impl fmt::Debug for SasToken {
     }
 }
 
-pub(super) fn invalid_sas_error(message: impl Into<String>) -> Error {
+pub(super) fn invalid_signature_terms_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 

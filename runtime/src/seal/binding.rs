@@ -74,7 +74,7 @@ impl<'a> ValueBinding<'a> {
         put(&[suite]);
         put(id.as_bytes());
         for part in self.bound_texts() {
-            put(&length_prefix(part.len()));
+            put(&length_prefix_bytes(part.len()));
             put(part.as_bytes());
         }
     }
@@ -89,7 +89,7 @@ impl<'a> ValueBinding<'a> {
 }
 
 /// Returns the four bytes that precede a part of that length.
-pub(super) fn length_prefix(length: usize) -> [u8; 4] {
+pub(super) fn length_prefix_bytes(length: usize) -> [u8; 4] {
     // A row has 1 MiB at most, so that no length needs more than 32 bits.
     u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -90,11 +90,12 @@ impl DataKey {
         let mut nonce = [0; NONCE_BYTES];
         // A random nonce of 192 bits: two values never share one in practice.
         fill_random(&mut nonce).map_err(|error| binding.error_at_value(error))?;
-        self.encrypt_with(binding, value, pad, nonce).map_err(|error| binding.error_at_value(error))
+        self.encrypt_with_nonce(binding, value, pad, nonce)
+            .map_err(|error| binding.error_at_value(error))
     }
 
     /// Encrypts under the given nonce, which must never be used twice with this key.
-    pub(super) fn encrypt_with(
+    pub(super) fn encrypt_with_nonce(
         &self,
         binding: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,

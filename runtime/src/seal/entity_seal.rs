@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::{
-    binding::{ValueBinding, length_prefix},
+    binding::{ValueBinding, length_prefix_bytes},
     canonical,
     data_key::{DataKey, authentication_error, not_encrypted_error},
     envelope::KeyId,
@@ -117,7 +117,7 @@ impl DataKey {
             update_mac(&mut mac, part.as_bytes());
         }
         // The number of properties is part of the code, so that none can be left out at the end.
-        mac.update(&length_prefix(properties.len()));
+        mac.update(&length_prefix_bytes(properties.len()));
         let mut value = Vec::new();
         for (name, stored) in properties {
             update_mac(&mut mac, name.as_bytes());
@@ -134,7 +134,7 @@ fn is_negative_zero(value: ValueRef<'_>) -> bool {
 }
 
 fn update_mac(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
-    mac.update(&length_prefix(bytes.len()));
+    mac.update(&length_prefix_bytes(bytes.len()));
     mac.update(bytes);
 }
 

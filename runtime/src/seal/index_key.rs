@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{binding::length_prefix, canonical, root::RootKey};
+use super::{binding::length_prefix_bytes, canonical, root::RootKey};
 use crate::edm::ValueRef;
 
 /// The digits of base32hex. They sort by their values and are allowed in keys.
@@ -80,9 +80,9 @@ impl IndexKey {
         // Table and field are part of the key: equal values of two fields have different tokens.
         let key = self.root.derive_secret(&[
             domain,
-            &length_prefix(table.len()),
+            &length_prefix_bytes(table.len()),
             table.as_bytes(),
-            &length_prefix(field.len()),
+            &length_prefix_bytes(field.len()),
             field.as_bytes(),
         ]);
         let mut bytes = Zeroizing::new(Vec::with_capacity(canonical::plain_len(Some(value))));

@@ -9,7 +9,7 @@ use crate::error::Result;
 pub type KeyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A function from PartitionKey to key scope.
-pub(super) type ScopeRule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
+pub(super) type PartitionScopeRule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
 
 /// A group of rows with its own keys, such as the rows of one tenant. Destroying the keys of a scope
 /// destroys all values that they encrypt.

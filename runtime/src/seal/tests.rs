@@ -57,7 +57,8 @@ fn envelopes_come_out_as_the_vectors_say() {
         let value = value(&vector["value"]);
         let nonce = hex(text("nonce_hex")).try_into().unwrap();
         let envelope = base64(text("ciphertext_b64"));
-        let made = key.encrypt_with(&binding, value.as_ref().map(Value::as_ref), 0, nonce).unwrap();
+        let made =
+            key.encrypt_with_nonce(&binding, value.as_ref().map(Value::as_ref), 0, nonce).unwrap();
         assert_eq!(made, envelope, "{vector}");
         assert_eq!(key.decrypt(&binding, &envelope).unwrap(), value);
     }
@@ -80,7 +81,7 @@ fn padded_values_come_out_as_written_down() {
     // A length that is a multiple without the mark goes to the next one.
     assert_eq!(plain(Some(ada.as_ref()), 4).len(), 8);
     assert_eq!(plain(None, 4), [0x80, 0x80, 0, 0]);
-    let envelope = key.encrypt_with(&binding, Some(ada.as_ref()), 16, [9; 24]).unwrap();
+    let envelope = key.encrypt_with_nonce(&binding, Some(ada.as_ref()), 16, [9; 24]).unwrap();
     assert_eq!(envelope.len(), 51 + 16);
     assert_eq!(key.decrypt(&binding, &envelope).unwrap(), Some(ada));
 }
@@ -147,7 +148,7 @@ mod work {
     use super::hex;
     use crate::{
         address::{RowAt, TableCase},
-        authentic::{HeldValues, MoveDescription, Work},
+        authentic::{HeldValues, MoveIdentity, Work},
         edm::{Ticks, Value},
         error::SealFault,
         seal::{DataKey, RootKey},
@@ -165,8 +166,8 @@ mod work {
         VECTORS.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n, hex(v))).collect()
     }
 
-    fn place() -> MoveDescription<'static> {
-        MoveDescription {
+    fn place() -> MoveIdentity<'static> {
+        MoveIdentity {
             id: ID,
             entity_type: "Employee",
             from: RowAt::new("people", "Sales", "00001"),
@@ -250,7 +251,7 @@ mod work {
     #[test]
     fn codes_over_all_types_come_out_as_the_vectors_say() {
         let (vectors, held) = (vectors(), all_values());
-        let to_nowhere = MoveDescription { to: RowAt::new("people", "", "00001"), ..place() };
+        let to_nowhere = MoveIdentity { to: RowAt::new("people", "", "00001"), ..place() };
         let (name, version) = ("ArchiveEmployee", 1);
         let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000);
         let odd = "\u{10ffff}\r\n\0";
@@ -278,17 +279,17 @@ mod work {
         let (held, place) = (held(Some("123-45-6789".into())), place());
         let input = |work: &Work<'_>| work.signed_input(TableCase::Insensitive);
         let code = key(0x42).sign_work(&input(&Work::Move { place, held: &held })).unwrap();
-        let from = |table, partition_key, row_key| MoveDescription {
+        let from = |table, partition_key, row_key| MoveIdentity {
             from: RowAt::new(table, partition_key, row_key),
             ..place
         };
-        let to = |table, partition_key, row_key| MoveDescription {
+        let to = |table, partition_key, row_key| MoveIdentity {
             to: RowAt::new(table, partition_key, row_key),
             ..place
         };
         let others = [
-            MoveDescription { id: "0102030405060708090a0b0d", ..place },
-            MoveDescription { entity_type: "Employe", ..place },
+            MoveIdentity { id: "0102030405060708090a0b0d", ..place },
+            MoveIdentity { entity_type: "Employe", ..place },
             from("person", "Sales", "00001"),
             from("people", "Sale", "00001"),
             from("people", "Sales", "00002"),
@@ -300,7 +301,7 @@ mod work {
             from("people", "Sales0", "0001"),
             to("people", "Marketing0", "0001"),
             // Source and target exchanged.
-            MoveDescription { from: place.to, to: place.from, ..place },
+            MoveIdentity { from: place.to, to: place.from, ..place },
         ];
         let kinds = |place| {
             [

@@ -12,7 +12,7 @@ use super::{
     envelope::KeyId,
     index_key::IndexKey,
     keyring::Keyring,
-    provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
+    provider::{KeyFuture, KeyProvider, KeyScope, PartitionScopeRule},
 };
 use crate::{
     clock::{Clock, SystemClock},
@@ -36,7 +36,7 @@ const KEYRING_LIFETIME: Duration = Duration::from_secs(5);
 pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
-    rule: Option<ScopeRule>,
+    rule: Option<PartitionScopeRule>,
     has_index_scopes: bool,
     clock: Arc<dyn Clock>,
     rings: KeyCache<KeyScope, Keyring>,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::{
-    binding::length_prefix,
+    binding::length_prefix_bytes,
     canonical,
     data_key::{DataKey, authentication_error, key_not_found_error, not_encrypted_error},
     envelope::KeyId,
@@ -45,7 +45,7 @@ impl WorkInput {
 
     /// Appends a text after its length.
     pub(crate) fn push_text(&mut self, text: &str) {
-        self.fields.extend_from_slice(&length_prefix(text.len()));
+        self.fields.extend_from_slice(&length_prefix_bytes(text.len()));
         self.fields.extend_from_slice(text.as_bytes());
     }
 
@@ -76,7 +76,7 @@ impl WorkInput {
             None => bytes.push(canonical::NULL),
             Some(value) => canonical::write_value(&mut bytes, canonical::normal_form(value)),
         }
-        self.fields.extend_from_slice(&length_prefix(bytes.len()));
+        self.fields.extend_from_slice(&length_prefix_bytes(bytes.len()));
         self.fields.extend_from_slice(&bytes);
     }
 }

@@ -49,7 +49,11 @@ impl Floor {
 
 /// Returns the RowKey of the floor: one for each name and date form.
 fn row_key(store: &Store, dated: &DatedTables) -> String {
-    format!("{}_{}", store.table_case().key_of(dated.prefix), dated.form.replace('%', ""))
+    format!(
+        "{}_{}",
+        store.table_case().canonical_table_name(dated.prefix),
+        dated.form.replace('%', "")
+    )
 }
 
 /// Reads, in one request, the floor of an entity's dated tables: the first period whose table may still
@@ -88,7 +92,7 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
 
 /// Reads the floor; creates the table of floors if it is missing, so that the answer has the
 /// store's date.
-pub(crate) async fn read_floor_with_date(store: &Store, dated: &DatedTables) -> Result<Floor> {
+pub(crate) async fn read_floor_creating_table(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let floor = read_floor(store, dated).await?;
     if !floor.is_table_missing {
         return Ok(floor);
@@ -142,7 +146,7 @@ pub(crate) async fn raise_floor(
 /// # Errors
 ///
 /// `is_not_found`, naming the floor, for a table below it.
-pub(crate) async fn make_table(
+pub(crate) async fn create_dated_table(
     store: &Store,
     schema: &Schema,
     dated: &DatedTables,

@@ -2,7 +2,7 @@
 //! has a unique key.
 
 use super::{
-    rows::{Store, join_wide_parts},
+    rows::{Store, join_parts_of_entity},
     sealing::open::ReadAs,
 };
 use crate::{
@@ -57,8 +57,8 @@ pub(crate) async fn read_sealed_primary(
         return Ok(row.map(|row| SealedPrimary { row, parts: Vec::new() }));
     }
     let keys = (at.partition_key, at.row_key);
-    let parts = store.sealed_parts(at.table, keys, schema).await?;
-    let row = join_wide_parts(schema, at.table, keys, &parts)?;
+    let parts = store.read_sealed_parts(at.table, keys, schema).await?;
+    let row = join_parts_of_entity(schema, at.table, keys, &parts)?;
     Ok(row.map(|row| SealedPrimary { row, parts }))
 }
 
@@ -70,10 +70,10 @@ pub(crate) async fn decrypt_primary(
     schema: &'static Schema,
 ) -> Result<Row> {
     if sealed.parts.is_empty() {
-        return store.decrypt_typed(table, sealed.row.clone(), schema).await;
+        return store.decrypt_row_of_type(table, sealed.row.clone(), schema).await;
     }
     let parts = store.decrypt_each_part(table, sealed.parts.clone(), schema, None).await?;
-    let opened = join_wide_parts(schema, table, sealed.row.keys(), &parts)?;
+    let opened = join_parts_of_entity(schema, table, sealed.row.keys(), &parts)?;
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn derive_stored_primary(
     // A wide primary was decrypted when it was read, since its parts have to be joined.
     let plain = match schema.is_wide() {
         true => primary.clone(),
-        false => store.decrypt_typed(table, primary.clone(), schema).await?,
+        false => store.decrypt_row_of_type(table, primary.clone(), schema).await?,
     };
     // Blind tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.token_maker_of_type(schema).await?;

@@ -41,10 +41,10 @@ pub(crate) enum FoundList {
 
 /// The lists that were read, by address. A list that could not be read is an error under its
 /// address.
-pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
+pub(crate) type ListsByAddress = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some addresses, each once.
-pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -> Lists {
+pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -> ListsByAddress {
     // Many memberships name one list: each list is read once.
     addresses.sort();
     addresses.dedup();
@@ -57,12 +57,12 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
 
 /// Reads the lists that each row wants, row by row, until they take more than `limit` bytes: all of the
 /// first row's, and those of later rows while there is room.
-pub(crate) async fn find_lists_within_bytes(
+pub(crate) async fn read_lists_until_bytes(
     store: &Store,
     wanted: &[Vec<ListAddress>],
     limit: usize,
-) -> Lists {
-    let (mut lists, mut bytes, mut rows) = (Lists::new(), 0_usize, 0);
+) -> ListsByAddress {
+    let (mut lists, mut bytes, mut rows) = (ListsByAddress::new(), 0_usize, 0);
     let mut most = 1;
     while rows < wanted.len() && bytes <= limit {
         // As many lists at a time as fit by the mean size of those before, and those of one row at least.
@@ -138,7 +138,7 @@ pub(crate) fn list_blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), store.table_case());
-    if let Some(blob) = blobs.read_blob_version(&list_blob_path(at, case)?).await? {
+    if let Some(blob) = blobs.read_versioned_blob(&list_blob_path(at, case)?).await? {
         return BlobList::parse(blob, at, case).map(|list| FoundList::Blob(Some(list)));
     }
     if case == TableCase::Insensitive || is_lower_case(at.table) {
@@ -148,7 +148,7 @@ async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     // blob is that table's.
     let table = &*at.table.to_ascii_lowercase();
     let old = RowAt { table, ..at };
-    let Some(blob) = blobs.read_blob_version(&list_blob_path(old, case)?).await? else {
+    let Some(blob) = blobs.read_versioned_blob(&list_blob_path(old, case)?).await? else {
         return Ok(FoundList::Blob(None));
     };
     match store.read_row(old).await {
@@ -192,7 +192,7 @@ impl FoundList {
 
 /// Reads a local list: its head, and the spill rows that belong to the head's ETag. Returns `None`
 /// if it does not exist.
-pub(crate) async fn read_list(
+pub(crate) async fn read_local_list(
     store: &Store,
     table: &str,
     partition_key: &str,

@@ -44,7 +44,7 @@ pub(crate) struct Store {
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
     /// The store's time, estimated from the dates of its pages after
-    /// [`watch_store_time`](Self::watch_store_time) was called.
+    /// [`watch_time_for_expiry`](Self::watch_time_for_expiry) was called.
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
@@ -67,7 +67,7 @@ impl Store {
     /// Begins to estimate the store's time if a type can expire. Every verb that reads, writes or
     /// sweeps such entities calls it before its first page, so that a wrong local clock hides no
     /// entity.
-    pub(crate) fn watch_store_time(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
+    pub(crate) fn watch_time_for_expiry(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
         if schemas.into_iter().any(Schema::can_expire) {
             self.is_time_watched.store(true, Ordering::Relaxed);
         }
@@ -132,15 +132,15 @@ impl Store {
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
     /// [`run_with_index_keys`](Self::run_with_index_keys).
-    pub(crate) async fn token_maker(&self) -> Result<TokenMaker> {
-        self.sealing.token_maker().await
+    pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
+        self.sealing.shared_token_maker().await
     }
 
     /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
     /// no blind tokens.
     pub(crate) async fn token_maker_of_type(&self, schema: &'static Schema) -> Result<TokenMaker> {
         if schema.has_key_tokens() {
-            self.token_maker().await
+            self.shared_token_maker().await
         } else {
             Ok(TokenMaker::without_keys())
         }
@@ -151,7 +151,7 @@ impl Store {
     /// if neither the error nor the path tells the scope.
     // The caller then returns no rows, as for a value that is not stored. An error would reveal
     // which values the tenant of that scope had.
-    pub(crate) async fn is_of_shredded_scope(
+    pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
         access: &Access,
@@ -159,7 +159,7 @@ impl Store {
     ) -> bool {
         let is_lookup_of_shredded_scope =
             self.sealing.is_lookup_of_shredded_scope(error, access, named).await;
-        self.usage.count_shredded(is_lookup_of_shredded_scope);
+        self.usage.count_if_shredded(is_lookup_of_shredded_scope);
         is_lookup_of_shredded_scope
     }
 
@@ -167,8 +167,8 @@ impl Store {
     /// keys of its scope are deleted for good, and counts it. `scopes` keeps the results for the
     /// other rows of the page.
     pub(crate) async fn is_row_shredded(&self, scopes: &mut ShreddedScopes, error: &Error) -> bool {
-        let is_shredded = scopes.has_scope_of_row(&self.sealing, error).await;
-        self.usage.count_shredded(is_shredded);
+        let is_shredded = scopes.is_row_scope_shredded(&self.sealing, error).await;
+        self.usage.count_if_shredded(is_shredded);
         is_shredded
     }
 
@@ -296,7 +296,7 @@ impl Store {
     async fn read_parts(&self, request: Read<'_>, schema: &'static Schema) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let parts = wide::parts_of_point(schema, select);
+        let parts = wide::part_numbers_to_read(schema, select);
         // A property of an older version may have another name.
         let select = select.filter(|_| schema.older.is_none()).map(wide::names_with_generation);
         let reads = parts.iter().map(|part| {
@@ -332,7 +332,7 @@ impl Store {
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
-        let (row, _) = self.read_wide_entity_with_date(table, keys, schema).await?;
+        let (row, _) = self.read_wide_with_store_date(table, keys, schema).await?;
         Ok(row)
     }
 
@@ -342,15 +342,15 @@ impl Store {
     /// # Errors
     ///
     /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-    pub(crate) async fn read_wide_entity_with_date(
+    pub(crate) async fn read_wide_with_store_date(
         &self,
         table: &str,
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<(Option<Row>, Option<Ticks>)> {
-        let (rows, date) = self.sealed_parts_with_date(table, keys, schema).await?;
+        let (rows, date) = self.read_sealed_parts_with_date(table, keys, schema).await?;
         let rows = self.decrypt_each_part(table, rows, schema, None).await?;
-        Ok((join_wide_parts(schema, table, keys, &rows)?, date))
+        Ok((join_parts_of_entity(schema, table, keys, &rows)?, date))
     }
 
     /// Reads and decrypts a primary in order to end it: of a torn entity, the parts that exist, if
@@ -366,20 +366,20 @@ impl Store {
         match self.read_decrypted(read, ReadAs::Typed(schema)).await {
             // Some parts are missing or differ. A verb that ends the entity takes what is left.
             Err(error) if error.is_corrupt() && may_end_torn && schema.is_wide() => {
-                self.read_torn_entity(table, keys, schema).await
+                self.read_even_if_torn(table, keys, schema).await
             }
             row => row,
         }
     }
 
     /// Reads the parts that exist of a wide entity, whether or not they belong together.
-    pub(crate) async fn read_torn_entity(
+    pub(crate) async fn read_even_if_torn(
         &self,
         table: &str,
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
-        let rows = self.sealed_parts(table, keys, schema).await?;
+        let rows = self.read_sealed_parts(table, keys, schema).await?;
         let rows = self.decrypt_each_part(table, rows, schema, None).await?;
         match wide::join_parts(schema, keys, &rows)? {
             JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
@@ -390,19 +390,19 @@ impl Store {
 
     /// Reads all parts of a wide entity in one request, without decrypting them. Includes parts
     /// that only an older version uses.
-    pub(super) async fn sealed_parts(
+    pub(super) async fn read_sealed_parts(
         &self,
         table: &str,
         keys: (&str, &str),
         schema: &'static Schema,
     ) -> Result<Vec<(usize, Option<Row>)>> {
-        let (rows, _) = self.sealed_parts_with_date(table, keys, schema).await?;
+        let (rows, _) = self.read_sealed_parts_with_date(table, keys, schema).await?;
         Ok(rows)
     }
 
-    /// Reads all parts of a wide entity as [`sealed_parts`](Self::sealed_parts) does, and the date of
+    /// Reads all parts of a wide entity as [`read_sealed_parts`](Self::read_sealed_parts) does, and the date of
     /// the first answer.
-    async fn sealed_parts_with_date(
+    async fn read_sealed_parts_with_date(
         &self,
         table: &str,
         (partition_key, row_key): (&str, &str),
@@ -491,7 +491,7 @@ impl Store {
     }
 
     /// Decrypts a stored row of the type `schema`.
-    pub(crate) async fn decrypt_typed(
+    pub(crate) async fn decrypt_row_of_type(
         &self,
         table: &str,
         row: Row,
@@ -633,7 +633,7 @@ impl Store {
 /// # Errors
 ///
 /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-pub(super) fn join_wide_parts(
+pub(super) fn join_parts_of_entity(
     schema: &'static Schema,
     table: &str,
     keys: (&str, &str),

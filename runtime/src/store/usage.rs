@@ -11,11 +11,11 @@ use tracing::{Instrument, Span, field::Empty};
 use crate::{
     backend::{
         Backend, Rows,
-        layer::{VerbCounts, count_request, error_code_or_kind, record_failure},
+        layer::{VerbCounts, count_request, error_code_or_kind, record_failure_in_span},
     },
     batch::Batch,
     error::{Error, Result},
-    metering::{Metering, RequestFigures},
+    metering::{Metering, RequestOutcome},
     row::Row,
 };
 
@@ -184,7 +184,7 @@ impl UsageCounters {
     }
 
     /// Counts a lookup or row whose scope has no keys any more; does nothing for `false`.
-    pub(crate) fn count_shredded(&self, is_shredded: bool) {
+    pub(crate) fn count_if_shredded(&self, is_shredded: bool) {
         add_to_counter(&self.shredded, usize::from(is_shredded));
     }
 
@@ -214,7 +214,7 @@ impl UsageCounters {
         }
         let sizes = rows.into_iter().map(|row| row.as_bytes().len());
         let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
-        self.metering.count_request(RequestFigures {
+        self.metering.count_request(RequestOutcome {
             kind,
             table,
             rows,
@@ -262,13 +262,13 @@ impl UsageCounters {
             span.record("entable.decision", decision);
         }
         if let Err(error) = &done {
-            record_failure(&span, error);
+            record_failure_in_span(&span, error);
         }
         done
     }
 
     /// Returns the counts so far.
-    pub(crate) fn current_usage(&self) -> Usage {
+    pub(crate) fn usage_so_far(&self) -> Usage {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {
             reads: of(&self.reads),

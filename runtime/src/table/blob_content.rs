@@ -14,7 +14,7 @@ use crate::{
     batch::Deadline,
     blob::{
         Blobs,
-        content::{ListedBlob, Uploaded},
+        content::{LengthAndHash, ListedBlob},
         sealed::{ChunkRange, content_len, open_bytes, open_stream, seal_stream, sealed_len},
     },
     entity::{
@@ -132,10 +132,11 @@ impl<E: TableEntity> Table<E> {
         let place = |error: Error| error.at_row(owner).in_property(field.property());
         let key = if field.is_encrypted() { Some(new_key(store).map_err(place)?) } else { None };
         let uploaded = match &key {
-            Some(key) => blobs.put_stream(&name, seal_stream(key, bytes, None)).await,
-            None => blobs.put_stream(&name, bytes).await,
+            Some(key) => blobs.create_blob_from_stream(&name, seal_stream(key, bytes, None)).await,
+            None => blobs.create_blob_from_stream(&name, bytes).await,
         };
-        let Some(Uploaded { len, hash }) = uploaded.map_err(|error| error.at_row(owner))? else {
+        let Some(LengthAndHash { len, hash }) = uploaded.map_err(|error| error.at_row(owner))?
+        else {
             let message = "the name that was made for the blob is taken, upload again";
             return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
         };
@@ -204,14 +205,14 @@ impl BlobReader {
     /// `is_corrupt` if the bytes are not those that were uploaded. `is_stale` if the blob is gone and its
     /// row points elsewhere or is gone too; `is_not_found` if the row still points to it.
     pub async fn bytes(&self) -> Result<Bytes> {
-        if let Some(bytes) = self.blob.bytes() {
+        if let Some(bytes) = self.blob.bytes_to_upload() {
             return Ok(bytes.clone());
         }
         let name = self.blob_name()?;
         let Some(bytes) = blobs_of(&self.store)?.read_blob_bytes(name).await? else {
             return Err(self.missing_error(name).await);
         };
-        if let Some(key) = self.blob.key() {
+        if let Some(key) = self.blob.content_key() {
             return open_bytes(key, self.blob.len(), &bytes)
                 .map_err(|error| self.open_error(error));
         }
@@ -239,13 +240,15 @@ impl BlobReader {
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        if let Some(bytes) = self.blob.bytes() {
+        if let Some(bytes) = self.blob.bytes_to_upload() {
             let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
         let name = self.blob_name()?;
-        let sealed =
-            self.blob.key().map(|key| (key, ChunkRange::chunks_of_range(&range, self.blob.len())));
+        let sealed = self
+            .blob
+            .content_key()
+            .map(|key| (key, ChunkRange::chunks_of_range(&range, self.blob.len())));
         let stored = sealed.as_ref().map_or(&range, |(_, chunks)| &chunks.sealed);
         let bytes = match blobs_of(&self.store)?.read_blob_range(name, stored.clone()).await {
             Ok(Some(bytes)) => bytes,
@@ -269,7 +272,7 @@ impl BlobReader {
         let reader = self.clone();
         let opened = async move {
             let pieces = reader.open_stream().await?;
-            if let (Some(key), None) = (reader.blob.key(), reader.blob.bytes()) {
+            if let (Some(key), None) = (reader.blob.content_key(), reader.blob.bytes_to_upload()) {
                 let chunks = open_stream(key, reader.blob.len(), pieces);
                 let chunks = chunks.map_err(move |error| reader.open_error(error));
                 return Ok(chunks.boxed());
@@ -306,7 +309,7 @@ impl BlobReader {
     }
 
     async fn open_stream(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
-        if let Some(bytes) = self.blob.bytes() {
+        if let Some(bytes) = self.blob.bytes_to_upload() {
             return Ok(stream::iter([Ok(bytes.clone())]).boxed());
         }
         let name = self.blob_name()?;
@@ -330,7 +333,7 @@ impl BlobReader {
             if let Some(copied) = target.stream_blob(&to).await? {
                 // A target that reaches the client's own blobs would lose them with the entity.
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
-                if target.names_same_blobs_as(source, folder, &probe).await? {
+                if target.probe_same_blobs(source, folder, &probe).await? {
                     let message = "the target keeps its blobs where the client keeps them: name another folder";
                     return Err(self.error_at_blob(Error::new(ErrorKind::Invalid, message)));
                 }
@@ -342,7 +345,7 @@ impl BlobReader {
                 });
             }
             let pieces = self.clone().verified_pieces(self.open_stream().await?);
-            if target.put_stream(&to, pieces).await?.is_some() {
+            if target.create_blob_from_stream(&to, pieces).await?.is_some() {
                 return Ok(());
             }
         }
@@ -372,7 +375,7 @@ impl BlobReader {
 
     /// Returns the number of bytes of the blob as it is stored.
     fn stored_len(&self) -> u64 {
-        self.blob.key().map_or(self.blob.len(), |_| sealed_len(self.blob.len()))
+        self.blob.content_key().map_or(self.blob.len(), |_| sealed_len(self.blob.len()))
     }
 
     /// Returns the error for a blob of `found` bytes that are not those that were uploaded.

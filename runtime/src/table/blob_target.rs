@@ -7,7 +7,7 @@ use object_store::ObjectStore;
 use super::{BlobReader, transfer::Target};
 use crate::{
     backend::BoxFuture,
-    blob::{BlobStore, Blobs, archive},
+    blob::{Blobs, UserBlobStore, archive},
     entity::{Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
     row::Row,
@@ -97,7 +97,7 @@ impl<E: TableEntity> Target<E> for BlobTarget {
 
     fn put_blob<'a>(&'a self, blob: &'a BlobReader) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let blobs = Blobs::new(BlobStore::new(self.store.clone()), true, "")?;
+            let blobs = Blobs::new(UserBlobStore::new(self.store.clone()), true, "")?;
             blob.copy_to_store(&blobs, &archive::folder_of_copied_blobs(&self.folder)).await
         })
     }
@@ -110,7 +110,7 @@ impl<E: TableEntity> Target<E> for BlobTarget {
 impl BlobTarget {
     async fn store_row(&self, table: &str, row: &Row) -> Result<(), BoxError> {
         let path = archive::row_blob_path(&self.folder, table, row.keys())?;
-        Ok(archive::put_row(&self.store, &path, row).await?)
+        Ok(archive::put_row_if_newer(&self.store, &path, row).await?)
     }
 }
 

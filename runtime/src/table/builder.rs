@@ -8,7 +8,7 @@ use super::client::Client;
 #[cfg(feature = "encrypt")]
 use crate::authentic::Authenticity;
 #[cfg(feature = "blob")]
-use crate::blob::{BlobStore, Blobs};
+use crate::blob::{Blobs, UserBlobStore};
 #[cfg(feature = "conformance")]
 use crate::guard::{Guard, Mutation};
 use crate::{
@@ -56,7 +56,7 @@ pub struct ClientBuilder {
     authenticity: Authenticity,
     sealing: RowSealer,
     #[cfg(feature = "blob")]
-    blobs: Option<BlobStore>,
+    blobs: Option<UserBlobStore>,
 }
 
 impl Client {
@@ -235,7 +235,7 @@ impl ClientBuilder {
     #[cfg(feature = "blob")]
     #[must_use]
     pub fn blobs<S: object_store::ObjectStore + ?Sized>(mut self, store: Arc<S>) -> Self {
-        self.blobs = Some(BlobStore::new(store));
+        self.blobs = Some(UserBlobStore::new(store));
         self
     }
 

@@ -209,7 +209,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn usage(&self) -> Usage {
-        self.store().usage.current_usage()
+        self.store().usage.usage_so_far()
     }
 
     /// Returns what the backend can do.

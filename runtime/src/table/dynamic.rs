@@ -25,7 +25,7 @@ use crate::{
     row::Row,
 };
 use crate::{
-    query::{build::Query, decode::error_at_row, request::Request},
+    query::{build::Query, decode::error_with_row_keys, request::Request},
     store::{
         backoff::{self, Attempt},
         sealing::{open::ReadAs, plan::OperationToSeal},
@@ -82,11 +82,11 @@ impl Selection {
 
     /// Returns whether it selects one row by both keys.
     pub(super) fn is_point(&self) -> Result<bool> {
-        Ok(self.filter.is_none() && self.access.checked()?.as_point().is_some())
+        Ok(self.filter.is_none() && self.access.checked_keys()?.as_point().is_some())
     }
 
     /// Returns the PartitionKey, or an empty text if it is not known.
-    pub(super) fn partition_key(&self) -> &str {
+    pub(super) fn known_partition_key(&self) -> &str {
         self.access.keys.partition.as_deref().unwrap_or_default()
     }
 }
@@ -223,7 +223,7 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.with_bulk_write_target(&self.client.outbox, &self.name);
+        let request = request.with_outbox_and_table(&self.client.outbox, &self.name);
         Query::new(request, decode)
     }
 
@@ -557,12 +557,11 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
         let message = "a merge removes no property; write the entity with `replace`";
-        return Err(
-            error_at_row(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone)
-        );
+        return Err(error_with_row_keys(stored.row(), Error::new(ErrorKind::Invalid, message))
+            .in_property(gone));
     }
     let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
-    changes.allow_framework_names_of(stored);
+    changes.allow_framework_names_like(stored);
     for (name, value) in stored.properties().iter() {
         if before.get(name) != Some(value) {
             changes.set(name, value.clone());
@@ -586,6 +585,6 @@ fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<Dyn
 fn decode(row: Row) -> Result<Option<Stored<DynamicEntity>>> {
     match DynamicEntity::from_row(&row) {
         Ok(entity) => Ok(Some(Stored::new(entity, row, 200))),
-        Err(error) => Err(error_at_row(&row, error)),
+        Err(error) => Err(error_with_row_keys(&row, error)),
     }
 }

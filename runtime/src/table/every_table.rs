@@ -17,7 +17,7 @@ use crate::{
 
 impl<E: TableEntity> Table<E> {
     /// Returns how the entity's tables are dated, if this stands for all of them.
-    pub(crate) fn dated_tables_meant(&self) -> Option<&'static DatedTables> {
+    pub(crate) fn dated_tables_if_all(&self) -> Option<&'static DatedTables> {
         E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
     }
 
@@ -27,19 +27,23 @@ impl<E: TableEntity> Table<E> {
         &self,
         dated: &DatedTables,
     ) -> Result<Vec<(Period, String)>> {
-        Ok(find_dated_tables(dated, &self.client.tables().await?, self.client.store().table_case()))
+        Ok(dated_tables_among_names(
+            dated,
+            &self.client.tables().await?,
+            self.client.store().table_case(),
+        ))
     }
 
     /// Returns each table of the entity: this one, or the dated tables that exist, the earliest first.
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
-        let Some(dated) = self.dated_tables_meant() else { return Ok(vec![self.clone()]) };
+        let Some(dated) = self.dated_tables_if_all() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();
         Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
 
     /// Returns the tables that a query of every table of the entity reads; `None` for one table.
     pub(crate) async fn all_tables_to_query(&self) -> Result<Option<QueriedTables>> {
-        let Some(dated) = self.dated_tables_meant() else { return Ok(None) };
+        let Some(dated) = self.dated_tables_if_all() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
         let periods = Periods::Existing(existing.map(|(period, _)| period).collect::<Arc<[_]>>());
         Ok(Some(QueriedTables { dated, periods, newest_first: false }))
@@ -52,13 +56,13 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns whether an error says that a dated table is gone, which a job over every table passes
     /// over: its rows went with it.
-    pub(crate) fn is_table_gone(&self, error: &Error) -> bool {
+    pub(crate) fn is_dated_table_gone(&self, error: &Error) -> bool {
         self.period_of_table().is_some() && is_dated_table_missing(error)
     }
 }
 
 /// Returns the periods and names of dated tables among some names, the earliest first.
-pub(crate) fn find_dated_tables(
+pub(crate) fn dated_tables_among_names(
     dated: &DatedTables,
     names: &[String],
     case: TableCase,

@@ -3,7 +3,7 @@
 use super::typed::Table;
 use crate::{
     address::RowAt,
-    authentic::MoveDescription,
+    authentic::MoveIdentity,
     entity::{BackgroundWork, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, SealFault},
     outbox::guard::Guard,
@@ -15,14 +15,15 @@ use crate::{
     plan::{
         Change, Effect, StoredAs,
         moves::{
-            MoveMessage, MoveOrigin, mark_moving, move_id, moving_error, plan_abort, remove_mark,
+            MoveMessage, MoveOrigin, mark_moving, move_id, moving_error, plan_mark_removal,
+            remove_mark,
         },
         outbox::{
-            CodeAndConsent, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
+            StoredMessage, WorkAndConsentCodes, insert_message, message_row, reserved_keys::MESSAGE,
         },
     },
     store::{
-        dated::make_table,
+        dated::create_dated_table,
         derive::{decrypt_primary, read_sealed_primary},
         sealing::plan::OperationToSeal,
     },
@@ -92,7 +93,8 @@ impl<E: TableEntity> Table<E> {
         {
             let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
-            make_table(self.client.store(), E::SCHEMA, dated, period_of_table, target).await?;
+            create_dated_table(self.client.store(), E::SCHEMA, dated, period_of_table, target)
+                .await?;
         }
         source.move_from(stored, &target_table).await
     }
@@ -143,7 +145,7 @@ impl<E: TableEntity> Table<E> {
                 message: &move_message,
                 codes: &codes,
             };
-            match job.run_steps(None).await? {
+            match job.finish_move(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
                     job.give_up_move().await?;
@@ -199,7 +201,7 @@ impl<E: TableEntity> Table<E> {
         if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together.
             let opened = decrypt_primary(store, &self.name, &stored, E::SCHEMA).await?;
-            let changes = [Change::from_effect(plan_abort(E::SCHEMA, &opened)?)];
+            let changes = [Change::from_effect(plan_mark_removal(E::SCHEMA, &opened)?)];
             commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
             store.apply_one_unsealed(&self.name, remove_mark(&stored.row)?).await?;
@@ -215,21 +217,22 @@ impl<E: TableEntity> Table<E> {
         id: &str,
         move_message: &MoveMessage,
         effect: &Effect,
-    ) -> Result<CodeAndConsent> {
+    ) -> Result<WorkAndConsentCodes> {
         let (outbox, schema) = (self.client.outbox(), E::SCHEMA);
-        let [marked] = &effect.primary[..] else { return Ok(CodeAndConsent::default()) };
+        let [marked] = &effect.primary[..] else { return Ok(WorkAndConsentCodes::default()) };
         let stored_as =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
         let to_seal = OperationToSeal::new(marked.clone(), stored_as);
         let held = &outbox.store.sealing.held_values_before_write(schema, &to_seal)?;
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = move_message;
-        let place = MoveDescription {
+        let place = MoveIdentity {
             id,
             entity_type,
             from: RowAt::new(&self.name, partition_key, &move_message.row_key),
             to: RowAt::new(to_table, to_partition, to_row),
         };
-        let must = outbox.codes.requires_code() || !held.is_empty() || schema.is_sealed();
+        let must =
+            outbox.codes.requires_code_by_default() || !held.is_empty() || schema.is_sealed();
         sign_move(&outbox.codes, place, held, must).await
     }
 

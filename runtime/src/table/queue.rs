@@ -51,6 +51,12 @@ impl Client {
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
         let outbox = self.outbox();
         let (clock, random) = (outbox.server.clone(), outbox.store.random.fork_source());
-        TableQueue::with_clock(self.backend().clone(), name.into(), clock, random, outbox.guards)
+        TableQueue::new_with_clock(
+            self.backend().clone(),
+            name.into(),
+            clock,
+            random,
+            outbox.guards,
+        )
     }
 }

@@ -159,7 +159,7 @@ impl Client {
     ) -> Result<crate::queue::typed::MessageQueue> {
         let account = self.account("there are no Azure Storage queues")?;
         let (queues, policy) = (account.azure.queues()?, account.policy.clone());
-        let queue = crate::AzureQueue::with_retry_policy(queues, name.into(), policy)?;
+        let queue = crate::AzureQueue::new_with_retry_policy(queues, name.into(), policy)?;
         Ok(self.queue_over(queue))
     }
 

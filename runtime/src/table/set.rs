@@ -20,7 +20,7 @@ use crate::{
 use crate::{
     query::{
         build::{Condition, Query},
-        decode::error_at_row,
+        decode::error_with_row_keys,
         request::Request,
     },
     store::sealing::open::ReadAs,
@@ -115,7 +115,7 @@ impl<S> fmt::Debug for SetTable<S> {
 
 impl<S: Set> SetTable<S> {
     pub(super) fn new(client: Client, name: String) -> Self {
-        client.store().watch_store_time(S::MEMBERS.schemas().iter().copied());
+        client.store().watch_time_for_expiry(S::MEMBERS.schemas().iter().copied());
         Self { client, name, of: PhantomData }
     }
 
@@ -250,7 +250,7 @@ impl<S: EntitySet> SetTable<S> {
         let is_point = selection.is_point().map_err(place)?;
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
         let access = request.path_with_key_tokens(&request.access).await.map_err(place)?;
-        let point = access.checked().map_err(place)?.as_point().filter(|_| is_point);
+        let point = access.checked_keys().map_err(place)?.as_point().filter(|_| is_point);
         let Some((partition_key, row_key)) = point else {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
@@ -298,7 +298,7 @@ impl<S: EntitySet> SetTable<S> {
     /// ```
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
-        let request = request.with_bulk_write_target(&self.client.outbox, &self.name);
+        let request = request.with_outbox_and_table(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
         Query::new(request.for_members(S::MEMBERS, is_other), decode::<S>(false))
     }
@@ -426,7 +426,7 @@ impl<A: Aggregate> SetTable<A> {
     /// if the struct has no field for it, and with `is_scan_refused` without a PartitionKey.
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
-        let partition_key = selection.partition_key().to_owned();
+        let partition_key = selection.known_partition_key().to_owned();
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
         let request = request.for_members(A::MEMBERS, |_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
@@ -552,9 +552,9 @@ fn decode_item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>
     match read_set_item::<S>(&row, copies) {
         Ok(ResolvedRow::Hidden) => Ok(None),
         Ok(ResolvedRow::Item(value, Some(matched))) => {
-            Ok(Some(Stored::read_from(value, row, matched.family())))
+            Ok(Some(Stored::from_read_row(value, row, matched.family())))
         }
         Ok(ResolvedRow::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
-        Err(error) => Err(error_at_row(&row, error)),
+        Err(error) => Err(error_with_row_keys(&row, error)),
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     entity::{DynamicEntity, EntitySet, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     plan,
-    query::decode::error_at_row,
+    query::decode::error_with_row_keys,
 };
 
 /// Returns the change that replaces an entity which was read as a variant of a set. `member` is the
@@ -67,7 +67,7 @@ pub fn removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkC
 /// left behind.
 fn refuse_changed_variant<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
-        Some(matched) if matched.member() == place => Ok(()),
+        Some(matched) if matched.member_index() == place => Ok(()),
         Some(matched) => Err(changed_variant_error(stored, S::MEMBERS.member_name_of(&matched))),
         None => Err(changed_variant_error(stored, "DynamicEntity")),
     }
@@ -90,5 +90,5 @@ fn changed_variant_error<S: EntitySet>(stored: &Stored<S>, was: &str) -> Error {
     let message = format!(
         "the row was read as `{was}`, and the value is a `{now}` now; delete the one and insert the other"
     );
-    error_at_row(stored.row(), Error::new(ErrorKind::Invalid, message))
+    error_with_row_keys(stored.row(), Error::new(ErrorKind::Invalid, message))
 }

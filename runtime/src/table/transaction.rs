@@ -7,7 +7,7 @@ use super::{
     writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
-    change_tokens::resolve_changes,
+    change_tokens::fill_tokens_of_changes,
     commit::{CommittedChange, commit_with_rows},
     guard::Guard,
     outbox_plan::ExtraRows,
@@ -24,7 +24,7 @@ use crate::{
     plan::{
         self, Change, Unresolved,
         outbox::{
-            CODE_BYTES, CodeAndConsent, MessageIdentity, StoredMessage, insert_message,
+            CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, insert_message,
             insert_receipt, message_row,
         },
     },
@@ -418,7 +418,7 @@ impl Transaction {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let partition_key = if self.needs_tokens() {
             let verbs = self.verbs.clone();
-            let changes = resolve_changes(self.client.outbox(), &table, verbs).await?;
+            let changes = fill_tokens_of_changes(self.client.outbox(), &table, verbs).await?;
             changes.first().map(|change| change.keys().0.to_owned())
         } else {
             self.known.partition_key.clone()
@@ -462,7 +462,7 @@ impl Transaction {
         let work = stored.as_work_in_partition(table, partition_key);
         let must = codes.requires_code_for_message(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
-        insert_message(&message.row, partition_key, &CodeAndConsent { code, consent: None })
+        insert_message(&message.row, partition_key, &WorkAndConsentCodes { code, consent: None })
     }
 
     /// Returns the number of verbs.
@@ -572,7 +572,7 @@ impl Transaction {
         let table = self.table.clone().unwrap_or_default();
         let needs_tokens = self.needs_tokens();
         let verbs = std::mem::take(&mut self.verbs);
-        let changes = resolve_changes(self.client.outbox(), &table, verbs).await?;
+        let changes = fill_tokens_of_changes(self.client.outbox(), &table, verbs).await?;
         if needs_tokens {
             self.known = admitted_changes(&table, &changes)?;
         }

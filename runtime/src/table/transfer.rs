@@ -256,7 +256,7 @@ impl<E: TableEntity> Table<E> {
             let mut change = table.resolve_change(plan::insert(&**entity)).await?;
             if let (Some((_, row)), Some(rows)) = (&stored, change.inserted_rows()) {
                 let tokens = outbox.store.token_maker_of_type(E::SCHEMA).await?;
-                let replacement = plan::replace_entity(E::SCHEMA, tokens, row, rows.clone())?;
+                let replacement = plan::replacement_effect(E::SCHEMA, tokens, row, rows.clone())?;
                 change = Change::from_effect(replacement);
             }
             let (partition_key, row_key) = change.keys();

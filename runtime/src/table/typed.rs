@@ -19,7 +19,7 @@ use crate::{
     query::{
         build::{Queried, Query, TypedRequest},
         columns::columns_of_point,
-        confirm::confirmed_row,
+        confirm::replace_if_reserved,
         fan_out::QueryMany,
         list_query,
         request::Request,
@@ -365,7 +365,7 @@ impl<E: TableEntity> Table<E> {
         let found = self.read_keyed_point(access).await;
         match &found {
             Err(error) if access.needs_key_tokens() => {
-                match self.client.store().is_of_shredded_scope(error, access, &None).await {
+                match self.client.store().is_lookup_of_shredded_scope(error, access, &None).await {
                     true => Ok(None),
                     false => found,
                 }
@@ -415,7 +415,7 @@ impl<E: TableEntity> Table<E> {
             self.client.store().is_row_expired(row, ReadAs::Typed(E::SCHEMA), Some(family))
         };
         let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
-        match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
+        match replace_if_reserved(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)
                 .map(Some)
@@ -455,7 +455,7 @@ impl<E: TableEntity> Table<E> {
             family => self.table_of(family).into_owned(),
         };
         let mut request = Request::new(self.client.store().clone(), table, access)
-            .with_bulk_write_target(&self.client.outbox, &self.name);
+            .with_outbox_and_table(&self.client.outbox, &self.name);
         if let Some(dated) = &E::SCHEMA.dated {
             request = request.for_dated_tables(dated, &self.name);
         }
@@ -580,9 +580,9 @@ impl<E: TableEntity> Table<E> {
             return Ok(Cow::Borrowed(access));
         }
         let store = self.client.store();
-        let keyed = match store.token_maker().await {
+        let keyed = match store.shared_token_maker().await {
             Ok(tokens) => {
-                let resolve = || tokens.resolve_tokens(E::SCHEMA, access);
+                let resolve = || tokens.fill_tokens_of_path(E::SCHEMA, access);
                 store.run_with_index_keys(&tokens, resolve).await
             }
             Err(error) => Err(error),

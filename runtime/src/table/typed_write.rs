@@ -11,7 +11,7 @@ use crate::{
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
-        change_tokens::fill_change_tokens,
+        change_tokens::fill_tokens_of_change,
         commit::{Committed, CommittedChange, commit_changes},
     },
     plan::{self, Change, Unresolved},
@@ -354,7 +354,7 @@ impl<E: TableEntity> Table<E> {
     /// Puts blind tokens into the keys of a verb.
     pub(super) async fn resolve_change(&self, verb: Result<Unresolved>) -> Result<Change> {
         let verb = verb.map_err(|error| error.in_table(&self.name))?;
-        fill_change_tokens(self.client.outbox(), &self.name, verb).await
+        fill_tokens_of_change(self.client.outbox(), &self.name, verb).await
     }
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped

@@ -15,7 +15,7 @@ use crate::{
 
 impl Worker {
     /// Returns whether this store's reads can prove that a partition has no open work.
-    pub(super) fn can_prove_no_open_work(&self) -> bool {
+    pub(super) fn can_trust_store_reads(&self) -> bool {
         self.store().capabilities().strong_reads
             || self.outbox().guards.has_mutation(Mutation::LaggingReadsTrusted)
     }
@@ -28,7 +28,7 @@ impl Worker {
         markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
-        if !self.can_prove_no_open_work() {
+        if !self.can_trust_store_reads() {
             return Ok(closed);
         }
         for marker in markers {
@@ -41,7 +41,7 @@ impl Worker {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }
         }
-        if partition.has_open_work {
+        if partition.may_have_open_work {
             return Ok(closed);
         }
         let lease = self.outbox().options.lease;

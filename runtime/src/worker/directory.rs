@@ -29,7 +29,7 @@ pub(super) struct DirectoryPage {
 }
 
 /// Reads one page of the directory. A missing directory table counts as an empty page.
-pub(super) async fn read_page(
+pub(super) async fn read_directory_page(
     client: &Client,
     from: Option<&Continuation>,
 ) -> Result<DirectoryPage> {
@@ -79,13 +79,13 @@ impl Worker {
         // No condition is needed: a marker is never written again, and its fence is gone.
         let delete = |row_key: &String| Operation::delete(shard, row_key, Condition::Any);
         let deletions = row_keys.iter().map(delete).collect::<Result<_>>()?;
-        self.delete_together(DIRECTORY, deletions, Error::is_not_found).await.map(drop)
+        self.delete_rows_of_partition(DIRECTORY, deletions, Error::is_not_found).await.map(drop)
     }
 
     /// Deletes rows of one partition in one transaction; one by one if it fails because one of them was
     /// deleted or written anew meanwhile, which `is_raced` tells by the error. Returns `false` if a row
     /// that was written anew stays.
-    pub(super) async fn delete_together(
+    pub(super) async fn delete_rows_of_partition(
         &self,
         table: &str,
         deletions: Vec<Operation>,

@@ -67,7 +67,8 @@ impl Worker {
                 // Another actor deleted the row before this pass wrote. What this pass wrote may be
                 // older than what that actor saw: record the work once more.
                 if finished.has_written && self.outbox().guards.guard_holds(Guard::PutBack) {
-                    self.record_dirty_row_again(table, finished.dirty.restore_operation()?).await?;
+                    self.record_outbox_row_again(table, finished.dirty.restore_operation()?)
+                        .await?;
                     return Ok(false);
                 }
                 // Deleted by another actor, and this pass wrote nothing: the work is done.
@@ -85,7 +86,7 @@ impl Worker {
 
     /// Writes an outbox row again, together with the partition's fence. A row that exists stays as
     /// it is.
-    pub(super) async fn record_dirty_row_again(
+    pub(super) async fn record_outbox_row_again(
         &self,
         table: &str,
         operation: Operation,

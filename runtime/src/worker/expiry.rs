@@ -21,7 +21,7 @@ use crate::{
         Change,
         outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     },
-    queue::time_before,
+    queue::earlier_time,
     row::Row,
 };
 
@@ -109,7 +109,7 @@ impl Worker {
         // A writer sends its row before its marker's hour ends, and the request may then take some
         // time.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
-        Hour::hour_of(time_before(now, wait))
+        Hour::hour_of(earlier_time(now, wait))
     }
 
     /// Reads one page of markers of hours before `before`. A missing table counts as an empty page.
@@ -307,7 +307,7 @@ impl Worker {
         let entities = firsts.into_iter().map(|first| async move {
             let first = first?;
             // A part may be missing, written by another program: what is left goes all the same.
-            let entity = self.store().read_torn_entity(table, first.keys(), schema).await?;
+            let entity = self.store().read_even_if_torn(table, first.keys(), schema).await?;
             let is_over = |row: &Row| schema.is_primary_expired(row, date);
             Ok(entity.filter(is_over))
         });
@@ -325,7 +325,7 @@ impl Worker {
     ) -> Result<Change> {
         let opened = match schema.is_wide() {
             true => row,
-            false => self.store().decrypt_typed(table, row, schema).await?,
+            false => self.store().decrypt_row_of_type(table, row, schema).await?,
         };
         let deletion = deletion_of(self.outbox(), schema, &opened).await;
         deletion.map(Change::from_effect).map_err(|error| error.in_table(table))
@@ -370,7 +370,8 @@ impl Worker {
             // Under the ETags that were read, so that a marker written anew meanwhile stays.
             let deletions = markers.iter().map(StoredExpiryMarker::delete_operation);
             let deletions = deletions.collect::<Result<_>>()?;
-            is_all_gone &= self.delete_together(EXPIRY, deletions, Error::lost_race).await?;
+            is_all_gone &=
+                self.delete_rows_of_partition(EXPIRY, deletions, Error::lost_race).await?;
         }
         Ok(is_all_gone)
     }
@@ -387,7 +388,7 @@ fn count_operations(group: &[Change]) -> u64 {
 
 /// Returns the filter for the rows of a partition that may have expired by `now`.
 fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> Filter {
-    Keys::partition(partition_key).filter() & schema.expiry_filter(Comparison::Le, now)
+    Keys::partition(partition_key).filter() & schema.expiry_comparison_filter(Comparison::Le, now)
 }
 
 /// Returns the primaries of a page that had expired at `page.date`, the store's time of the answer,

@@ -29,7 +29,7 @@ impl HandlerFailure {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
-            Ok(error) if error.retry() != RetryChance::Never => Self::Passing(*error),
+            Ok(error) if error.retry_chance() != RetryChance::Never => Self::Passing(*error),
             // Its own kind would count, although a source of it passes.
             Ok(error) => Self::Passing(wrap_as_temporary_error(*error)),
             Err(error) => Self::Passing(wrap_as_temporary_error(error)),
@@ -61,7 +61,7 @@ fn error_chain<'e>(
 
 fn is_temporary(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<Error>() {
-        return error.retry() == RetryChance::PassesAlone;
+        return error.retry_chance() == RetryChance::PassesAlone;
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return is_network_failure(error.kind());
@@ -113,7 +113,7 @@ pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
 
 /// Turns "not found" and "changed" into success: the row is gone, or a newer version of it has to
 /// stay.
-pub(super) fn ignore_newer<T>(deleted: Result<T>) -> Result<()> {
+pub(super) fn ignore_newer_or_missing<T>(deleted: Result<T>) -> Result<()> {
     match deleted {
         Err(error) if error.is_precondition_failed() => Ok(()),
         deleted => ignore_missing(deleted),

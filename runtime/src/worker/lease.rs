@@ -83,7 +83,7 @@ impl<'w> OutboxLease<'w> {
         let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
-        match deadline.run_request(self.worker.write_leased(self.table, operation)).await {
+        match deadline.run_request(self.worker.write_leased_message(self.table, operation)).await {
             Ok(Some(etag)) => self.etag = etag,
             // The version that is there may be this holder's own: a layer below sends a request again.
             Ok(None) => return self.adopt_own_write(end, sent).await,
@@ -138,7 +138,7 @@ impl Lease for OutboxLease<'_> {
 impl Worker {
     /// Sends a write of a message under the ETag of its lease. Returns the new ETag; `None` if
     /// another worker changed or deleted the message.
-    pub(super) async fn write_leased(
+    pub(super) async fn write_leased_message(
         &self,
         table: &str,
         operation: Operation,

@@ -17,10 +17,10 @@ use crate::{
     outbox::{
         deadline::WriteDeadline,
         guard::{Guard, Mutation},
-        remote_list::{ListWrite, WrittenLists, is_safe_from_late_writers, write_lists},
+        remote_list::{ListAfterWrite, WrittenLists, is_membership_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
-    store::lists::{Lists, find_lists, find_lists_within_bytes},
+    store::lists::{ListsByAddress, find_lists, read_lists_until_bytes},
 };
 
 /// Number of dirty rows whose lists are written together. It keeps the entries that one write adds
@@ -43,7 +43,7 @@ impl Worker {
         let rows = rows.into_iter().map(|row| (self.writable_lists_of(table, &row), row));
         let (without, with_lists): (Vec<_>, Vec<_>) = rows.partition(|(lists, _)| lists.is_empty());
         let passes = stream::iter(without)
-            .map(|(_, row)| async move { self.pass_over_row(table, &row).await })
+            .map(|(_, row)| async move { self.pass_without_lists(table, &row).await })
             .buffer_unordered(ROWS_AT_ONCE);
         let mut outcomes: Vec<PassOutcome> = passes.collect().await;
         let mut left = with_lists;
@@ -64,7 +64,7 @@ impl Worker {
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
         let lists =
             addresses.iter().filter(|address| self.type_of_writable_list(table, address).is_some());
-        lists.map(|address| address.list_address()).collect()
+        lists.map(|address| address.as_list_address()).collect()
     }
 
     /// Makes the passes over dirty rows, each with the lists that it names. Returns their outcomes, and
@@ -85,7 +85,7 @@ impl Worker {
                     true => usize::MAX,
                     false => BYTES_TOGETHER,
                 };
-                let lists = find_lists_within_bytes(self.store(), &wanted, limit).await;
+                let lists = read_lists_until_bytes(self.store(), &wanted, limit).await;
                 // All rows whose lists are there, wherever they stand: so each list is written once.
                 let is_read = |(wanted, _): &RowWithLists| {
                     wanted.iter().all(|address| lists.contains_key(address))
@@ -126,7 +126,7 @@ impl Worker {
     async fn write_lists_of_passes(
         &self,
         deadline: &WriteDeadline,
-        lists: &Lists,
+        lists: &ListsByAddress,
         passes: &[Result<PassBeforeLists>],
     ) -> WrittenLists {
         let passes = || passes.iter().filter_map(|pass| pass.as_ref().ok());
@@ -143,11 +143,11 @@ impl Worker {
     fn add_list_outcomes(
         &self,
         mut pass: PassBeforeLists,
-        lists: &Lists,
+        lists: &ListsByAddress,
         written: &WrittenLists,
     ) -> Result<PassBeforeLists> {
         for membership in std::mem::take(&mut pass.memberships) {
-            let address = membership.address.list_address();
+            let address = membership.address.as_list_address();
             match lists.get(&address) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.clone()),
@@ -157,18 +157,20 @@ impl Worker {
             let write = match written.get(&address) {
                 Some(Ok(write)) => *write,
                 Some(Err(error)) => return Err(error.clone()),
-                None => ListWrite::Unchanged,
+                None => ListAfterWrite::Unchanged,
             };
             let outcome = match write {
-                write if is_safe_from_late_writers(self.outbox(), &membership, write) => {
+                write if is_membership_settled(self.outbox(), &membership, write) => {
                     CopyOutcome::Written
                 }
-                ListWrite::Unchanged => CopyOutcome::Unchanged,
+                ListAfterWrite::Unchanged => CopyOutcome::Unchanged,
                 // Written, but a delayed writer may undo it: as if it were deleted, that asks for a
                 // second look.
-                ListWrite::Rows | ListWrite::Blob | ListWrite::Deleted => CopyOutcome::Deleted,
+                ListAfterWrite::Rows | ListAfterWrite::Blob | ListAfterWrite::Deleted => {
+                    CopyOutcome::Deleted
+                }
             };
-            if write != ListWrite::Unchanged {
+            if write != ListAfterWrite::Unchanged {
                 self.lock_memory().stats.written += 1;
             }
             pass.outcomes.push(outcome);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, ignore_newer, wait_after_failure},
+    failure::{FAILURE_DELAY, HandlerFailure, ignore_newer_or_missing, wait_after_failure},
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
     outcome::MessageOutcome,
@@ -25,7 +25,9 @@ use crate::{
     outbox::guard::{Guard, Mutation},
     plan::{
         moves::MoveMessage,
-        outbox::{CodeAndConsent, MessageIdentity, StoredMessage, add_duration, receipt_row_key},
+        outbox::{
+            MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration, receipt_row_key,
+        },
     },
     row::{ETag, Row},
 };
@@ -248,7 +250,7 @@ impl Worker {
         };
         let is_move = message.name == MoveMessage::NAME;
         let is_required = match is_move {
-            true => codes.requires_code(),
+            true => codes.requires_code_by_default(),
             false => codes.requires_code_for_message(self.handlers.authenticity(&message.name)),
         };
         // Without a code, only the declaration of the type tells whether one is missing.
@@ -287,12 +289,12 @@ impl Worker {
     }
 
     /// Signs a message or a move with this client's keys, for an operator who vouches for it.
-    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<CodeAndConsent> {
+    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<WorkAndConsentCodes> {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
             let code = codes.sign_work(partition_key, &message.as_work(table), true).await?;
-            return Ok(CodeAndConsent { code, consent: None });
+            return Ok(WorkAndConsentCodes { code, consent: None });
         }
         let (move_message, Some(schema)) = self.parse_move(&message)? else {
             let message = "this program does not know the type of the entity that moves";
@@ -310,7 +312,7 @@ impl Worker {
         lease_etag: Option<ETag>,
     ) -> Result<MessageOutcome> {
         if !self.outbox().guards.has_mutation(Mutation::LeaseKept) {
-            self.write_leased(table, message.release_operation(lease_etag)?).await?;
+            self.write_leased_message(table, message.release_operation(lease_etag)?).await?;
         }
         Ok(MessageOutcome::Left)
     }
@@ -331,7 +333,7 @@ impl Worker {
             [] => message.delete_operation(lease_etag)?,
             receipts => message.mark_done(lease_etag, receipts)?,
         };
-        let changed = self.write_leased(table, operation).await?;
+        let changed = self.write_leased_message(table, operation).await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
@@ -352,9 +354,9 @@ impl Worker {
         }
         let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
         let changed = self
-            .write_leased(
+            .write_leased_message(
                 table,
-                message.record_failure(lease_etag, error, add_duration(now, wait))?,
+                message.failure_operation(lease_etag, error, add_duration(now, wait))?,
             )
             .await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Failed))
@@ -378,7 +380,7 @@ impl Worker {
         );
         let postponed =
             message.postpone_operation(lease_etag, &error.to_string(), add_duration(now, wait))?;
-        let changed = self.write_leased(table, postponed).await?;
+        let changed = self.write_leased_message(table, postponed).await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Postponed(error, wait)))
     }
 
@@ -393,7 +395,8 @@ impl Worker {
         lease_etag: Option<ETag>,
         error: &str,
     ) -> Result<MessageOutcome> {
-        let marked = self.write_leased(table, message.mark_poisoned(lease_etag, error)?).await?;
+        let marked =
+            self.write_leased_message(table, message.mark_poisoned(lease_etag, error)?).await?;
         let Some(version) = marked else { return Ok(MessageOutcome::Raced) };
         self.put_poisoned_aside(table, message, version, error).await
     }
@@ -414,7 +417,7 @@ impl Worker {
         self.copy_row_to_poison(table, &message.row, version.as_ref(), error).await?;
         // The message stays as done, which removes the tombstone when no carrier is under way any more.
         let done = message.mark_done(version, &[target])?;
-        self.write_leased(table, done).await?;
+        self.write_leased_message(table, done).await?;
         Ok(MessageOutcome::Poisoned)
     }
 
@@ -432,7 +435,7 @@ impl Worker {
         .await?;
         // Under the ETag that was read: a write since then means that another worker has it.
         let removed =
-            self.write_leased(table, message.delete_operation(message.row.etag())?).await?;
+            self.write_leased_message(table, message.delete_operation(message.row.etag())?).await?;
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
@@ -454,7 +457,7 @@ impl Worker {
             }
             let seen = Condition::for_etag(receipt.etag());
             let delete = Operation::delete(partition_key, &row_key, seen)?;
-            ignore_newer(self.store().apply_one_unsealed(table, delete).await)?;
+            ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)?;
         }
         Ok(())
     }

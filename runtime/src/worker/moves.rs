@@ -67,7 +67,7 @@ impl Worker {
             return Ok(MessageOutcome::Raced);
         };
         let (until, lease_etag) = (lease.end_time(), lease.etag);
-        let carried = tokio::time::timeout_at(until, job.run_steps(Some(found)));
+        let carried = tokio::time::timeout_at(until, job.finish_move(Some(found)));
         let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move is safe to drop.
@@ -95,7 +95,8 @@ impl Worker {
                 }
                 remedy => {
                     // Given back at once, so that the next round needs not wait for the lease.
-                    self.write_leased(table, message.release_operation(lease_etag)?).await?;
+                    self.write_leased_message(table, message.release_operation(lease_etag)?)
+                        .await?;
                     match remedy {
                         FailureReaction::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
@@ -133,7 +134,7 @@ impl Worker {
         match given_up {
             // Throttling and the like: the next round gives the move up before the message is put
             // aside.
-            Err(error) if error.retry() != RetryChance::Never && !is_key_gone(&error) => {
+            Err(error) if error.retry_chance() != RetryChance::Never && !is_key_gone(&error) => {
                 return Err(error);
             }
             // An entity that cannot be unlocked must not keep its message out of the poison table.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{directory::read_page, partition::PartitionReader};
+use super::{directory::read_directory_page, partition::PartitionReader};
 use crate::{error::Result, page::PageLoop, table::Client};
 
 /// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
@@ -15,11 +15,11 @@ pub(crate) async fn tables_with_open_work(
     let mut open = BTreeSet::new();
     let mut pages = PageLoop::from_start();
     while let Some(from) = pages.begin_page() {
-        let page = read_page(client, from.as_ref()).await?;
+        let page = read_directory_page(client, from.as_ref()).await?;
         for (table, partition_key) in page.markers.keys() {
             let table = tables.iter().find(|name| case.is_same_table(name, table));
             let Some(table) = table.filter(|name| !open.contains(*name)) else { continue };
-            match has_open_work(client, table, partition_key).await {
+            match may_have_open_work(client, table, partition_key).await {
                 Ok(false) => {}
                 Ok(true) => {
                     open.insert(table.clone());
@@ -36,10 +36,10 @@ pub(crate) async fn tables_with_open_work(
 
 /// Reads the outbox rows of a partition until one of them is open work. Returns whether there is
 /// one.
-async fn has_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
+async fn may_have_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
     let mut reader = PartitionReader::new(client, table, partition_key);
     while let Some(chunk) = reader.next_chunk().await? {
-        if chunk.has_open_work() {
+        if chunk.may_have_open_work() {
             return Ok(true);
         }
     }

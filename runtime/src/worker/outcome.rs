@@ -43,7 +43,7 @@ impl FailureReaction {
         if error.is_unrecognized_entity() {
             return Self::LeaveToOthers;
         }
-        match error.retry() {
+        match error.retry_chance() {
             RetryChance::Never => Self::Count(error),
             // Throttling and lost connections must never put work aside, however often they come.
             RetryChance::PassesAlone | RetryChance::Unclear => Self::TryLater(error),
@@ -75,8 +75,8 @@ impl Worker {
     /// Counts and reports a failure that is not the fault of a single row, and keeps the first one
     /// of a round for its caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
-        self.note_failure(&error);
-        round.keep_failure(error);
+        self.count_and_report_failure(&error);
+        round.keep_first_failure(error);
     }
 
     /// Reacts to the failure of an outbox row's work: tries again, leaves the row, or counts the

@@ -62,7 +62,7 @@ pub(super) struct Fences {
     /// fences and markers stay.
     pub(super) damaged_fences: Vec<String>,
     /// Whether the partition had open work or unreadable rows, so that its fences must stay.
-    pub(super) has_open_work: bool,
+    pub(super) may_have_open_work: bool,
 }
 
 impl Fences {
@@ -75,7 +75,7 @@ impl Fences {
     pub(super) fn take_fences_from(&mut self, chunk: &mut Chunk) {
         self.fences.append(&mut chunk.fences);
         self.damaged_fences.append(&mut chunk.damaged_fences);
-        self.has_open_work |= chunk.has_open_work();
+        self.may_have_open_work |= chunk.may_have_open_work();
     }
 }
 
@@ -255,7 +255,7 @@ impl Chunk {
 
     /// Returns whether the chunk has open work, or unknown rows that may be open work, so that the
     /// partition's fences must stay.
-    pub(super) fn has_open_work(&self) -> bool {
+    pub(super) fn may_have_open_work(&self) -> bool {
         let has_rows =
             !(self.claims.is_empty() && self.dirty.is_empty() && self.messages.is_empty());
         has_rows || self.unknown > 0

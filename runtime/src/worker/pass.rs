@@ -128,7 +128,7 @@ pub(super) fn late_type_error() -> Error {
 
 impl Worker {
     /// Makes a pass over a dirty row that names no remote list.
-    pub(super) async fn pass_over_row(&self, table: &str, row: &OutboxRow) -> PassOutcome {
+    pub(super) async fn pass_without_lists(&self, table: &str, row: &OutboxRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
         match self.pass_copies(table, row, &deadline).await {
             // The lists have to be read before the primary.
@@ -269,7 +269,7 @@ impl Worker {
         table: &str,
         address: &CopyAddress,
     ) -> Option<&'static Schema> {
-        let can_write = !address.list_address().in_blob || self.store().has_blobs();
+        let can_write = !address.as_list_address().in_blob || self.store().has_blobs();
         self.outbox().type_of_list(table, address).filter(|_| can_write)
     }
 

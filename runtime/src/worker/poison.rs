@@ -1,7 +1,7 @@
 //! The poison table: work that failed too often is put aside there, and can be put back.
 
 use super::{
-    failure::ignore_newer,
+    failure::ignore_newer_or_missing,
     partition::OutboxRow,
     state::{Worker, table_and_keys_of},
 };
@@ -15,7 +15,7 @@ use crate::{
     outbox::guard::Mutation,
     page::PageLoop,
     plan::outbox::{
-        CodeAndConsent, StoredDirtyRow, hash128, insert_message,
+        StoredDirtyRow, WorkAndConsentCodes, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
         truncate_error,
     },
@@ -118,12 +118,12 @@ impl Worker {
         let seen = Condition::for_etag(version.clone());
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
         if self.outbox().guards.has_mutation(Mutation::PoisonAfterDeletion) {
-            ignore_newer(self.store().apply_one_unsealed(table, delete).await)?;
+            ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)?;
             return self.copy_row_to_poison(table, row, version.as_ref(), error).await;
         }
         self.copy_row_to_poison(table, row, version.as_ref(), error).await?;
         // If this deletion fails, the row is put aside again: the insert then finds its copy.
-        ignore_newer(self.store().apply_one_unsealed(table, delete).await)
+        ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)
     }
 
     /// Inserts a copy of an outbox row into the poison table.
@@ -274,7 +274,7 @@ impl Worker {
                 (_, None) => {}
             }
         }
-        self.put_row_back(poisoned, &CodeAndConsent::default()).await
+        self.put_row_back(poisoned, &WorkAndConsentCodes::default()).await
     }
 
     /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote
@@ -325,7 +325,7 @@ impl Worker {
     pub async fn requeue_vouched(&self, poisoned: &Poisoned) -> Result<()> {
         let codes = match poisoned.message() {
             Some(_) => self.sign_anew(&poisoned.table, &poisoned.outbox_row).await?,
-            None => CodeAndConsent::default(),
+            None => WorkAndConsentCodes::default(),
         };
         self.put_row_back(poisoned, &codes).await
     }
@@ -371,7 +371,7 @@ impl Worker {
         }
     }
 
-    async fn put_row_back(&self, poisoned: &Poisoned, codes: &CodeAndConsent) -> Result<()> {
+    async fn put_row_back(&self, poisoned: &Poisoned, codes: &WorkAndConsentCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
             _ if poisoned.table.is_empty() => return Err(poisoned.damaged_error()),
@@ -384,10 +384,10 @@ impl Worker {
             None => return Err(poisoned.damaged_error()),
         };
         // Recorded before it is deleted here, so that the work is never in neither place.
-        self.record_dirty_row_again(&poisoned.table, operation).await?;
+        self.record_outbox_row_again(&poisoned.table, operation).await?;
         let seen = Condition::for_etag(poisoned.poison_row.etag());
         let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
-        ignore_newer(self.store().apply_one_unsealed(POISON_TABLE, delete).await)
+        ignore_newer_or_missing(self.store().apply_one_unsealed(POISON_TABLE, delete).await)
     }
 }
 

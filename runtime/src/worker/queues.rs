@@ -84,7 +84,7 @@ impl Worker {
             let received = match self.concurrency.saturating_sub(busy.len()) {
                 0 => Vec::new(),
                 free => self.receive_messages(queue, free).await.unwrap_or_else(|error| {
-                    self.note_failure(&error);
+                    self.count_and_report_failure(&error);
                     Vec::new()
                 }),
             };
@@ -170,7 +170,7 @@ impl Worker {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
-        let is_known = self.handlers.has_handler(&envelope.name, envelope.version)
+        let is_known = self.handlers.has_handler_of_version(&envelope.name, envelope.version)
             && self.can_verify_message(&envelope.name);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.lock_memory().unknown_messages.insert(id, Instant::now());

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    directory::{MarkersByPartition, read_page},
+    directory::{MarkersByPartition, read_directory_page},
     partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
     state::{RoundResult, WorkSelectionByAge, Worker, table_and_keys_of},
@@ -28,7 +28,7 @@ impl Worker {
             if self.stopping.has_begun() {
                 return Ok(round);
             }
-            let page = read_page(&self.client, from.as_ref()).await?;
+            let page = read_directory_page(&self.client, from.as_ref()).await?;
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
             round.add_round(self.work_on_page(page.markers, &looks, due).await);
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     fn is_visit_due(&self, partition: &TableAndPartitionKey) -> bool {
-        let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
+        let (now, known_types) = (Instant::now(), self.outbox().known_type_version_count());
         let memory = self.lock_memory();
         let visit = memory.visits.get(partition);
         visit.is_none_or(|visit| visit.is_due(now) || visit.may_recognize_unknown_rows(known_types))
@@ -125,7 +125,7 @@ impl Worker {
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
         // Before the work: a type that becomes known meanwhile makes the next visit due.
-        let known_types = self.outbox().number_of_known_types();
+        let known_types = self.outbox().known_type_version_count();
         let mut fences = Fences::empty_for_table(table);
         let mut reader = PartitionReader::new(&self.client, table, partition_key);
         loop {
@@ -136,7 +136,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 // In a table that is gone nothing can be committed, so that its fences are gone for good.
-                Err(error) if error.is_table_missing() && self.can_prove_no_open_work() => {
+                Err(error) if error.is_table_missing() && self.can_trust_store_reads() => {
                     let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
                     return Ok((round, closed.collect()));
                 }

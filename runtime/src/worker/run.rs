@@ -46,7 +46,7 @@ impl Worker {
         loop {
             let round = self.run_round(WorkSelectionByAge::All).await;
             let mut round = round.unwrap_or_else(|error| {
-                self.note_failure(&error);
+                self.count_and_report_failure(&error);
                 RoundResult::failed_round(error)
             });
             round.add_round(self.sweep_expired().await);
@@ -104,7 +104,7 @@ impl Worker {
                         worker.lock_memory().failures_in_row = 0;
                     }
                     Ok(_) => {}
-                    Err(error) => worker.note_failure(&error),
+                    Err(error) => worker.count_and_report_failure(&error),
                 }
                 worker.stopping.sleep(worker.interval).await;
             }

@@ -157,7 +157,7 @@ impl RoundResult {
     }
 
     /// Keeps the first failure.
-    pub(super) fn keep_failure(&mut self, error: Error) {
+    pub(super) fn keep_first_failure(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 }
@@ -429,13 +429,13 @@ impl Worker {
         // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
         stats.unknown += memory.damaged_expiry;
-        stats.last_error = memory.last_failure.as_ref().map(LastFailure::to_stats);
+        stats.last_error = memory.last_failure.as_ref().map(LastFailure::to_worker_failure);
         stats
     }
 
     /// Counts a failure that does not count towards the poison table, and calls the listener with
     /// it.
-    pub(super) fn note_failure(&self, error: &Error) {
+    pub(super) fn count_and_report_failure(&self, error: &Error) {
         {
             let memory = &mut *self.lock_memory();
             memory.stats.failures += 1;

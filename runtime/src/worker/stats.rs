@@ -71,7 +71,7 @@ pub(super) struct LastFailure {
 }
 
 impl LastFailure {
-    pub(super) fn to_stats(&self) -> WorkerFailure {
+    pub(super) fn to_worker_failure(&self) -> WorkerFailure {
         WorkerFailure {
             kind: self.error.kind(),
             message: self.error.to_string(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    directory::read_page,
+    directory::read_directory_page,
     partition::{Chunk, OutboxRow, PartitionReader},
 };
 use crate::{
@@ -113,7 +113,7 @@ impl Client {
         let mut status = OutboxStatus::default();
         let mut pages = PageLoop::from_start();
         while let Some(from) = pages.begin_page() {
-            let page = read_page(self, from.as_ref()).await?;
+            let page = read_directory_page(self, from.as_ref()).await?;
             status.unknown += page.damaged;
             for (table, partition_key) in page.markers.keys() {
                 if status.partitions >= most_partitions {

@@ -8,11 +8,11 @@ use azure_data_tables::clients::{TableClient, TableServiceClient, TableServiceCl
 use azure_storage::{CloudLocation, StorageCredentials};
 
 use super::{
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     credential::{Credential, Service},
     endpoint::Endpoint,
     options::AzureOptions,
-    transport::{HttpAnswer, HttpExchange, SharedHttpExchange, Transport},
+    transport::{AuthorizingTransport, HttpAnswer, HttpExchange, SharedHttpExchange},
 };
 use crate::{
     backend::TableCase,
@@ -64,7 +64,8 @@ impl Account {
         });
         let tables = if cosmos { Service::Cosmos } else { Service::Tables };
         let service = service.unwrap_or(tables);
-        let transport = Arc::new(Transport::new(&endpoint, name.clone(), service, &options)?);
+        let transport =
+            Arc::new(AuthorizingTransport::new(&endpoint, name.clone(), service, &options)?);
         let settings = ClientOptions::default()
             .transport(TransportOptions::new_custom_policy(transport))
             .retry(RetryOptions::none());
@@ -76,7 +77,7 @@ impl Account {
                 .build(),
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
             host: endpoint.host().to_owned(),
-            port: endpoint.port(),
+            port: endpoint.explicit_port(),
             path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
             credential: options.credential.clone(),
@@ -111,17 +112,17 @@ impl Account {
     where
         F: Future<Output = azure_core::Result<T>>,
     {
-        let effect = call.effect;
+        let read_or_write = call.read_or_write;
         let path = call.address.map(|address| format!("{}/{address}", self.path));
         let exchange = Arc::new(HttpExchange::new(call.body, path, call.deadline));
         let mut context = Context::new();
         context.insert(SharedHttpExchange(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));
         let sent = tokio::time::timeout(self.timeout, start(context)).await;
-        let Ok(sent) = sent else { return Err(self.timeout_error(effect)) };
+        let Ok(sent) = sent else { return Err(self.timeout_error(read_or_write)) };
         match exchange.take_answer() {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(failure)) => Err(self.no_answer_error(failure, effect)),
+            Some(Err(failure)) => Err(self.send_failure_error(failure, read_or_write)),
             None => {
                 let message = "the client library refused to send the request";
                 let error = Error::new(ErrorKind::Invalid, message);
@@ -134,12 +135,16 @@ impl Account {
     }
 
     /// Returns the answer if it is a success, and its error if not.
-    pub(super) fn expect_success(&self, answer: HttpAnswer, effect: Effect) -> Result<HttpAnswer> {
+    pub(super) fn expect_success(
+        &self,
+        answer: HttpAnswer,
+        read_or_write: ReadOrWrite,
+    ) -> Result<HttpAnswer> {
         if !answer.is_success() {
-            return Err(self.refusal_error(&answer, effect));
+            return Err(self.refusal_error(&answer, read_or_write));
         }
-        if effect == Effect::Writes && !matches!(answer.status, 201 | 202 | 204) {
-            return Err(self.foreign_answer_error(&answer, effect));
+        if read_or_write == ReadOrWrite::Writes && !matches!(answer.status, 201 | 202 | 204) {
+            return Err(self.foreign_answer_error(&answer, read_or_write));
         }
         Ok(answer)
     }

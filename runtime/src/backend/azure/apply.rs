@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     transport::HttpAnswer,
     wire::{self, BatchBody, JsonRow},
 };
@@ -18,7 +18,7 @@ use crate::{
 
 impl Account {
     /// Sends a batch, as a single request or as an entity group transaction.
-    pub(super) async fn send_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
+    pub(super) async fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
             check_etag(operation)
@@ -54,7 +54,7 @@ impl Account {
         let table = self.table_client(table)?;
         let answer =
             self.send_request(call, |context| send_operation(table, operation, context)).await?;
-        let answer = self.expect_success(answer, Effect::Writes)?;
+        let answer = self.expect_success(answer, ReadOrWrite::Writes)?;
         let etag = answer.header_value("etag").filter(|_| operation.verb() != Verb::Delete);
         Ok(Written::new(answer.status, etag.map(wire::parse_etag)))
     }
@@ -68,7 +68,7 @@ impl Account {
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
         let answer =
             self.send_request(call, |context| transaction.context(context).into_future()).await?;
-        let answer = self.expect_success(answer, Effect::Writes)?;
+        let answer = self.expect_success(answer, ReadOrWrite::Writes)?;
         self.read_transaction_answer(batch, &answer)
     }
 
@@ -82,7 +82,7 @@ impl Account {
                 wire::read_refusal(failed.status, failed.body.as_bytes(), failed.error_code);
             let index = found.index.unwrap_or(0).min(batch.len() - 1);
             return Err(self
-                .service_error(failed.status, found, Effect::Writes)
+                .service_error(failed.status, found, ReadOrWrite::Writes)
                 .at_operation(index));
         }
         if parts.len() != batch.len() {

@@ -6,7 +6,7 @@ use super::{account::Account, account_key::AccountKey, options::AzureOptions};
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest, no_snapshots_error, not_a_file_error,
+        TableRequest, no_backups_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::Result,
@@ -50,7 +50,7 @@ impl Azure {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn account_key(&self) -> Option<&AccountKey> {
-        self.0.credential.key()
+        self.0.credential.account_key()
     }
 
     /// Returns the address of the account's tables, without `/` at the end.
@@ -122,7 +122,7 @@ impl Backend for Azure {
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        Box::pin(self.0.send_batch(batch))
+        Box::pin(self.0.apply_batch(batch))
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
@@ -134,7 +134,7 @@ impl Backend for Azure {
     }
 
     fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(async { Err(not_a_file_error()) })
+        Box::pin(async { Err(no_backups_error()) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -11,7 +11,7 @@ const MINIMAL: &str = "application/json;odata=minimalmetadata";
 
 /// Whether a request reads or writes. If the answer to a write is lost, its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum ReadOrWrite {
     Reads,
     Writes,
 }
@@ -21,7 +21,7 @@ pub(super) struct ServiceCall {
     pub(super) headers: Headers,
     pub(super) body: Option<Bytes>,
     pub(super) address: Option<String>,
-    pub(super) effect: Effect,
+    pub(super) read_or_write: ReadOrWrite,
     /// The last moment at which the request may be sent.
     pub(super) deadline: Option<Deadline>,
 }
@@ -29,19 +29,19 @@ pub(super) struct ServiceCall {
 impl ServiceCall {
     /// Makes a request that reads.
     pub(super) fn read_call() -> Self {
-        Self::new(Effect::Reads)
+        Self::new(ReadOrWrite::Reads)
     }
 
     /// Makes a request that writes.
     pub(super) fn write_call() -> Self {
-        Self::new(Effect::Writes)
+        Self::new(ReadOrWrite::Writes)
     }
 
-    fn new(effect: Effect) -> Self {
+    fn new(read_or_write: ReadOrWrite) -> Self {
         let mut headers = Headers::new();
         headers.insert(azure_core::headers::ACCEPT, MINIMAL);
         headers.insert("dataserviceversion", "3.0");
-        Self { headers, body: None, address: None, effect, deadline: None }
+        Self { headers, body: None, address: None, read_or_write, deadline: None }
     }
 
     /// Sets the last moment at which the request may be sent.

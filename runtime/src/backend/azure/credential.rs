@@ -57,7 +57,7 @@ impl Credential {
     }
 
     /// Returns the account key, if the credential is one.
-    pub(super) fn key(&self) -> Option<&AccountKey> {
+    pub(super) fn account_key(&self) -> Option<&AccountKey> {
         match self {
             Self::Key(key) => Some(key),
             Self::Sas(_) | Self::Token(_) => None,
@@ -65,7 +65,7 @@ impl Credential {
     }
 
     /// Computes the signature of a request, or gets a token for it.
-    pub(super) async fn compute_authorization(
+    pub(super) async fn sign_or_get_token(
         &self,
         request: &Request,
         account: &str,
@@ -164,7 +164,7 @@ mod tests {
         }
         let key = AccountKey::new("myaccount", KEY).unwrap();
         match Credential::Key(key)
-            .compute_authorization(&request, "myaccount", Service::Tables)
+            .sign_or_get_token(&request, "myaccount", Service::Tables)
             .await
             .unwrap()
         {

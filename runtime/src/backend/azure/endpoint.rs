@@ -44,7 +44,7 @@ impl Endpoint {
     }
 
     /// Returns the port of the address; `None` if it is that of the scheme.
-    pub(super) fn port(&self) -> Option<u16> {
+    pub(super) fn explicit_port(&self) -> Option<u16> {
         Url::parse(&self.url).ok().and_then(|url| url.port())
     }
 
@@ -198,7 +198,7 @@ mod tests {
             ("http://localhost/me", "localhost", None),
         ] {
             let endpoint = Endpoint::parse(url).unwrap();
-            assert_eq!((endpoint.host(), endpoint.port()), (host, port));
+            assert_eq!((endpoint.host(), endpoint.explicit_port()), (host, port));
         }
     }
 

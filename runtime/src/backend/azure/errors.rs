@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::{
     account::Account,
-    call::Effect,
+    call::ReadOrWrite,
     credential::Credential,
     transport::{HttpAnswer, SendFailure},
     wire::{ServiceRefusal, read_refusal},
@@ -18,15 +18,15 @@ use crate::{
 
 impl Account {
     /// Returns the error for an answer that refuses the request.
-    pub(super) fn refusal_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
+    pub(super) fn refusal_error(&self, answer: &HttpAnswer, read_or_write: ReadOrWrite) -> Error {
         let found =
             read_refusal(answer.status, &answer.body, answer.header_value("x-ms-error-code"));
         // Callers act on "not found", so a 404 counts only if the service itself gives its code: a proxy or
         // another server may answer 404 too.
         if !found.named && matches!(answer.status, 300..=399 | 404) {
-            return self.foreign_answer_error(answer, effect);
+            return self.foreign_answer_error(answer, read_or_write);
         }
-        let error = self.service_error(answer.status, found, effect);
+        let error = self.service_error(answer.status, found, read_or_write);
         match retry_after(answer) {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -35,13 +35,17 @@ impl Account {
 
     /// Returns the error for an answer that does not come from the Table service but from a proxy, a
     /// sign-in page or another server. If its status is a success, a write may have happened.
-    pub(super) fn foreign_answer_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
+    pub(super) fn foreign_answer_error(
+        &self,
+        answer: &HttpAnswer,
+        read_or_write: ReadOrWrite,
+    ) -> Error {
         let message = format!(
             "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
             self.endpoint, answer.status
         );
-        match effect {
-            Effect::Writes if answer.is_success() => {
+        match read_or_write {
+            ReadOrWrite::Writes if answer.is_success() => {
                 Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
             }
             _ => {
@@ -57,7 +61,7 @@ impl Account {
         &self,
         status: u16,
         found: ServiceRefusal,
-        effect: Effect,
+        read_or_write: ReadOrWrite,
     ) -> Error {
         let ServiceRefusal { code, named, index, mut message } = found;
         if message.is_empty() {
@@ -67,7 +71,7 @@ impl Account {
             message.push_str("; ");
             message.push_str(advice);
         }
-        let error = if effect == Effect::Writes && is_outcome_open(status, named) {
+        let error = if read_or_write == ReadOrWrite::Writes && is_outcome_open(status, named) {
             Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
                 .with_code(code)
         } else {
@@ -80,8 +84,12 @@ impl Account {
     }
 
     /// Returns the error for a request without an answer.
-    pub(super) fn no_answer_error(&self, failure: SendFailure, effect: Effect) -> Error {
-        match (failure, effect) {
+    pub(super) fn send_failure_error(
+        &self,
+        failure: SendFailure,
+        read_or_write: ReadOrWrite,
+    ) -> Error {
+        match (failure, read_or_write) {
             (SendFailure::Late(error), _) => error,
             (SendFailure::Unsent(what, source), _) => {
                 let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
@@ -91,11 +99,11 @@ impl Account {
                 let message = "the credential gave no token; sign in again or check its role";
                 Error::new(ErrorKind::Denied, message).with_source(source)
             }
-            (SendFailure::Lost(source), Effect::Reads) => {
+            (SendFailure::Lost(source), ReadOrWrite::Reads) => {
                 let message = format!("the answer of `{}` was lost", self.endpoint);
                 Error::new(ErrorKind::Backend, message).with_source(source)
             }
-            (SendFailure::Lost(source), Effect::Writes) => {
+            (SendFailure::Lost(source), ReadOrWrite::Writes) => {
                 let message = "the answer was lost, the write may have happened; read to find out";
                 Error::new(ErrorKind::Ambiguous, message).with_source(source)
             }
@@ -103,14 +111,14 @@ impl Account {
     }
 
     /// Returns the error for a request that exceeded its time limit.
-    pub(super) fn timeout_error(&self, effect: Effect) -> Error {
+    pub(super) fn timeout_error(&self, read_or_write: ReadOrWrite) -> Error {
         let seconds = self.timeout.as_secs_f32();
-        match effect {
-            Effect::Reads => Error::new(
+        match read_or_write {
+            ReadOrWrite::Reads => Error::new(
                 ErrorKind::Backend,
                 format!("`{}` did not answer within {seconds} s", self.endpoint),
             ),
-            Effect::Writes => Error::new(
+            ReadOrWrite::Writes => Error::new(
                 ErrorKind::Ambiguous,
                 format!(
                     "no answer within {seconds} s, the write may have happened; read to find out"

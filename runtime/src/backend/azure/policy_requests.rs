@@ -4,7 +4,7 @@ use super::{
     access_policy::AccessPolicy,
     account::Account,
     backend::Azure,
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     wire,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Azure {
         account.check_policies(table, &[])?;
         let call = ServiceCall::read_call().with_header("accept", "application/xml");
         let answer = account.send_raw(call, Method::Get, table, "comp=acl").await?;
-        let answer = account.expect_success(answer, Effect::Reads);
+        let answer = account.expect_success(answer, ReadOrWrite::Reads);
         wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
     }
 
@@ -80,7 +80,7 @@ impl Azure {
             .with_header("content-type", "application/xml")
             .with_body(wire::write_policies(policies));
         let answer = account.send_raw(call, Method::Put, table, "comp=acl").await?;
-        let answer = account.expect_success(answer, Effect::Writes);
+        let answer = account.expect_success(answer, ReadOrWrite::Writes);
         answer.map(drop).map_err(|error| error.in_table(table))
     }
 }

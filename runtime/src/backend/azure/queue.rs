@@ -10,7 +10,7 @@ use azure_core::Method;
 use super::{
     account::Account,
     backend::Azure,
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     credential::Service,
     options::AzureOptions,
     transport::HttpAnswer,
@@ -67,23 +67,24 @@ impl AzureQueues {
         query: &str,
         body: Option<String>,
     ) -> Result<HttpAnswer> {
-        let effect = if method == Method::Get { Effect::Reads } else { Effect::Writes };
-        let call = if effect == Effect::Reads {
+        let read_or_write =
+            if method == Method::Get { ReadOrWrite::Reads } else { ReadOrWrite::Writes };
+        let call = if read_or_write == ReadOrWrite::Reads {
             ServiceCall::read_call()
         } else {
             ServiceCall::write_call()
         };
         let call = call.with_header("accept", "application/xml");
-        let call = match (effect, body) {
-            (Effect::Reads, _) => call,
-            (Effect::Writes, Some(body)) => {
+        let call = match (read_or_write, body) {
+            (ReadOrWrite::Reads, _) => call,
+            (ReadOrWrite::Writes, Some(body)) => {
                 call.with_header("content-type", "application/xml").with_body(body)
             }
             // The service wants a Content-Length, also of an empty body.
-            (Effect::Writes, None) => call.with_body(Vec::new()),
+            (ReadOrWrite::Writes, None) => call.with_body(Vec::new()),
         };
         let answer = self.0.0.send_raw(call, method, path, query).await?;
-        self.0.0.expect_success(answer, effect)
+        self.0.0.expect_success(answer, read_or_write)
     }
 
     /// Creates a queue. An existing queue stays as it is.

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     wire,
 };
 use crate::{
@@ -46,13 +46,13 @@ impl Account {
             .await
             .map_err(name_row)?;
         if answer.status == 404 {
-            let error = self.refusal_error(&answer, Effect::Reads);
+            let error = self.refusal_error(&answer, ReadOrWrite::Reads);
             return match error.service_code() {
                 Some(ServiceCode::ResourceNotFound | ServiceCode::EntityNotFound) => Ok(None),
                 _ => Err(name_row(error)),
             };
         }
-        let answer = self.expect_success(answer, Effect::Reads).map_err(name_row)?;
+        let answer = self.expect_success(answer, ReadOrWrite::Reads).map_err(name_row)?;
         let row = wire::decode_row(&answer.body).map_err(name_row)?;
         if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
             let message =
@@ -63,13 +63,13 @@ impl Account {
             Some(etag) => row.with_etag(wire::parse_etag(etag)),
             None => row,
         };
-        pick_properties(row, select).map(Some)
+        pick_properties_unless_selected(row, select).map(Some)
     }
 }
 
 /// Returns the row with only the selected properties if `$select` could not name them all, so that
 /// the service returned the whole row. Otherwise returns the row unchanged.
-pub(super) fn pick_properties(row: Row, select: Option<&[String]>) -> Result<Row> {
+pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]>) -> Result<Row> {
     if select.is_none() || select_list(select).is_some() {
         return Ok(row);
     }

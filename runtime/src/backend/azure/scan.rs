@@ -6,13 +6,13 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Effect, ServiceCall},
-    read::{pick_properties, select_list},
+    call::{ReadOrWrite, ServiceCall},
+    read::{pick_properties_unless_selected, select_list},
     screen::RowConditions,
     wire::{self, QueryFilter},
 };
 use crate::{
-    backend::{Rows, Scan, scan_range::check_scan_limits},
+    backend::{Rows, Scan, scan_range::checked_page_size},
     error::{Error, ErrorKind, Result},
     page::Continuation,
 };
@@ -21,7 +21,7 @@ impl Account {
     /// Reads one page of a query.
     pub(super) async fn scan_page(&self, request: Scan<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
-        let most = check_scan_limits(&request)?;
+        let most = checked_page_size(&request)?;
         let mut query = self.table_client(request.table).map_err(name_table)?.query();
         if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
             query = query.filter(Filter::new(text));
@@ -45,7 +45,7 @@ impl Account {
             })
             .await
             .map_err(name_table)?;
-        let answer = self.expect_success(answer, Effect::Reads).map_err(name_table)?;
+        let answer = self.expect_success(answer, ReadOrWrite::Reads).map_err(name_table)?;
         let next = answer.header_value("x-ms-continuation-nextpartitionkey").map(|partition_key| {
             let row_key = answer.header_value("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
@@ -58,8 +58,9 @@ impl Account {
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
         let rows = rows
             .into_iter()
-            .filter_map(|row| row.and_then(|row| screen.check_row(row)).transpose());
-        let rows = rows.map(|row| row.and_then(|row| pick_properties(row, request.select)));
+            .filter_map(|row| row.and_then(|row| screen.keep_matching_row(row)).transpose());
+        let rows = rows
+            .map(|row| row.and_then(|row| pick_properties_unless_selected(row, request.select)));
         Ok(Rows { rows: rows.map(|row| row.map_err(name_table)).collect(), next, date })
     }
 }

@@ -37,7 +37,7 @@ impl<'a> RowConditions<'a> {
 
     /// Returns the row, `None` if it fails a condition, or an error if its keys are outside of the bounds
     /// that were asked for.
-    pub(super) fn check_row(&self, row: Row) -> Result<Option<Row>> {
+    pub(super) fn keep_matching_row(&self, row: Row) -> Result<Option<Row>> {
         let (partition_key, row_key) = row.keys();
         if !is_key_within(&self.bounds.partition, partition_key)
             || !is_key_within(&self.bounds.row, row_key)
@@ -127,7 +127,7 @@ mod tests {
             select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let select = select.as_deref();
         let scan = Scan { table: "Staff", filter: &filter, select, top: None, from: None };
-        RowConditions::new(&scan).check_row(row.clone()).map(|row| row.is_some())
+        RowConditions::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 
 use super::{
     account::Account,
-    call::{Effect, ServiceCall},
+    call::{ReadOrWrite, ServiceCall},
     scan::check_progress,
     wire,
 };
@@ -34,7 +34,7 @@ impl Account {
         let answer = self
             .send_request(call, |context| table.create().context(context).into_future())
             .await?;
-        self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
+        self.expect_success(answer, ReadOrWrite::Writes).map(|_| TableNames::default())
     }
 
     async fn delete_table(&self, name: &str) -> Result<TableNames> {
@@ -49,7 +49,7 @@ impl Account {
                 table.delete().context(context).into_future()
             })
             .await?;
-        self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
+        self.expect_success(answer, ReadOrWrite::Writes).map(|_| TableNames::default())
     }
 
     /// Reads one page of table names. The client cannot continue a list, so a later page is requested
@@ -69,7 +69,7 @@ impl Account {
                     .await?
             }
         };
-        let answer = self.expect_success(answer, Effect::Reads)?;
+        let answer = self.expect_success(answer, ReadOrWrite::Reads)?;
         let next = answer.header_value("x-ms-continuation-nexttablename").map(str::to_owned);
         check_progress(from, next.as_deref())?;
         Ok(TableNames { names: wire::decode_table_names(&answer.body)?, next })

@@ -95,7 +95,7 @@ pub(super) struct SharedHttpExchange(pub(super) Arc<HttpExchange>);
 
 /// The transport of one account, the last policy of its pipeline.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(super) struct AuthorizingTransport {
     client: Sender,
     credential: Credential,
     account: String,
@@ -108,7 +108,7 @@ enum Sender {
     Given(Arc<dyn HttpClient>),
 }
 
-impl Transport {
+impl AuthorizingTransport {
     pub(super) fn new(
         endpoint: &Endpoint,
         account: String,
@@ -136,7 +136,7 @@ impl Transport {
             request.set_body(body.clone());
         }
         let authorization =
-            self.credential.compute_authorization(request, &self.account, self.service).await;
+            self.credential.sign_or_get_token(request, &self.account, self.service).await;
         let authorization = authorization.map_err(|error| SendFailure::Token(error.into()))?;
         // Fetching a token may have taken long: nothing is awaited between here and the request.
         exchange.deadline.as_ref().map_or(Ok(()), Deadline::check).map_err(SendFailure::Late)?;
@@ -283,7 +283,7 @@ fn add_query(url: &mut azure_core::Url, token: &str) {
 const ANSWER_TAKEN: &str = "the answer was taken at the transport";
 
 #[async_trait]
-impl Policy for Transport {
+impl Policy for AuthorizingTransport {
     async fn send(
         &self,
         context: &Context,

@@ -65,7 +65,7 @@ fn write_snapshot(
         return Err(taken());
     }
     let mut report = BackupReport::default();
-    let is_named = open_file::create_with(&target, CACHE_BYTES, |database| {
+    let is_named = open_file::create_filled_store(&target, CACHE_BYTES, |database| {
         target.catch_panic(|| {
             std::thread::scope(|scope| {
                 write_tables(scope, snapshot, &target, database, &mut report, is_wanted)
@@ -91,7 +91,7 @@ fn write_tables<'s>(
 ) -> Result<()> {
     let fault = |error: redb::Error| target.engine_error(error);
     let begin = || database.begin_write().map_err(|error| fault(error.into()));
-    let tick = snapshot.last_timestamp()?;
+    let tick = snapshot.last_timestamp_bytes()?;
     let mut transaction = begin()?;
     let set_tick = || -> Result<(), redb::Error> {
         if let Some(tick) = &tick {
@@ -102,7 +102,7 @@ fn write_tables<'s>(
     set_tick().map_err(fault)?;
     let mut pending = 0;
     for entry in snapshot.catalog().entries() {
-        let written = catalog::write_table(&transaction, &entry.name, entry.created);
+        let written = catalog::add_table(&transaction, &entry.name, entry.created);
         let name = rows_table_name(written.map_err(fault)?.id);
         report.tables += 1;
         let rows = snapshot.rows_of_table(&entry.name)?;

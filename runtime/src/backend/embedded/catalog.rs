@@ -102,7 +102,7 @@ impl Catalog {
 }
 
 /// Adds a table to the file and returns its catalog entry.
-pub(super) fn write_table(
+pub(super) fn add_table(
     transaction: &WriteTransaction,
     name: &str,
     created: Ticks,

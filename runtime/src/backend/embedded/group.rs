@@ -49,12 +49,12 @@ pub(super) struct GroupSummary {
     pub(super) has_deleted: bool,
     /// The last change, by which a failed commit is recognised in the reopened file; `None` if nothing
     /// was written.
-    pub(super) proof: Option<LastChangeOfGroup>,
+    pub(super) proof: Option<LastChangedRow>,
 }
 
 /// The last changed row of a transaction. If the file contains the change, the transaction was
 /// committed.
-pub(super) struct LastChangeOfGroup {
+pub(super) struct LastChangedRow {
     pub(super) table: u64,
     pub(super) change: RowChange,
 }
@@ -89,7 +89,7 @@ impl<'t> GroupTransaction<'t> {
         self.summary.has_deleted |=
             operations.iter().any(|operation| operation.verb() == Verb::Delete);
         if let Some(change) = changes.pop() {
-            self.summary.proof = Some(LastChangeOfGroup { table: entry.id, change });
+            self.summary.proof = Some(LastChangedRow { table: entry.id, change });
         }
         Ok(written)
     }

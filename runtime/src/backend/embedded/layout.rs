@@ -7,7 +7,7 @@ use redb::{Table, TableDefinition};
 
 use crate::{
     edm::Ticks,
-    key::{BOUNDARY, sort_key_of_bytes},
+    key::{BOUNDARY, sort_key_from_key_bytes},
     row::{Row, RowBytes},
 };
 
@@ -115,7 +115,7 @@ fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
     let [BOUNDARY, rest @ ..] = rest else { return false };
     // Fast path: nearly all keys consist of characters that an address contains unchanged.
     (partition == partition_key && rest == row_key)
-        || *address == *sort_key_of_bytes(partition_key, row_key)
+        || *address == *sort_key_from_key_bytes(partition_key, row_key)
 }
 
 #[cfg(test)]

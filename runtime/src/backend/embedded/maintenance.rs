@@ -28,7 +28,7 @@ impl WriterStore {
         }
         let quick_repair =
             (!self.opens_quickly && self.unsynced.is_none()).then_some(IDLE_BEFORE_QUICK_REPAIR);
-        let sync = self.unsynced.zip(self.sync_delay());
+        let sync = self.unsynced.zip(self.longest_sync_delay());
         let sync = sync.map(|(since, delay)| delay.saturating_sub(since.elapsed()));
         let reclaim = (!self.trash.is_empty()).then_some(Duration::ZERO);
         [quick_repair, sync, reclaim].into_iter().flatten().min()
@@ -36,16 +36,18 @@ impl WriterStore {
 
     /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or reclaims
     /// space.
-    pub(super) fn maintain_file(&mut self) {
-        let late = |since: Instant| self.sync_delay().is_some_and(|delay| since.elapsed() >= delay);
+    pub(super) fn run_maintenance_step(&mut self) {
+        let late = |since: Instant| {
+            self.longest_sync_delay().is_some_and(|delay| since.elapsed() >= delay)
+        };
         let result = match self.trash.last().copied() {
             _ if self.database.is_none() => self.reopen_file(),
             Some(id) if !self.unsynced.is_some_and(late) => {
                 self.reclaim_rows(id, RECLAIMED_ROWS).map(drop)
             }
-            _ => self.make_commits_durable(),
+            _ => self.sync_acknowledged_commits(),
         };
-        self.rest_after_failure(&result);
+        self.delay_maintenance_after_failure(&result);
     }
 
     /// Writes everything that was acknowledged to disk. Fails once if acknowledged writes were lost since the
@@ -54,7 +56,7 @@ impl WriterStore {
         match self.lost_writes.take() {
             Some(lost) => Err(lost),
             None if self.unsynced.is_none() => Ok(()),
-            None => self.make_commits_durable(),
+            None => self.sync_acknowledged_commits(),
         }
     }
 
@@ -93,7 +95,7 @@ impl WriterStore {
         while let Some(id) = self.trash.last().copied() {
             self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
         }
-        self.make_commits_durable()?;
+        self.sync_acknowledged_commits()?;
         let file = self.file.clone();
         self.with_readers_paused(|database| {
             database.compact().map(drop).map_err(|error| file.engine_error(error))
@@ -103,7 +105,7 @@ impl WriterStore {
     }
 
     /// Checks every page of the file against its checksum.
-    pub(super) fn verify_file(&mut self) -> Result<()> {
+    pub(super) fn verify_file_pages(&mut self) -> Result<()> {
         let file = self.file.clone();
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
     }

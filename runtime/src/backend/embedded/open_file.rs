@@ -24,14 +24,21 @@ pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Resu
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_store(store_file, cache_bytes)
         }
-        Err(error) => Err(store_file.opening_error(error)),
+        Err(error) => Err(store_file.opening_io_error(error)),
     }
 }
 
 /// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
-pub(super) fn open_if_file_exists(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+pub(super) fn open_without_creating(
+    store_file: &StoreFile,
+    cache_bytes: usize,
+) -> Result<Database> {
     let file = OpenOptions::new().read(true).write(true).open(store_file.path());
-    open_existing(store_file, file.map_err(|error| store_file.opening_error(error))?, cache_bytes)
+    open_existing(
+        store_file,
+        file.map_err(|error| store_file.opening_io_error(error))?,
+        cache_bytes,
+    )
 }
 
 fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
@@ -70,12 +77,12 @@ fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> 
     match create_named(store_file, cache_bytes, |_| Ok(()))? {
         Some(database) => Ok(database),
         // Another process has created the store meanwhile.
-        None => open_if_file_exists(store_file, cache_bytes),
+        None => open_without_creating(store_file, cache_bytes),
     }
 }
 
 /// Creates a store, fills it, and gives it its name when it is complete. Returns `false` if the name is taken.
-pub(super) fn create_with(
+pub(super) fn create_filled_store(
     store_file: &StoreFile,
     cache_bytes: usize,
     fill: impl FnOnce(&mut Database) -> Result<()>,
@@ -93,12 +100,12 @@ fn create_named(
     // Nobody can have put a file or a link in the place of a name that nobody can guess.
     name.push(format!(".{}.new", uuid::Uuid::new_v4().simple()));
     let new_path = PathBuf::from(name);
-    let file = create_private(&new_path).map_err(|error| store_file.opening_error(error))?;
+    let file = create_private(&new_path).map_err(|error| store_file.opening_io_error(error))?;
     let named = start_engine(store_file, file, cache_bytes).and_then(|mut database| {
         initialize_store(store_file, &database)?;
         fill(&mut database)?;
         let given = give_name(&new_path, store_file.path());
-        Ok((database, given.map_err(|error| store_file.opening_error(error))?))
+        Ok((database, given.map_err(|error| store_file.opening_io_error(error))?))
     });
     // It is left where the name was given by a rename, and it is worth nothing after a failure.
     let _ = std::fs::remove_file(&new_path);
@@ -151,7 +158,7 @@ fn check_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
     let mut head = Vec::new();
     file.take(MAGIC.len() as u64)
         .read_to_end(&mut head)
-        .map_err(|error| store_file.opening_error(error))?;
+        .map_err(|error| store_file.opening_io_error(error))?;
     match head {
         head if head.is_empty() => Ok(true),
         head if head == MAGIC => Ok(false),

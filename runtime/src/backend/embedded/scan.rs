@@ -8,7 +8,7 @@ use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
         Rows, Scan,
-        scan_range::{EXAMINED_ROWS, ScanRange, check_scan_limits},
+        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_size},
     },
     edm::Value,
     error::Result,
@@ -25,7 +25,7 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads the page that `scan` asks for.
 pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
-    let most = check_scan_limits(&scan)?;
+    let most = checked_page_size(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
     let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
     if keys.is_empty() || most == 0 {

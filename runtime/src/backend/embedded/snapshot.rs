@@ -74,7 +74,7 @@ impl Snapshot {
     }
 
     /// Reads the time that no Timestamp exceeds, as its bytes are stored; `None` before the first write.
-    pub(super) fn last_timestamp(&self) -> Result<Option<Vec<u8>>> {
+    pub(super) fn last_timestamp_bytes(&self) -> Result<Option<Vec<u8>>> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let facts = self.transaction.open_table(layout::META)?;
             Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))

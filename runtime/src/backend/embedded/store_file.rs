@@ -44,7 +44,7 @@ impl StoreFile {
     }
 
     /// Builds the error for a file that cannot be opened or created.
-    pub(super) fn opening_error(&self, error: io::Error) -> Error {
+    pub(super) fn opening_io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
             NotFound | NotADirectory => {
                 (ErrorKind::NotFound, "the directory does not exist, create it first")

@@ -38,16 +38,16 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
             }
             Ok(Job::Close(answer)) => {
                 // Nobody may wait for the answer any more.
-                drop(answer.send(store.close_file()));
+                drop(answer.send(store.sync_and_close_file()));
                 return;
             }
             Ok(job) => run_job(&mut store, job),
-            Err(RecvTimeoutError::Timeout) => store.maintain_file(),
+            Err(RecvTimeoutError::Timeout) => store.run_maintenance_step(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
-    drop(store.close_file());
+    drop(store.sync_and_close_file());
 }
 
 fn run_job(store: &mut WriterStore, job: Job) {
@@ -61,7 +61,7 @@ fn run_job(store: &mut WriterStore, job: Job) {
         Job::Delete(name, answer) => answer.send(store.delete_table(&name)),
         Job::Flush(answer) => answer.send(store.flush_commits()),
         Job::Compact(answer) => answer.send(store.compact_file()),
-        Job::Verify(answer) => answer.send(store.verify_file()),
+        Job::Verify(answer) => answer.send(store.verify_file_pages()),
         // The loop of the thread handles it, since the store ends with it.
         Job::Close(answer) => answer.send(Ok(())),
     });

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     catalog::{self, Catalog},
-    group::{ApplyError, GroupSummary, GroupTransaction, LastChangeOfGroup},
+    group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
     job::{BatchAnswer, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
     open_file,
@@ -151,7 +151,7 @@ impl WriterStore {
         self.opens_quickly = true;
         let opened = self
             .file
-            .catch_panic(|| open_file::open_if_file_exists(&self.file, self.options.cache_bytes));
+            .catch_panic(|| open_file::open_without_creating(&self.file, self.options.cache_bytes));
         let result = opened.and_then(|database| self.load_opened_file(database));
         if let Err(error) = &result {
             self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
@@ -161,8 +161,9 @@ impl WriterStore {
 
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
-    pub(super) fn close_file(mut self) -> Result<()> {
-        let synced = if self.unsynced.is_some() { self.make_commits_durable() } else { Ok(()) };
+    pub(super) fn sync_and_close_file(mut self) -> Result<()> {
+        let synced =
+            if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
         // The engine keeps the file open as long as a read holds a snapshot.
         let closed = ReaderState::Stopped("the store was closed".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
@@ -183,7 +184,7 @@ impl WriterStore {
 
     /// Returns the longest time for which a commit may stay off the disk; `None` if every commit is
     /// synced.
-    pub(super) fn sync_delay(&self) -> Option<Duration> {
+    pub(super) fn longest_sync_delay(&self) -> Option<Duration> {
         match self.options.durability {
             Durability::Sync => None,
             Durability::Relaxed { delay } => Some(delay),
@@ -192,7 +193,7 @@ impl WriterStore {
 
     /// Returns the mode of the next commit of rows.
     fn next_commit_mode(&self) -> CommitMode {
-        match (self.sync_delay(), self.unsynced) {
+        match (self.longest_sync_delay(), self.unsynced) {
             (None, _) => CommitMode::Synced,
             // A store that syncs seldom can afford the second sync.
             (Some(delay), Some(since)) if since.elapsed() >= delay => CommitMode::SyncedQuickRepair,
@@ -322,7 +323,7 @@ impl WriterStore {
     }
 
     /// Returns whether the file contains the last change of a transaction.
-    fn contains_change(&self, change: &LastChangeOfGroup) -> bool {
+    fn contains_change(&self, change: &LastChangedRow) -> bool {
         let look = || -> Result<bool, redb::Error> {
             let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
             let transaction = database.begin_read()?;
@@ -370,18 +371,18 @@ impl WriterStore {
     }
 
     /// Makes every commit that was acknowledged so far durable on disk.
-    pub(super) fn make_commits_durable(&mut self) -> Result<()> {
+    pub(super) fn sync_acknowledged_commits(&mut self) -> Result<()> {
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
 
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
     fn sync_when_due(&mut self) {
-        let result = self.make_commits_durable();
-        self.rest_after_failure(&result);
+        let result = self.sync_acknowledged_commits();
+        self.delay_maintenance_after_failure(&result);
     }
 
     /// Lets maintenance rest for [`REST_AFTER_FAILURE`] if its last step failed.
-    pub(super) fn rest_after_failure(&mut self, result: &Result<()>) {
+    pub(super) fn delay_maintenance_after_failure(&mut self, result: &Result<()>) {
         // The error itself is dropped: the failure shows again in the next job.
         self.no_maintenance_before = result.is_err().then(|| Instant::now() + REST_AFTER_FAILURE);
     }
@@ -401,7 +402,7 @@ impl WriterStore {
             return Err(Error::service(ServiceCode::TableBeingDeleted, why).in_table(name));
         }
         let exists = |store: &Self| store.catalog.get(name).is_ok();
-        let write = |transaction: &WriteTransaction| catalog::write_table(transaction, name, now);
+        let write = |transaction: &WriteTransaction| catalog::add_table(transaction, name, now);
         let entry = self.run_transaction(CommitMode::Synced, write, exists)?;
         self.catalog = Arc::new(self.catalog.with_table(entry));
         self.publish_snapshot()

@@ -119,13 +119,13 @@ async fn observe_request<T>(
         Ok(answer) => {
             span.record("entable.rows", rows(answer));
         }
-        Err(error) => record_failure(&span, error),
+        Err(error) => record_failure_in_span(&span, error),
     }
     answer
 }
 
 /// Records the code and status of a failure. Its message may name keys, so that it is left out.
-pub(crate) fn record_failure(span: &Span, error: &Error) {
+pub(crate) fn record_failure_in_span(span: &Span, error: &Error) {
     span.record("error.type", error_code_or_kind(error));
     if let Some(status) = error.status() {
         span.record("db.response.status_code", status);

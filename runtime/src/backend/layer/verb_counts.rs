@@ -52,9 +52,9 @@ pub(crate) fn count_request() {
 }
 
 /// Counts a request that is sent again.
-pub(super) fn count_retry(table: &str) {
+pub(super) fn count_request_retry(table: &str) {
     tracing::debug!(name: "entable.retry", { db.collection.name = table }, "a request is sent again");
-    metering::count_retry(table);
+    metering::count_request_retry(table);
     let _ = COUNTS.try_with(|counts| counts.retries.fetch_add(1, Ordering::Relaxed));
 }
 
@@ -66,7 +66,7 @@ pub(super) fn note_lost_answer_decision(table: &str, decision: &'static str) {
         { db.collection.name = table, entable.decision = decision },
         "the answer to a write was lost"
     );
-    metering::count_lost_answer(table, decision);
+    metering::count_lost_answer_decision(table, decision);
     let _ = COUNTS.try_with(|counts| {
         *counts.decision.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
     });

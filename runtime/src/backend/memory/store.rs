@@ -14,8 +14,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableCase,
-        TableNames, TableRequest, no_snapshots_error, not_a_file_error, row_rules,
-        scan_range::{EXAMINED_ROWS, ScanRange, check_scan_limits},
+        TableNames, TableRequest, no_backups_error, no_snapshots_error, row_rules,
+        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_size},
     },
     batch::{Batch, Written},
     clock::{Clock, SystemClock},
@@ -182,7 +182,7 @@ impl Memory {
     }
 
     fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
-        let most = check_scan_limits(&scan)?;
+        let most = checked_page_size(&scan)?;
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;
@@ -238,7 +238,7 @@ impl Memory {
     pub(super) fn create_table(&self, name: &str) -> Result<TableNames> {
         limits::check_table_name(name)?;
         let mut state = self.state_mut();
-        let key = self.table_case.key_of(name);
+        let key = self.table_case.canonical_table_name(name);
         let refuse = |code, why| Err(Error::service(code, why).in_table(name));
         if state.tables.contains_key(&key) {
             return refuse(ServiceCode::TableAlreadyExists, "the table exists already");
@@ -254,7 +254,7 @@ impl Memory {
     }
 
     fn delete_table(&self, name: &str) -> Result<TableNames> {
-        let key = self.table_case.key_of(name);
+        let key = self.table_case.canonical_table_name(name);
         let mut state = self.state_mut();
         let Some(dropped) = state.tables.remove(&key) else {
             let why = "there is no table of this name";
@@ -271,7 +271,7 @@ impl Memory {
 
     fn list_tables(&self, from: Option<&str>) -> TableNames {
         let state = self.read_state();
-        let first = self.table_case.key_of(from.unwrap_or_default());
+        let first = self.table_case.canonical_table_name(from.unwrap_or_default());
         let mut names = TableNames::default();
         for (key, table) in state.tables.range(first..) {
             if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
@@ -286,12 +286,12 @@ impl Memory {
 
 impl State {
     fn find_table(&self, name: &str, case: TableCase) -> Result<&Table> {
-        let table = self.tables.get(&case.key_of(name));
+        let table = self.tables.get(&case.canonical_table_name(name));
         table.ok_or_else(|| row_rules::table_missing_error(name))
     }
 
     fn table_mut(&mut self, name: &str, case: TableCase) -> Result<&mut Table> {
-        let table = self.tables.get_mut(&case.key_of(name));
+        let table = self.tables.get_mut(&case.canonical_table_name(name));
         table.ok_or_else(|| row_rules::table_missing_error(name))
     }
 }
@@ -358,7 +358,7 @@ impl Backend for Memory {
     }
 
     fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(async { Err(not_a_file_error()) })
+        Box::pin(async { Err(no_backups_error()) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -10,7 +10,7 @@ use super::{
     hour::{Hour, clamped_ticks},
     name::LogName,
     reader::LogReader,
-    source::LogSource,
+    source::LogBlobs,
     writer::LogWriter,
 };
 use crate::{error::Result, random::RandomSource};
@@ -47,7 +47,7 @@ use crate::{error::Result, random::RandomSource};
 /// ```
 #[derive(Clone)]
 pub struct BlobLog {
-    source: Arc<LogSource>,
+    source: Arc<LogBlobs>,
 }
 
 impl BlobLog {
@@ -56,7 +56,7 @@ impl BlobLog {
         log: String,
         random: RandomSource,
     ) -> Self {
-        Self { source: Arc::new(LogSource::new(store, log, random)) }
+        Self { source: Arc::new(LogBlobs::new(store, log, random)) }
     }
 
     /// Returns the name of the blob with that number in the hour of `at`; the first number is 1. A

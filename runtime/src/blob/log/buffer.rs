@@ -9,7 +9,7 @@ use crate::{edm::Ticks, error::Result};
 
 /// Lines that are not stored yet.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(super) struct UnstoredLines {
     text: String,
     /// The time of each line and its place in `text`, in the order in which they were appended.
     lines: Vec<(Ticks, Range<usize>)>,
@@ -30,7 +30,7 @@ pub(super) struct HourLines {
     pub(super) sent_as: Option<u32>,
 }
 
-impl Buffer {
+impl UnstoredLines {
     /// Adds a record.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Buffer {
     pub(super) fn push(&mut self, record: &LogRecord) -> Result<()> {
         let at = record.ticks()?;
         let start = self.text.len();
-        record.write_line(&mut self.text);
+        record.append_line_to(&mut self.text);
         self.lines.push((at, start..self.text.len()));
         Ok(())
     }

@@ -8,8 +8,8 @@ use time::OffsetDateTime;
 use super::{
     hour::TimeWindow,
     name::LogName,
-    record::{LineFault, LogRecord, RecordParser, first_time, last_time},
-    source::LogSource,
+    record::{LineFault, LogRecord, RecordsInText, time_of_first_record, time_of_last_record},
+    source::LogBlobs,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -28,7 +28,7 @@ type Predicate = Arc<dyn Fn(&LogRecord) -> bool + Send + Sync>;
 /// [`BlobLog::read`](crate::BlobLog::read).
 #[derive(Clone)]
 pub struct LogReader {
-    source: Arc<LogSource>,
+    source: Arc<LogBlobs>,
     window: TimeWindow,
     predicates: Vec<Predicate>,
 }
@@ -62,7 +62,7 @@ struct FoundBlob {
 }
 
 impl LogReader {
-    pub(super) fn new(source: Arc<LogSource>, times: Range<OffsetDateTime>) -> Self {
+    pub(super) fn new(source: Arc<LogBlobs>, times: Range<OffsetDateTime>) -> Self {
         Self { source, window: TimeWindow::new(times), predicates: Vec::new() }
     }
 
@@ -145,7 +145,9 @@ impl LogReader {
             None if found.size <= 2 * EDGE => None,
             None => {
                 let edges = self.source.read_both_ends(&found.name, found.size, EDGE).await?;
-                edges.and_then(|(first, last)| first_time(&first).zip(last_time(&last)))
+                edges.and_then(|(first, last)| {
+                    time_of_first_record(&first).zip(time_of_last_record(&last))
+                })
             }
         };
         Ok(times
@@ -154,11 +156,11 @@ impl LogReader {
 
     /// Reads the records of a blob that are wanted, up to the first damaged line.
     async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
-        let Some(text) = self.source.read_log_blob_bytes(name).await? else {
+        let Some(text) = self.source.read_whole_log_blob(name).await? else {
             let message = format!("the log blob `{name}` was listed, and is gone");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
         };
-        let wanted = RecordParser::new(&text).filter_map(|found| match found {
+        let wanted = RecordsInText::new(&text).filter_map(|found| match found {
             Ok((at, record)) => {
                 let is_wanted = self.window.contains_time(at)
                     && self.predicates.iter().all(|predicate| predicate(&record));

@@ -101,7 +101,7 @@ impl LogRecord {
     }
 
     /// Appends the record's line to `text`, with the line break at its end.
-    pub(super) fn write_line(&self, text: &mut String) {
+    pub(super) fn append_line_to(&self, text: &mut String) {
         let at = self.at;
         // Always seven digits after the point, so that lines sort by their text too.
         let written = write!(
@@ -159,13 +159,13 @@ impl fmt::Display for LineFault {
 
 /// Reads the records of a text one after the other. A line that is no record ends it, since a lost
 /// quote leaves no way to tell where the next record begins.
-pub(super) struct RecordParser<'t> {
+pub(super) struct RecordsInText<'t> {
     rest: &'t [u8],
     /// The number of the line at which `rest` begins, from 1.
     line: u64,
 }
 
-impl<'t> RecordParser<'t> {
+impl<'t> RecordsInText<'t> {
     pub(super) const fn new(text: &'t [u8]) -> Self {
         Self { rest: text, line: 1 }
     }
@@ -218,7 +218,7 @@ impl<'t> RecordParser<'t> {
     }
 }
 
-impl Iterator for RecordParser<'_> {
+impl Iterator for RecordsInText<'_> {
     /// A record with its time, or the number of the line that is none.
     type Item = Result<(Ticks, LogRecord), (u64, LineFault)>;
 
@@ -243,7 +243,7 @@ impl Iterator for RecordParser<'_> {
 }
 
 /// Returns the time of the first record of a text that begins with one.
-pub(super) fn first_time(text: &[u8]) -> Option<Ticks> {
+pub(super) fn time_of_first_record(text: &[u8]) -> Option<Ticks> {
     let end = text.iter().position(|byte| b";\n".contains(byte))?;
     from_utf8(text.get(..end)?).ok()?.parse().ok()
 }
@@ -253,10 +253,10 @@ pub(super) fn first_time(text: &[u8]) -> Option<Ticks> {
 ///
 /// A line that continues a quoted field has an odd number of quotes and so is never a whole record,
 /// whatever its text pretends to be.
-pub(super) fn last_time(text: &[u8]) -> Option<Ticks> {
+pub(super) fn time_of_last_record(text: &[u8]) -> Option<Ticks> {
     let body = text.strip_suffix(b"\n")?;
     let before = body.iter().rposition(|byte| *byte == b'\n')?;
-    let mut last = RecordParser::new(text.get(before + 1..)?);
+    let mut last = RecordsInText::new(text.get(before + 1..)?);
     let (at, _) = last.next()?.ok()?;
     last.rest.is_empty().then_some(at)
 }
@@ -271,7 +271,7 @@ mod tests {
     fn line(fields: &[&str]) -> String {
         let mut text = String::new();
         let at = datetime!(2014-07-31 18:05:12.25 UTC);
-        LogRecord::new(at, fields.iter().copied()).write_line(&mut text);
+        LogRecord::new(at, fields.iter().copied()).append_line_to(&mut text);
         text
     }
 
@@ -301,11 +301,11 @@ mod tests {
         ] {
             let text = format!("{good}{bad}{good}");
             let text = if bad.ends_with('\n') { text } else { format!("{good}{bad}") };
-            let found: Vec<_> = RecordParser::new(text.as_bytes()).collect();
+            let found: Vec<_> = RecordsInText::new(text.as_bytes()).collect();
             assert_eq!(found.len(), 2, "{bad}: nothing is read after a damaged line");
             assert_eq!(found[1], Err((3, fault)), "{bad}");
         }
-        let found: Vec<_> = RecordParser::new(b"2014-07-31T18:05:12Z;\xff\n").collect();
+        let found: Vec<_> = RecordsInText::new(b"2014-07-31T18:05:12Z;\xff\n").collect();
         assert_eq!(found, [Err((1, LineFault::Encoding))]);
     }
 
@@ -318,12 +318,15 @@ mod tests {
         ];
         for field in fake {
             let text = [line(&["first"]), line(&[field])].concat();
-            assert_eq!(last_time(text.as_bytes()), None, "{field:?}");
+            assert_eq!(time_of_last_record(text.as_bytes()), None, "{field:?}");
         }
         let text = [line(&["first"]), line(&["a;\"b\""])].concat();
         let at = Ticks::try_from(datetime!(2014-07-31 18:05:12.25 UTC)).unwrap();
-        assert_eq!((first_time(text.as_bytes()), last_time(text.as_bytes())), (Some(at), Some(at)));
-        assert_eq!(last_time(b"2014-07-31T18:05:12Z;cut"), None);
+        assert_eq!(
+            (time_of_first_record(text.as_bytes()), time_of_last_record(text.as_bytes())),
+            (Some(at), Some(at))
+        );
+        assert_eq!(time_of_last_record(b"2014-07-31T18:05:12Z;cut"), None);
     }
 
     proptest! {
@@ -337,19 +340,19 @@ mod tests {
                 .map(|(at, fields)| LogRecord::new(Ticks::new(at).unwrap(), fields)).collect();
             let mut text = String::new();
             for record in &records {
-                record.write_line(&mut text);
+                record.append_line_to(&mut text);
             }
-            let read: Vec<_> = RecordParser::new(text.as_bytes()).map(|found| found.unwrap().1).collect();
+            let read: Vec<_> = RecordsInText::new(text.as_bytes()).map(|found| found.unwrap().1).collect();
             prop_assert_eq!(&read, &records);
             let first = records.first().map(|record| record.ticks().unwrap());
-            prop_assert_eq!(first_time(text.as_bytes()), first);
+            prop_assert_eq!(time_of_first_record(text.as_bytes()), first);
             let last = records.last().map(|record| record.ticks().unwrap());
-            prop_assert!(last_time(text.as_bytes()).is_none_or(|found| Some(found) == last));
+            prop_assert!(time_of_last_record(text.as_bytes()).is_none_or(|found| Some(found) == last));
         }
 
         #[test]
         fn no_bytes_make_the_reader_fail(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let damaged = RecordParser::new(&text).filter(Result::is_err).count();
+            let damaged = RecordsInText::new(&text).filter(Result::is_err).count();
             prop_assert!(damaged <= 1);
         }
 
@@ -358,12 +361,12 @@ mod tests {
         #[test]
         fn a_cut_text_has_no_record_that_was_not_written(cut in 0usize..200) {
             let text = [line(&["first"]), line(&["a;\n\"b\""]), line(&[]), line(&["", ""])].concat();
-            let all: Vec<_> = RecordParser::new(text.as_bytes()).map(|found| found.unwrap()).collect();
+            let all: Vec<_> = RecordsInText::new(text.as_bytes()).map(|found| found.unwrap()).collect();
             let cut = cut.min(text.len());
-            let found: Vec<_> = RecordParser::new(&text.as_bytes()[..cut]).collect();
+            let found: Vec<_> = RecordsInText::new(&text.as_bytes()[..cut]).collect();
             let good: Vec<_> = found.iter().filter_map(|found| found.clone().ok()).collect();
             prop_assert_eq!(&good[..], &all[..good.len()]);
-            prop_assert_eq!(good.len() == found.len(), RecordParser::new(&text.as_bytes()[..cut]).all(|f| f.is_ok()));
+            prop_assert_eq!(good.len() == found.len(), RecordsInText::new(&text.as_bytes()[..cut]).all(|f| f.is_ok()));
             let is_at_line = cut == 0 || text[..cut].ends_with('\n') && text[..cut].matches('"').count() % 2 == 0;
             prop_assert_eq!(found.iter().any(Result::is_err), !is_at_line);
         }

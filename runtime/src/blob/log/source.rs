@@ -29,7 +29,7 @@ const END_TIME: &str = "EndTime";
 const BATCH: &str = "Batch";
 
 /// One log in the store of a client's blobs.
-pub(super) struct LogSource {
+pub(super) struct LogBlobs {
     store: Option<Arc<dyn ObjectStore>>,
     pub(super) log: String,
     pub(super) random: RandomSource,
@@ -58,7 +58,7 @@ pub(super) struct FlushMetadata {
     pub(super) flush: Option<String>,
 }
 
-impl LogSource {
+impl LogBlobs {
     pub(super) fn new(
         store: Option<Arc<dyn ObjectStore>>,
         log: String,
@@ -193,7 +193,7 @@ impl LogSource {
     }
 
     /// Reads a blob whole; returns `None` if there is no such blob.
-    pub(super) async fn read_log_blob_bytes(&self, name: &LogName) -> Result<Option<Bytes>> {
+    pub(super) async fn read_whole_log_blob(&self, name: &LogName) -> Result<Option<Bytes>> {
         let failed = |error| request_error(&name.to_string(), "read", error);
         match self.blob_store()?.get_opts(&name.path(), GetOptions::default()).await {
             Ok(answer) => answer.bytes().await.map(Some).map_err(failed),
@@ -236,8 +236,8 @@ fn request_error(name: &str, done: &str, error: StoreError) -> Error {
     Error::new(kind, message).with_source(error)
 }
 
-impl fmt::Debug for LogSource {
+impl fmt::Debug for LogBlobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogSource").field("log", &self.log).finish_non_exhaustive()
+        f.debug_struct("LogBlobs").field("log", &self.log).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use super::{
     buffer::HourLines,
     hour::Hour,
-    source::{LogSource, PutAnswer},
+    source::{LogBlobs, PutAnswer},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -62,7 +62,7 @@ impl NextNumbers {
 ///
 /// `is_backend` if the store failed or its answers were lost; other kinds if it refused the blob.
 pub(super) async fn store_part(
-    source: &LogSource,
+    source: &LogBlobs,
     numbers: &NextNumbers,
     part: &mut HourLines,
 ) -> Result<()> {
@@ -137,7 +137,7 @@ enum Owner {
 /// It asks although a taken number usually is another writer's: the store's client may itself have
 /// sent the put twice.
 async fn find_blob_owner(
-    source: &LogSource,
+    source: &LogBlobs,
     part: &HourLines,
     number: u32,
     was_lost: bool,
@@ -148,7 +148,7 @@ async fn find_blob_owner(
         Some(flush) => *flush == *part.batch,
         // Without metadata the lines tell, but only after a lost answer: two writers may log
         // equal lines.
-        None if was_lost => match source.read_log_blob_bytes(&name).await? {
+        None if was_lost => match source.read_whole_log_blob(&name).await? {
             Some(text) => text == part.text,
             None => return Ok(None),
         },
@@ -158,12 +158,12 @@ async fn find_blob_owner(
 }
 
 /// Waits a random time of at most 50 ms before the second put, twice that before the third.
-async fn wait_before_put(source: &LogSource, unanswered: u32) {
+async fn wait_before_put(source: &LogBlobs, unanswered: u32) {
     let bound = 50_u64 << unanswered.saturating_sub(1).min(4);
     timers::sleep(Duration::from_millis(source.random.random_number() % bound)).await;
 }
 
-fn contended_error(source: &LogSource, hour: Hour) -> Error {
+fn contended_error(source: &LogBlobs, hour: Hour) -> Error {
     let message = format!(
         "other writers took {TAKEN_NUMBERS} numbers in a row in the hour of `{}`",
         source.log_blob_name(hour, 1)

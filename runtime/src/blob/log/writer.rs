@@ -8,10 +8,10 @@ use std::{
 use tokio::{runtime::Handle, time::Instant};
 
 use super::{
-    buffer::{Buffer, HourLines},
+    buffer::{HourLines, UnstoredLines},
     flush::{BufferLimits, Flush},
     record::LogRecord,
-    source::LogSource,
+    source::LogBlobs,
     store_part::{NextNumbers, store_part},
 };
 use crate::{
@@ -51,7 +51,7 @@ pub struct LogWriter {
 }
 
 struct Shared {
-    source: Arc<LogSource>,
+    source: Arc<LogBlobs>,
     numbers: NextNumbers,
     limits: Option<BufferLimits>,
     state: Mutex<State>,
@@ -62,7 +62,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    filling: Buffer,
+    filling: UnstoredLines,
     /// When the oldest record of `filling` was appended.
     opened: Option<Instant>,
     /// The number of flushes that failed, with the error of the last one.
@@ -77,12 +77,12 @@ struct State {
 /// Records that left the buffer and are not known to be stored.
 #[derive(Default)]
 struct UnstoredRecords {
-    buffer: Buffer,
+    buffer: UnstoredLines,
     parts: Vec<HourLines>,
 }
 
 impl LogWriter {
-    pub(super) fn new(source: Arc<LogSource>, flush: Flush) -> Self {
+    pub(super) fn new(source: Arc<LogBlobs>, flush: Flush) -> Self {
         Self {
             shared: Arc::new(Shared {
                 source,
@@ -147,7 +147,7 @@ impl LogWriter {
     async fn store_alone(&self, record: &LogRecord) -> Result<()> {
         let shared = self.shared.clone();
         shared.lock_state().check_open()?;
-        let mut buffer = Buffer::default();
+        let mut buffer = UnstoredLines::default();
         buffer.push(record)?;
         let parts = buffer.into_parts(&shared.source.random.random_id());
         // A task of its own: a caller that stops waiting does not end a put in the middle.
@@ -326,7 +326,7 @@ impl State {
         Ok(())
     }
 
-    fn take_buffer(&mut self) -> Buffer {
+    fn take_buffer(&mut self) -> UnstoredLines {
         self.opened = None;
         mem::take(&mut self.filling)
     }
@@ -339,7 +339,7 @@ impl UnstoredRecords {
 }
 
 impl BufferLimits {
-    fn is_reached(&self, buffer: &Buffer) -> bool {
+    fn is_reached(&self, buffer: &UnstoredLines) -> bool {
         buffer.record_count() > 0
             && (buffer.record_count() >= self.records || buffer.byte_count() >= self.bytes)
     }

@@ -46,7 +46,7 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
 /// Fails the compilation of a set in which rows of two members can have equal keys.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
-pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
+pub const fn assert_member_keys_apart(a: &Schema, b: &Schema, message: &'static str) {
     if !have_same_entity_type(a, b) && members_may_collide(a, b) {
         panic!("{}", message);
     }

@@ -41,7 +41,9 @@ pub const fn count_key_forms(members: &[&Schema]) -> usize {
 }
 
 /// Returns the key forms of all members that are recognised by their keys, sorted by prefix.
-pub const fn sort_key_forms<const COUNT: usize>(members: &[&'static Schema]) -> [KeyForm; COUNT] {
+pub const fn key_forms_by_prefix<const COUNT: usize>(
+    members: &[&'static Schema],
+) -> [KeyForm; COUNT] {
     let mut forms = [KeyForm::NONE; COUNT];
     let mut count = 0;
     let mut member = 0;

@@ -30,7 +30,7 @@ impl TypeMarker {
 }
 
 const fn has_marker(schema: &Schema, family: &Family) -> bool {
-    matches!(schema.discriminator, Discriminator::Property(_)) && family.has_one_entity_per_row()
+    matches!(schema.discriminator, Discriminator::Property(_)) && family.is_primary_or_copy()
 }
 
 /// Returns the number of slots of the hash table. More than half of them stay free.

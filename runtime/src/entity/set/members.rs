@@ -39,7 +39,7 @@ pub struct RowMatch {
 
 impl RowMatch {
     /// Returns the index of the member in the set.
-    pub fn member(&self) -> usize {
+    pub fn member_index(&self) -> usize {
         self.member
     }
 
@@ -81,7 +81,7 @@ impl Members {
     }
 
     /// Returns the name of the set.
-    pub fn set(&self) -> &'static str {
+    pub fn set_name(&self) -> &'static str {
         self.set
     }
 
@@ -102,11 +102,11 @@ impl Members {
 
     /// Returns the properties by which rows are told apart and known to be over, to be selected by every
     /// query.
-    pub fn columns(&self) -> Vec<String> {
+    pub fn always_selected_columns(&self) -> Vec<String> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
         let mut names: Vec<String> = Vec::new();
-        for name in [ENTITY_TYPE].into_iter().chain(self.discriminators()).chain(expiry) {
+        for name in [ENTITY_TYPE].into_iter().chain(self.discriminator_properties()).chain(expiry) {
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
@@ -115,7 +115,7 @@ impl Members {
     }
 
     /// Iterates over the discriminator properties of the members, each once.
-    pub(crate) fn discriminators(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn discriminator_properties(&self) -> impl Iterator<Item = &'static str> {
         let mut seen: Vec<&'static str> = Vec::new();
         let schemas: &'static [&'static Schema] = self.schemas;
         schemas.iter().filter_map(move |schema| match schema.discriminator {
@@ -224,7 +224,7 @@ impl Members {
         if copies {
             return Ok(false);
         }
-        let mut names = self.discriminators();
+        let mut names = self.discriminator_properties();
         Ok(names
             .any(|name| matches!(row.get(name), Ok(Some(ValueRef::String(text))) if is_copy(text))))
     }
@@ -232,7 +232,7 @@ impl Members {
     /// Returns the error for a row that belongs to no member.
     pub fn unrecognized_error(&self, row: &Row) -> Error {
         let mut error = None;
-        for name in self.discriminators() {
+        for name in self.discriminator_properties() {
             let (message, found) = match row.get(name) {
                 Err(error) => return error.at_keys(row.partition_key(), row.row_key()),
                 Ok(None) => continue,

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    fact::{Fact, FactReader, none_if_damaged},
-    finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
+    fact::{Fact, FactReader, empty_if_damaged},
+    finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
     scan::{Scope, Unmatched, scan_facts},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     maintain::rows::{derive_existing, read_primary, read_row},
     plan::{StoredList, derive::Derived},
     row::{ETag, Row},
-    store::lists::read_list,
+    store::lists::read_local_list,
     table::Table,
 };
 
@@ -199,9 +199,10 @@ impl RereadSuspect {
     ) -> Result<Self> {
         let tokens = table.key_token_maker().await?;
         let (found, list) = if is_entry {
-            let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
+            let list =
+                read_local_list(table.client.store(), at.table, at.partition_key, at.row_key);
             // A repair inserts the head of a list that is missing, which fails where it is damaged.
-            let list = none_if_damaged(list.await)?;
+            let list = empty_if_damaged(list.await)?;
             (list.as_ref().map(|list| list.head_row().clone()), list)
         } else {
             (read_row(table, at).await?, None)
@@ -230,7 +231,8 @@ impl RereadSuspect {
             reread.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
             let wanted = reread.wanted.as_ref().map(|copy| &copy.row);
             let case = table.client.store().table_case();
-            reread.kind = copy_difference(wanted, reread.found.as_ref(), Ownership::Local, case)?;
+            reread.kind =
+                copy_difference(wanted, reread.found.as_ref(), LocalOrRemoteOwner::Local, case)?;
         }
         Ok(reread)
     }

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     fact::{Fact, FactReader, copy_family_with_primary},
-    finding::{Finding, FindingKind, Ownership, copy_difference, entry_mismatch},
+    finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
     scan::{ProgressMeter, TablePager, Unmatched},
 };
 use crate::{
@@ -295,11 +295,11 @@ fn copy_mismatch(
     address: &CopyAddress,
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
-    found: Option<(&Row, Ownership)>,
+    found: Option<(&Row, LocalOrRemoteOwner)>,
     rows: Option<EntityRows>,
     case: TableCase,
 ) -> Result<Option<FindingKind>> {
-    let ownership = found.map_or(Ownership::OfPrimary, |(_, ownership)| ownership);
+    let ownership = found.map_or(LocalOrRemoteOwner::OfPrimary, |(_, ownership)| ownership);
     let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let wanted = copies.find(|copy| address.is_same_address_as_copy(owner.table, copy, case));
     let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
@@ -312,10 +312,10 @@ async fn copy_ownership<E: TableEntity>(
     kinds: CopyAndPrimaryFamily,
     copy: &Row,
     owner: RowAt<'_>,
-) -> Result<Ownership> {
+) -> Result<LocalOrRemoteOwner> {
     Ok(match compare_copy_owner(table.client.store(), copy, kinds, owner).await? {
-        CopyOwnership::Ours => Ownership::OfPrimary,
-        CopyOwnership::OursInOldForm | CopyOwnership::Another => Ownership::OfAnother,
+        CopyOwnership::Ours => LocalOrRemoteOwner::OfPrimary,
+        CopyOwnership::OursInOldForm | CopyOwnership::Another => LocalOrRemoteOwner::OfAnother,
     })
 }
 
@@ -325,7 +325,7 @@ async fn times_in_list<E: TableEntity>(
     address: &CopyAddress,
     (partition_key, row_key): &(String, String),
 ) -> Result<usize> {
-    let list = match find_list(table.client.store(), &address.list_address()).await {
+    let list = match find_list(table.client.store(), &address.as_list_address()).await {
         // The table does not exist before its first list.
         Err(error) if error.is_table_missing() || error.is_decode() => return Ok(0),
         list => list?,

@@ -20,12 +20,12 @@ use crate::{
     plan::{
         IdForm, TokenMaker,
         outbox::{
-            CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, is_current_table,
+            CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, has_current_table_name,
             is_version_property, list_entry_keys, may_be_from_table, owner_of_copy,
         },
-        read_ids, read_row_keys,
+        read_ids_of_row, read_row_keys,
     },
-    query::decode::error_at_row,
+    query::decode::error_with_row_keys,
     row::Row,
     table::Table,
 };
@@ -85,7 +85,9 @@ impl<'r> Fact<'r> {
     /// Returns the address of the remote copy or list, for primaries in `primary_table`.
     pub(crate) fn remote_address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
         match self.keys {
-            RowOrKeyTexts::OfRow(copy) => CopyAddress::for_row(primary_table, self.family, copy),
+            RowOrKeyTexts::OfRow(copy) => {
+                CopyAddress::for_copy_in_family(primary_table, self.family, copy)
+            }
             // Only a list's keys come as texts.
             RowOrKeyTexts::Texts(partition_key, row_key) => {
                 let keys = (partition_key, row_key);
@@ -165,7 +167,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         self.read_row(at_table, row, tokens, each)
-            .map_err(|error| error_at_row(row, error).in_table(at_table))
+            .map_err(|error| error_with_row_keys(row, error).in_table(at_table))
     }
 
     fn read_row(
@@ -289,7 +291,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
-        let ids = none_if_damaged(read_row_keys(row))?;
+        let ids = empty_if_damaged(read_row_keys(row))?;
         // An id that stands twice in a row of the list must not cancel itself out.
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for id in &ids {
@@ -318,7 +320,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let keys = (row.partition_key(), head_row_key(row.row_key()));
         let address = CopyAddress::for_list_at(E::SCHEMA, &self.table.name, family, keys);
         let mut seen: HashMap<String, u64> = HashMap::new();
-        for entry in none_if_damaged(read_ids(row, IdForm::KeyArrays))? {
+        for entry in empty_if_damaged(read_ids_of_row(row, IdForm::KeyArrays))? {
             let (table, case) = (&self.table.name, self.hashing.table_case);
             let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
             // An entry of another type or table, which shares the list.
@@ -340,7 +342,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
 
 /// Replaces the error of a damaged list by an empty value, so that the check goes on and reports the
 /// entries that primaries derive as missing.
-pub(crate) fn none_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
+pub(crate) fn empty_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
     match list {
         Err(error) if error.is_decode() => Ok(T::default()),
         list => list,
@@ -407,8 +409,8 @@ impl FactHasher {
         family: &Family,
         copy: &Row,
     ) -> Result<u64> {
-        let table = self.table_case.key_of(&family.table_beside(at_table));
-        let is_current = is_current_table(copy, Some(owner_table), self.table_case)?;
+        let table = self.table_case.canonical_table_name(&family.table_beside(at_table));
+        let is_current = has_current_table_name(copy, Some(owner_table), self.table_case)?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
@@ -439,7 +441,8 @@ impl FactHasher {
 
     /// Returns the hash of an entry in a remote list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
-        let table = self.hash_text(&self.table_case.key_of(&list.row.table), REMOTE_ENTRY);
+        let table =
+            self.hash_text(&self.table_case.canonical_table_name(&list.row.table), REMOTE_ENTRY);
         self.hash_entry(
             self.hash_text(&list.row.row_key, self.hash_text(&list.row.partition_key, table)),
             entry,

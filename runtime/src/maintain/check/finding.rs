@@ -128,7 +128,7 @@ impl fmt::Display for Finding {
 
 /// The owner of a copy that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ownership {
+pub(crate) enum LocalOrRemoteOwner {
     /// A local copy. Its properties do not name its primary.
     Local,
     /// A remote copy that names the primary in question.
@@ -141,15 +141,17 @@ pub(crate) enum Ownership {
 pub(crate) fn copy_difference(
     wanted: Option<&Row>,
     found: Option<&Row>,
-    ownership: Ownership,
+    ownership: LocalOrRemoteOwner,
     case: TableCase,
 ) -> Result<Option<FindingKind>> {
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
-        (Some(_), Some(_)) if ownership == Ownership::OfAnother => Some(FindingKind::Contested),
+        (Some(_), Some(_)) if ownership == LocalOrRemoteOwner::OfAnother => {
+            Some(FindingKind::Contested)
+        }
         (Some(wanted), Some(found)) => {
             let is_equal = match ownership {
-                Ownership::Local => wanted.has_same_content(found),
+                LocalOrRemoteOwner::Local => wanted.has_same_content(found),
                 // The primary's ETag in a copy tells when the copy was written, not what it
                 // contains.
                 _ => equal_except_version(found, wanted, case)?,
@@ -157,7 +159,7 @@ pub(crate) fn copy_difference(
             (!is_equal).then_some(FindingKind::Stale)
         }
         // A copy of another primary under a key that nobody here wants is no finding.
-        (None, Some(_)) if ownership != Ownership::OfAnother => Some(FindingKind::Orphan),
+        (None, Some(_)) if ownership != LocalOrRemoteOwner::OfAnother => Some(FindingKind::Orphan),
         (None, _) => None,
     })
 }

@@ -95,7 +95,7 @@ async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> R
         let table = table.sibling_table(&first.primary_table);
         match repair_table(&table, findings).await {
             // The table was dropped since, and what was wrong with it.
-            Err(error) if table.is_table_gone(&error) => {}
+            Err(error) if table.is_dated_table_gone(&error) => {}
             count => repaired += count?,
         }
     }
@@ -222,7 +222,7 @@ impl<E: TableEntity> CheckSteps<'_, E> {
     /// dated table was dropped meanwhile.
     async fn next_step(&mut self) -> Result<Option<Vec<Finding>>> {
         match self.next_findings().await {
-            Err(error) if self.reader.table.is_table_gone(&error) => Ok(None),
+            Err(error) if self.reader.table.is_dated_table_gone(&error) => Ok(None),
             findings => findings,
         }
     }

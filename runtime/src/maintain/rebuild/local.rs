@@ -19,10 +19,10 @@ use crate::{
     },
     plan::{ListDelta, StoredAs, StoredList, TokenMaker},
     row::Row,
-    store::{lists::read_list, sealing::plan::OperationToSeal},
+    store::{lists::read_local_list, sealing::plan::OperationToSeal},
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather_groups},
+        bulk::group_writer::{GroupWriteOutcome, GroupWriter, group_consecutive_items},
     },
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct IndexedPrimary {
 
 impl IndexedPrimary {
     /// Returns what a primary derives for the index; `None` if nothing.
-    pub(crate) fn pair_with_index_row<E: TableEntity>(
+    pub(crate) fn derive_index_row<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
         tokens: &TokenMaker,
@@ -75,7 +75,7 @@ impl IndexedPrimary {
         match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => {
                 let tokens = table.key_token_maker().await?;
-                let derive = || Self::pair_with_index_row::<E>(family, &primary, &tokens);
+                let derive = || Self::derive_index_row::<E>(family, &primary, &tokens);
                 table.run_with_index_keys(&tokens, derive).await
             }
             None => Ok(None),
@@ -125,7 +125,7 @@ pub(crate) fn group_primaries(
     primaries: Vec<IndexedPrimary>,
     rows_of_primary: usize,
 ) -> Vec<Vec<IndexedPrimary>> {
-    gather_groups(primaries, |group: &[IndexedPrimary], next| {
+    group_consecutive_items(primaries, |group: &[IndexedPrimary], next| {
         let first = group.first().map(|other| other.primary.partition_key());
         let is_copy = matches!(next.index_row, IndexRow::Copy(_));
         let has_key = |key: &str| group.iter().any(|other| other.index_row_key() == key);
@@ -157,26 +157,28 @@ pub(crate) struct RebuildWriter<'r, E> {
 impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
     type Group = Vec<IndexedPrimary>;
 
-    async fn attempt(&mut self, mut group: Self::Group) -> Result<Attempt<Self::Group>> {
+    async fn attempt(&mut self, mut group: Self::Group) -> Result<GroupWriteOutcome<Self::Group>> {
         // The lists are read before the write, under whose ETags they are then changed.
         let lists = self.read_lists(&group).await?;
         group.retain(|primary| !primary.is_listed_in(&lists));
         if group.is_empty() {
-            return Ok(Attempt::Done);
+            return Ok(GroupWriteOutcome::Done);
         }
         let (operations, roles) = self.operations_of_transaction(&group, &lists)?;
         if operations.len() > BATCH_OPERATIONS && group.len() > 1 {
-            return Ok(Attempt::TooLarge(group));
+            return Ok(GroupWriteOutcome::TooLarge(group));
         }
         match self.table.client.store().seal_and_write(&self.table.name, operations).await {
             Ok(_) => {
                 self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
-                Ok(Attempt::Done)
+                Ok(GroupWriteOutcome::Done)
             }
-            Err(error) if error.is_too_large() && group.len() > 1 => Ok(Attempt::TooLarge(group)),
+            Err(error) if error.is_too_large() && group.len() > 1 => {
+                Ok(GroupWriteOutcome::TooLarge(group))
+            }
             Err(error) => {
                 let role = error.failed_index().and_then(|at| roles.get(at)).copied();
-                self.resolve_race(error, role, group).await.map(Attempt::LostRace)
+                self.resolve_race(error, role, group).await.map(GroupWriteOutcome::LostRace)
             }
         }
     }
@@ -194,7 +196,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         stream::iter(heads)
             .map(|(head, partition_key)| async move {
                 let store = table.client.store();
-                let list = read_list(store, &table.name, &partition_key, &head).await?;
+                let list = read_local_list(store, &table.name, &partition_key, &head).await?;
                 Ok((head, list))
             })
             .buffered(READERS)

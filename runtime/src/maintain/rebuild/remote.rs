@@ -29,7 +29,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
         let of_family = |copy: &&CopyRow| copy.family.index == family.index;
         for copy in derived.remote_copies.iter().filter(of_family) {
             let (sealing, owner) = (&table.client.store().sealing, primary.partition_key());
-            sealing.check_copy(E::SCHEMA, copy.family, owner, &copy.row)?;
+            sealing.refuse_untrusted_copy_scope(E::SCHEMA, copy.family, owner, &copy.row)?;
         }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
             // `true`: merged, since earlier work of the primary may be open.

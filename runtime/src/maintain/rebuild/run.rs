@@ -16,7 +16,7 @@ use crate::{
     row::Row,
     table::{
         Table,
-        bulk::group_writer::write_groups,
+        bulk::group_writer::write_groups_in_order,
         job::{Listener, run_when_awaited},
     },
 };
@@ -85,7 +85,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
             match self.write_page(&table, &page.items, &mut report).await {
                 // The table was dropped after the page was read, and its rows with it.
-                Err(error) if table.is_table_gone(&error) => {}
+                Err(error) if table.is_dated_table_gone(&error) => {}
                 written => written?,
             }
             // The cursor moves on only after its page is committed.
@@ -116,13 +116,14 @@ impl<E: TableEntity> Rebuild<E> {
         let tokens = table.key_token_maker().await?;
         let mut primaries = Vec::new();
         for stored in page {
-            let derive = || IndexedPrimary::pair_with_index_row::<E>(family, stored.row(), &tokens);
+            let derive = || IndexedPrimary::derive_index_row::<E>(family, stored.row(), &tokens);
             primaries.extend(table.run_with_index_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
         // A wide primary takes an operation for each of its parts.
         let groups = group_primaries(primaries, E::SCHEMA.parts.len().max(1));
-        let written = write_groups(&mut writer, &table.client.store().random, groups).await;
+        let written =
+            write_groups_in_order(&mut writer, &table.client.store().random, groups).await;
         written.map_err(|error| error.in_table(&table.name))
     }
 

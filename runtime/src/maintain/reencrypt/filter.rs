@@ -9,10 +9,10 @@ use crate::{
 
 /// Returns a filter for primaries and copies of the entity in all versions; `None` if the entity's
 /// type is not a property.
-pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
+pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let markers = schema.versions().flat_map(|version| {
-        let kept = version.families.iter().filter(|family| family.has_one_entity_per_row());
+        let kept = version.families.iter().filter(|family| family.is_primary_or_copy());
         let later = version.parts.iter().skip(1).copied();
         kept.map(|family| family.marker).chain(later).map(|marker| Filter::eq(name, marker))
     });
@@ -20,7 +20,7 @@ pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
 }
 
 /// Returns a filter for rows with a declared property that is encrypted with one of `keys`.
-pub(super) fn encrypted_with(schema: &'static Schema, keys: &[KeyId]) -> Filter {
+pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) -> Filter {
     let columns = schema.sealed_columns();
     let seal = schema.sealed.then_some(SEAL);
     let names = columns.iter().map(|column| &*column.name).chain(seal);

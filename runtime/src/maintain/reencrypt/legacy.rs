@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Returns a filter for rows that describe their encryption in the old format.
-pub(super) fn legacy_rows() -> Filter {
+pub(super) fn filter_of_legacy_rows() -> Filter {
     // Rows without the property match no comparison.
     Filter::ne(METADATA_PROPERTY, "any")
 }
@@ -39,7 +39,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     if !is_legacy(row)? {
         return Ok(None);
     }
-    let Some(primary) = E::SCHEMA.legacy_primary_marking(row)? else {
+    let Some(primary) = E::SCHEMA.legacy_marking_of_row(row)? else {
         let message = format!(
             "the row is encrypted in the old format, and is no primary of `{}`: it names another type or \
              its keys do not fit the template; migrate it as its own type, or replace it",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     blobs::{encrypt_blobs, names_plain_blob},
-    filter::encrypted_with,
+    filter::filter_of_encrypted_rows,
     report::{ReencryptFailure, ReencryptProgress, ReencryptReport},
     writer::{ReencryptMode, ReencryptWriter, split_into_batches},
 };
@@ -22,7 +22,7 @@ use crate::{
     seal::KeyId,
     table::{
         Table,
-        bulk::group_writer::write_groups,
+        bulk::group_writer::write_groups_in_order,
         job::{Listener, run_when_awaited},
     },
 };
@@ -238,7 +238,7 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Returns the position of the first dated table after that of a cursor; the number of tables
     /// if there is none after it. Returns `None` for a cursor in no dated table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
-        self.table.dated_tables_meant()?;
+        self.table.dated_tables_if_all()?;
         let period_of_table =
             self.table.sibling_table(cursor.table.as_deref()?).period_of_table()?;
         let is_later =
@@ -252,7 +252,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let rows = self.mode.filter_of_rows_to_write::<E>();
         let is_by_key = matches!(self.mode, ReencryptMode::CurrentKeys);
         let retired = (is_by_key && !self.retired.is_empty())
-            .then(|| encrypted_with(E::SCHEMA, &self.retired));
+            .then(|| filter_of_encrypted_rows(E::SCHEMA, &self.retired));
         Filter::all(partition.into_iter().chain(rows).chain(retired))
     }
 
@@ -273,7 +273,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let page = match store.scan(scan).await {
             // A table of copies does not exist before its first copy.
             Err(error) if error.is_not_found() && at_table != table.name => return Ok(None),
-            Err(error) if table.is_table_gone(&error) => return Ok(None),
+            Err(error) if table.is_dated_table_gone(&error) => return Ok(None),
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
@@ -295,9 +295,10 @@ impl<E: TableEntity> Reencrypt<E> {
         }
         let (mode, is_dry_run) = (&self.mode, self.is_dry_run);
         let mut writer = ReencryptWriter { table, mode, is_dry_run, at_table, report };
-        let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
+        let written =
+            write_groups_in_order(&mut writer, &store.random, split_into_batches(rows)).await;
         match written {
-            Err(error) if table.is_table_gone(&error) => return Ok(None),
+            Err(error) if table.is_dated_table_gone(&error) => return Ok(None),
             written => written.map_err(|error| error.in_table(at_table))?,
         }
         // After the rows: an entity with a plain blob is replaced as a whole, one by one.

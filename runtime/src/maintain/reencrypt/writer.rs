@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 #[cfg(feature = "legacy-encryption")]
-use super::legacy::{convert_row, legacy_rows};
+use super::legacy::{convert_row, filter_of_legacy_rows};
 use super::{
-    filter::rows_of_type,
+    filter::filter_of_type_rows,
     report::{ReencryptFailure, ReencryptReport},
 };
 #[cfg(feature = "legacy-encryption")]
@@ -21,7 +21,7 @@ use crate::{
     store::sealing::plan::OperationToSeal,
     table::{
         Table,
-        bulk::group_writer::{Attempt, GroupWriter, gather_groups},
+        bulk::group_writer::{GroupWriteOutcome, GroupWriter, group_consecutive_items},
     },
 };
 
@@ -39,10 +39,10 @@ impl ReencryptMode {
     /// Returns a filter for the rows that may have to be written; `None` for all rows.
     pub(super) fn filter_of_rows_to_write<E: TableEntity>(&self) -> Option<Filter> {
         match self {
-            Self::CurrentKeys => rows_of_type(E::SCHEMA),
+            Self::CurrentKeys => filter_of_type_rows(E::SCHEMA),
             // These rows may have no type.
             #[cfg(feature = "legacy-encryption")]
-            Self::FromLegacy(_) => Some(legacy_rows()),
+            Self::FromLegacy(_) => Some(filter_of_legacy_rows()),
         }
     }
 
@@ -65,7 +65,7 @@ impl ReencryptMode {
 
 /// Splits rows into groups, each of one partition and of at most 100 rows, as a transaction takes.
 pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
-    gather_groups(rows, |group: &[Row], row| {
+    group_consecutive_items(rows, |group: &[Row], row| {
         group.first().map(Row::partition_key) == Some(row.partition_key())
             && group.len() < BATCH_OPERATIONS
     })
@@ -86,7 +86,7 @@ pub(super) struct ReencryptWriter<'r, E> {
 impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
     type Group = Vec<Row>;
 
-    async fn attempt(&mut self, group: Vec<Row>) -> Result<Attempt<Vec<Row>>> {
+    async fn attempt(&mut self, group: Vec<Row>) -> Result<GroupWriteOutcome<Vec<Row>>> {
         let mut operations: Vec<OperationToSeal> = Vec::new();
         let mut rows: Vec<Row> = Vec::new();
         for row in group {
@@ -106,24 +106,24 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         // Decrypted and encrypted as in a real run, so that its failures are reported too.
         if self.is_dry_run {
             self.report.remaining += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-            return Ok(Attempt::Done);
+            return Ok(GroupWriteOutcome::Done);
         }
         let store = self.table.client.store();
         let error = match store.seal_and_write(self.at_table, operations).await {
             Ok(_) => {
                 self.report.rewritten += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-                return Ok(Attempt::Done);
+                return Ok(GroupWriteOutcome::Done);
             }
             Err(error) => error,
         };
         if error.is_too_large() {
             if rows.len() > 1 {
-                return Ok(Attempt::TooLarge(rows));
+                return Ok(GroupWriteOutcome::TooLarge(rows));
             }
             self.report
                 .failed
                 .extend(rows.iter().map(|row| ReencryptFailure::of_row(row, error.clone())));
-            return Ok(Attempt::Done);
+            return Ok(GroupWriteOutcome::Done);
         }
         // Without a position the group had one operation.
         let position = error.failed_index().unwrap_or(0);
@@ -135,7 +135,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
         rows.extend(store.read_row(RowAt::new(self.at_table, partition_key, row_key)).await?);
-        Ok(Attempt::LostRace(rows))
+        Ok(GroupWriteOutcome::LostRace(rows))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     prelude::*,
     query::decode::decode_or_skip,
     row::Row,
-    store::sealing::open::{ReadAs, RowType},
+    store::sealing::open::{ReadAs, RowTypeForReader},
 };
 
 mod old {
@@ -198,10 +198,12 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Err(error) => failure(&error),
     };
     let sealing = match ReadAs::Typed(schema).row_type_and_family(row) {
-        Ok(RowType::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
-        Ok(RowType::Declared(_, None)) => "own".to_owned(),
-        Ok(RowType::Foreign) => "foreign".to_owned(),
-        Ok(RowType::Untyped) => "untyped".to_owned(),
+        Ok(RowTypeForReader::Declared(_, Some(family))) => {
+            format!("{}/{:?}", family.name, family.kind)
+        }
+        Ok(RowTypeForReader::Declared(_, None)) => "own".to_owned(),
+        Ok(RowTypeForReader::Foreign) => "foreign".to_owned(),
+        Ok(RowTypeForReader::Untyped) => "untyped".to_owned(),
         Err(error) => failure(&error),
     };
     let table = Client::memory().table::<E>();
@@ -252,7 +254,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "-".to_owned(),
         Err(error) => failure(&error),
     };
-    let migrated = match schema.legacy_primary_marking(row) {
+    let migrated = match schema.legacy_marking_of_row(row) {
         Ok(Some(PrimaryMarking::Marked)) => "migrated".to_owned(),
         Ok(Some(PrimaryMarking::Unmarked(name))) => format!("migrated with {name}"),
         Ok(None) => "-".to_owned(),
@@ -265,7 +267,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
 fn matched(row: &Row) -> String {
     match Staff::MEMBERS.match_row(row) {
         Ok(Some(found)) => {
-            format!("{}.v{}/{}", found.member(), found.version(), found.family().name)
+            format!("{}.v{}/{}", found.member_index(), found.version(), found.family().name)
         }
         Ok(None) if Staff::MEMBERS.skips_unmatched_row(row, false).unwrap() => "hidden".to_owned(),
         Ok(None) => "other".to_owned(),
@@ -297,8 +299,8 @@ fn every_reader_takes_each_row_for_what_it_is() {
 /// Asserts that a set's compiled table and `row_kind_of` take a row for one kind and version.
 fn assert_agrees(name: &str, row: &Row) {
     let matched = Staff::MEMBERS.match_row(row).unwrap();
-    for (member, schema) in Staff::MEMBERS.schemas().iter().enumerate() {
-        let of_member = matched.filter(|found| found.member() == member);
+    for (member_index, schema) in Staff::MEMBERS.schemas().iter().enumerate() {
+        let of_member = matched.filter(|found| found.member_index() == member_index);
         let by_set = of_member.map(|found| (found.family().name, found.version()));
         let by_schema = match schema.row_kind_of(row, None) {
             Ok(RowKind::Primary(RowVersion::Known(writer))) => {
@@ -352,7 +354,7 @@ fn a_row_is_recognised_through_each_path_by_one_rule() {
     for (name, row) in rows() {
         for schema in [Worker::SCHEMA, Department::SCHEMA, Room::SCHEMA] {
             let families: &'static [crate::key::Family] = schema.families;
-            for family in families.iter().filter(|one| one.has_one_entity_per_row()) {
+            for family in families.iter().filter(|one| one.is_primary_or_copy()) {
                 let found = schema.recognize(&row, family);
                 let found = found.inspect_err(|error| assert!(error.is_decode(), "{name}")).ok();
                 let index = family.name;

@@ -32,13 +32,13 @@ pub(crate) const MAX_CLAIMED_KEYS: usize = PROPERTIES - 3;
 
 /// A key of a unique index that a claim names, and the primary that wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClaimedKey {
+pub(crate) struct ClaimedKeyAndPrimary {
     pub(crate) address: CopyAddress,
     /// The RowKey of the primary, which is in the claim's partition.
     pub(crate) primary: String,
 }
 
-impl ClaimedKey {
+impl ClaimedKeyAndPrimary {
     fn stored_texts(&self) -> [&str; 5] {
         let [index, table, partition_key, row_key] = self.address.stored_texts();
         [index, table, partition_key, row_key, &self.primary]
@@ -60,7 +60,7 @@ pub(crate) fn claim_row_key(id: &str) -> String {
 pub(crate) fn insert_claim(
     partition_key: &str,
     id: &str,
-    keys: &[ClaimedKey],
+    keys: &[ClaimedKeyAndPrimary],
 ) -> Result<Operation> {
     let mut row = Row::build(partition_key, &claim_row_key(id));
     row.put(TYPE_NAME, ValueRef::String("entable.claim"));
@@ -90,7 +90,7 @@ pub(crate) fn is_claim_alive(claim: &Row) -> Result<bool> {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredClaim {
     pub(crate) id: String,
-    pub(crate) keys: Vec<ClaimedKey>,
+    pub(crate) keys: Vec<ClaimedKeyAndPrimary>,
     pub(crate) is_alive: bool,
 }
 
@@ -103,7 +103,8 @@ impl StoredClaim {
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(CLAIM).unwrap_or_default().to_owned();
         let expected = "the address of a claimed key";
-        let keys = read_prefixed_texts(row, KEY_PROPERTY, ClaimedKey::from_json, expected)?;
+        let keys =
+            read_prefixed_texts(row, KEY_PROPERTY, ClaimedKeyAndPrimary::from_json, expected)?;
         Ok(Self { id, keys, is_alive: is_claim_alive(row)? })
     }
 }

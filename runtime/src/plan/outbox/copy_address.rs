@@ -9,7 +9,7 @@ use super::hash::hash128;
 use crate::{
     address::{RowAddress, RowAt, TableCase},
     edm::ValueRef,
-    entity::{CopyRow, RemoteList, Schema, blob_name::is_blob_name_of_row},
+    entity::{CopyRow, RemoteListKeys, Schema, blob_name::is_blob_name_of_row},
     error::{Error, ErrorKind, Result},
     key::Family,
     row::Row,
@@ -121,7 +121,7 @@ impl ListAddress {
 
 impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
-    pub(crate) fn for_row(primary_table: &str, family: &Family, row: &Row) -> Self {
+    pub(crate) fn for_copy_in_family(primary_table: &str, family: &Family, row: &Row) -> Self {
         let (partition_key, row_key) = row.keys();
         let table = &family.table_beside(primary_table);
         Self {
@@ -132,11 +132,11 @@ impl CopyAddress {
 
     /// Returns the address of a copy whose primary is in `primary_table`.
     pub(super) fn for_copy(primary_table: &str, copy: &CopyRow) -> Self {
-        Self::for_row(primary_table, copy.family, &copy.row)
+        Self::for_copy_in_family(primary_table, copy.family, &copy.row)
     }
 
     /// Returns the address of a remote list, for primaries in `primary_table`.
-    pub(super) fn for_list(schema: &Schema, primary_table: &str, list: &RemoteList) -> Self {
+    pub(super) fn for_list(schema: &Schema, primary_table: &str, list: &RemoteListKeys) -> Self {
         let keys = (list.partition_key.as_str(), list.row_key.as_str());
         Self::for_list_at(schema, primary_table, list.family, keys)
     }
@@ -168,7 +168,7 @@ impl CopyAddress {
     /// Returns the name of the blob that this address names; `None` if it is no blob of the row at
     /// `owner`.
     // A name of another row's blob is never removed: only that row can tell whether it points to it.
-    pub(crate) fn field_blob_of_owner(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
+    pub(crate) fn owned_blob_name(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
         let name = &*self.row.row_key;
         (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner, case))
             .then_some(name)
@@ -195,7 +195,7 @@ impl CopyAddress {
     }
 
     /// Returns the address of the list that this names.
-    pub(crate) fn list_address(&self) -> ListAddress {
+    pub(crate) fn as_list_address(&self) -> ListAddress {
         ListAddress { in_blob: self.index.ends_with(BLOB_LIST_SUFFIX), row: self.row.clone() }
     }
 
@@ -214,7 +214,7 @@ impl CopyAddress {
     pub(crate) fn is_same_address_as_list(
         &self,
         primary_table: &str,
-        list: &RemoteList,
+        list: &RemoteListKeys,
         case: TableCase,
     ) -> bool {
         let table = &list.family.table_beside(primary_table);
@@ -237,7 +237,7 @@ impl CopyAddress {
     }
 
     /// Returns the name of the property that holds this address in a dirty row.
-    pub(super) fn dirty_property_name(&self) -> String {
+    pub(super) fn property_name_in_dirty_row(&self) -> String {
         [ADDRESS_PROPERTY, &hash128(&self.stored_texts())].concat()
     }
 

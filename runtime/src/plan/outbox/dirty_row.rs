@@ -12,7 +12,7 @@ use crate::{
     batch::{self, Operation},
     edm::ValueRef,
     entity::{
-        CopyAndPrimaryFamily, CopyRow, EntityRows, RemoteList, Schema,
+        CopyAndPrimaryFamily, CopyRow, EntityRows, RemoteListKeys, Schema,
         blob_name::is_blob_name_of_row,
     },
     error::Result,
@@ -188,7 +188,7 @@ impl DirtyRowToWrite {
         schema: &'static Schema,
         table: &str,
         primary: &Row,
-        list: &RemoteList,
+        list: &RemoteListKeys,
         case: TableCase,
     ) -> Self {
         let (partition_key, row_key) = primary.keys();
@@ -256,7 +256,7 @@ fn build_row<'n>(
         row.put(PRIMARY_ROW_KEY, ValueRef::String(primary));
     }
     for address in addresses {
-        row.put(&address.dirty_property_name(), ValueRef::String(&address.to_json()));
+        row.put(&address.property_name_in_dirty_row(), ValueRef::String(&address.to_json()));
     }
     row.finish()
 }

@@ -6,7 +6,7 @@
 use super::copy_address::CopyAddress;
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
-    entity::{EntityRows, RemoteList, Schema},
+    entity::{EntityRows, RemoteListKeys, Schema},
     key::Family,
 };
 
@@ -25,7 +25,7 @@ impl ListMembership {
     pub(crate) fn new(
         schema: &Schema,
         owner: RowAt<'_>,
-        list: &RemoteList,
+        list: &RemoteListKeys,
         is_wanted: bool,
         case: TableCase,
     ) -> Self {
@@ -45,13 +45,13 @@ pub(crate) fn changed_memberships(
 ) -> Vec<ListMembership> {
     let (old, new) = (remote_lists(old), remote_lists(new));
     let membership =
-        |list: &RemoteList, wanted| ListMembership::new(schema, owner, list, wanted, case);
+        |list: &RemoteListKeys, wanted| ListMembership::new(schema, owner, list, wanted, case);
     let left = old.iter().filter(|list| !new.contains(list)).map(|list| membership(list, false));
     let entered = new.iter().filter(|list| !old.contains(list)).map(|list| membership(list, true));
     left.chain(entered).collect()
 }
 
-fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
+fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteListKeys] {
     rows.map(|rows| rows.remote_lists.as_slice()).unwrap_or_default()
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn list_entry(
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
     let has_own_table = !case.is_same_table(&address.row.table, owner.table);
     if has_own_table && !case.is_same_table(schema.table, owner.table) {
-        texts.push(case.key_of(owner.table));
+        texts.push(case.canonical_table_name(owner.table));
     }
     serde_json::Value::from(texts).to_string()
 }

@@ -39,7 +39,7 @@ pub(crate) struct StoredMessage {
     pub(crate) poison: Option<String>,
     /// The partitions that contain a receipt of the message, as table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
-    pub(crate) codes: CodeAndConsent,
+    pub(crate) codes: WorkAndConsentCodes,
     /// The time at which the message was emitted; `None` if its type does not expire.
     pub(crate) sent: Option<Ticks>,
 }
@@ -77,7 +77,7 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
 
 /// The codes that a message carries.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CodeAndConsent {
+pub(crate) struct WorkAndConsentCodes {
     /// The code over the message, or over the move that the message starts; `None` if it is not
     /// signed.
     pub(crate) code: Option<Vec<u8>>,
@@ -99,7 +99,7 @@ pub(crate) const CODE_BYTES: usize = 160;
 pub(crate) fn insert_message(
     message: &Row,
     partition_key: &str,
-    codes: &CodeAndConsent,
+    codes: &WorkAndConsentCodes,
 ) -> Result<Operation> {
     let mut row = Row::build(partition_key, message.row_key());
     let mut properties = message.properties();
@@ -135,7 +135,7 @@ impl MessageIdentity {
         id: &str,
         case: TableCase,
     ) -> Self {
-        let hash = hash128(&[&case.key_of(table), partition_key, id]);
+        let hash = hash128(&[&case.canonical_table_name(table), partition_key, id]);
         Self { id: id.to_owned(), hash }
     }
 
@@ -256,7 +256,10 @@ impl StoredMessage {
             is_done: row.get("Done")? == Some(ValueRef::Boolean(true)),
             poison,
             receipts,
-            codes: CodeAndConsent { code: code_of(&row, CODE)?, consent: code_of(&row, CONSENT)? },
+            codes: WorkAndConsentCodes {
+                code: code_of(&row, CODE)?,
+                consent: code_of(&row, CONSENT)?,
+            },
             sent: time("Sent")?,
             row,
         })
@@ -336,7 +339,7 @@ impl StoredMessage {
 
     /// Returns the operation that counts a failure, ends the lease and hides the message until a
     /// time.
-    pub(crate) fn record_failure(
+    pub(crate) fn failure_operation(
         &self,
         etag: Option<ETag>,
         error: &str,

@@ -18,9 +18,9 @@ pub(crate) mod message;
 
 pub(crate) use self::{
     claim_row::{
-        ClaimedKey, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim, is_claim_alive,
-        mark_claim_dead, owner_of_copy, previous_owner, reservation_row, reserve_existing,
-        reserving_claim, row_with_written_etag,
+        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim,
+        is_claim_alive, mark_claim_dead, owner_of_copy, previous_owner, reservation_row,
+        reserve_existing, reserving_claim, row_with_written_etag,
     },
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
@@ -33,13 +33,13 @@ pub(crate) use self::{
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},
     message::{
-        CODE, CODE_BYTES, CodeAndConsent, MessageIdentity, StoredMessage, add_duration, code_of,
-        insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
+        CODE, CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration,
+        code_of, insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
         message_row, receipt_row_key, receipts_json, truncate_error,
     },
     remote_copy::{
         CopyOwnership, OWNER_PROPERTIES, OWNER_TABLE, compare_owner_in_copy, copy_with_owner,
-        equal_except_version, is_current_table, is_derived_from_version, is_owner_property,
+        equal_except_version, has_current_table_name, is_derived_from_version, is_owner_or_version,
         is_version_property, may_be_from_table,
     },
 };

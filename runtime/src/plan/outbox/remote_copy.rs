@@ -28,7 +28,7 @@ pub(crate) const OWNER_PROPERTIES: [&str; 5] =
     [OWNER_PARTITION_KEY, OWNER_ROW_KEY, OWNER_TABLE, CLAIM_PROPERTY, PREVIOUS_OWNER];
 
 /// Returns whether a property of a remote copy belongs to the framework and not to the entity.
-pub(crate) fn is_owner_property(property: &str) -> bool {
+pub(crate) fn is_owner_or_version(property: &str) -> bool {
     property == DERIVED_FROM || OWNER_PROPERTIES.contains(&property)
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn compare_owner_in_copy(
 /// Returns whether two copies have equal properties, except for the ETags of their primaries. Names
 /// of one table count as equal, except for the old form in lower case.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
-    let is_one_table = is_current_table(found, text_property(copy, OWNER_TABLE)?, case)?;
+    let is_one_table = has_current_table_name(found, text_property(copy, OWNER_TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     for bag in [&mut found, &mut copy] {
         bag.remove(DERIVED_FROM);
@@ -152,7 +152,11 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
 }
 
 /// Returns whether a copy names its primary's table in the present form, not in the old one.
-pub(crate) fn is_current_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
+pub(crate) fn has_current_table_name(
+    copy: &Row,
+    table: Option<&str>,
+    case: TableCase,
+) -> Result<bool> {
     let (Some(named), Some(table)) = (text_property(copy, OWNER_TABLE)?, table) else {
         return Ok(false);
     };

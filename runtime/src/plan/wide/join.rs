@@ -69,7 +69,7 @@ pub(crate) fn join_parts(
     if let Some(part) = part_of_other_generation(writer, first, &rows)? {
         return Ok(JoinedRow::Torn(part));
     }
-    build(writer, (partition_key, row_key), &rows).map(JoinedRow::Whole)
+    build_joined_row(writer, (partition_key, row_key), &rows).map(JoinedRow::Whole)
 }
 
 /// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
@@ -96,7 +96,7 @@ fn part_of_other_generation(
 }
 
 /// Builds the joined row of an entity's rows.
-pub(super) fn build(
+pub(super) fn build_joined_row(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
     rows: &[(usize, &Row)],
@@ -116,7 +116,7 @@ pub(super) fn build(
             if name == discriminator || name == PARTS || name == OPERATION_ID {
                 continue;
             }
-            match finder.part_of(name) {
+            match finder.part_of_property(name) {
                 Some(declared) if declared == *part => joined.put_encoded_properties(encoded),
                 Some(_) => strays.push((name, encoded)),
                 None if unknown.iter().any(|(known, _)| *known == name) => {}
@@ -130,7 +130,7 @@ pub(super) fn build(
     // A program with another layout has stored a declared property in another part. The value in
     // the part that declares the property wins if both exist.
     for (at, (name, encoded)) in strays.iter().enumerate() {
-        let own = finder.part_of(name);
+        let own = finder.part_of_property(name);
         let own = rows.iter().find(|(part, _)| Some(*part) == own);
         let is_stored = own.map(|(_, row)| row.get(name)).transpose()?.flatten().is_some();
         let is_given = strays.iter().take(at).any(|(before, _)| before == name);

@@ -39,7 +39,7 @@ pub(crate) fn is_first_key(row_key: &str) -> bool {
 
 /// Returns the RowKey of part 1 and the number of the part for the RowKey of any part. Returns
 /// `None` if the RowKey does not end with `_` and two digits from `01` on.
-pub(super) fn row_key_of_first_part(row_key: &str) -> Option<(String, usize)> {
+pub(super) fn first_key_and_part_number(row_key: &str) -> Option<(String, usize)> {
     let (entity, digits) = row_key.rsplit_once('_')?;
     let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
     let part = digits.parse().ok().filter(|part| is_number && *part > 0)?;
@@ -67,7 +67,7 @@ impl PartFinder {
     }
 
     /// Returns the part that stores the property, or `None` if the type does not declare it.
-    pub(super) fn part_of(&mut self, name: &str) -> Option<usize> {
+    pub(super) fn part_of_property(&mut self, name: &str) -> Option<usize> {
         self.column_of(name).filter(|column| column.stored).map(ColumnSchema::part_number)
     }
 }

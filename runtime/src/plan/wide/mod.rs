@@ -20,7 +20,8 @@ pub(crate) use layout::{
 };
 pub(crate) use page::{PageItem, join_parts_in_page, part_as_entity_row};
 pub(crate) use selection::{
-    PartsRead, names_with_generation, parts_of_point, parts_read, parts_with, type_markers_of_parts,
+    PartsRead, names_with_generation, part_numbers_to_read, parts_read, parts_with,
+    type_markers_of_parts,
 };
 pub(crate) use split::{can_ignore_missing_parts, split_operation};
 pub(crate) use torn::{is_torn, join_torn, torn_error};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     join::{JoinedRow, join_parts},
     layout::{
-        discriminator_property, maximum_parts_of_versions, row_key_of_first_part, version_of,
+        discriminator_property, first_key_and_part_number, maximum_parts_of_versions, version_of,
     },
     torn::torn_error,
 };
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// `is_corrupt` for a damaged row.
 pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
-    let keys = row_key_of_first_part(row.row_key()).filter(|(_, found)| *found == part);
+    let keys = first_key_and_part_number(row.row_key()).filter(|(_, found)| *found == part);
     let Some((row_key, _)) = keys else { return Ok(row) };
     let partition_key = row.partition_key().to_owned();
     // A row that is only counted has no type.
@@ -116,7 +116,7 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         Ok(row) => row.keys(),
         Err(error) => error.keys()?,
     };
-    let (first, part) = row_key_of_first_part(row_key)?;
+    let (first, part) = first_key_and_part_number(row_key)?;
     if part > maximum_parts_of_versions(schema) {
         return None;
     }

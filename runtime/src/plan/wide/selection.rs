@@ -30,7 +30,7 @@ pub(crate) fn parts_with(
 }
 
 /// Returns which parts of a wide entity a point read needs for the selected properties; `None` for all parts.
-pub(crate) fn parts_of_point(
+pub(crate) fn part_numbers_to_read(
     schema: &'static Schema,
     select: Option<&[String]>,
 ) -> BTreeSet<usize> {

@@ -151,7 +151,7 @@ impl RowsOfParts {
                 name => {
                     // An older version may have had more parts.
                     let stays = || part_of_unknown_property(unknown, name).min(schema.parts.len());
-                    let part = finder.part_of(name).unwrap_or_else(stays);
+                    let part = finder.part_of_property(name).unwrap_or_else(stays);
                     if let Some(builder) = split.rows.get_mut(part - 1) {
                         builder.put(name, value);
                         split.filled.insert(part);
@@ -175,7 +175,7 @@ fn mark_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) 
     let mut finder = PartFinder::new(schema);
     let mut names: Vec<Box<str>> = Vec::new();
     for name in joined.encrypted_names() {
-        let is_here = match finder.part_of(name) {
+        let is_here = match finder.part_of_property(name) {
             Some(declared) => declared == part,
             None => matches!(row.get(name), Ok(Some(_))),
         };

@@ -2,7 +2,7 @@
 
 use super::{
     guards::MISSING,
-    join::build,
+    join::build_joined_row,
     layout::{PARTS, discriminator_property, version_of},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) fn join_torn(
         }
     }
     let Some(writer) = writer else { return Ok(None) };
-    let joined = build(writer, (partition_key, row_key), &rows)?;
+    let joined = build_joined_row(writer, (partition_key, row_key), &rows)?;
     let mut torn = Row::build(partition_key, row_key);
     let mut properties = joined.properties();
     while let Some((name, value)) = properties.next()? {

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits::{STRING_UNITS, utf16_units},
-    queue::server_clock::time_after,
+    queue::server_clock::later_time,
     row::{ETag, Row, RowBuilder},
 };
 
@@ -216,7 +216,7 @@ impl PopReceipt {
     }
 
     /// Builds the received message. Its pop receipt tells the PartitionKey and the time.
-    pub(crate) fn message_from_receipt(
+    pub(crate) fn rebuild_message(
         &self,
         id: &str,
         body: &str,
@@ -239,14 +239,14 @@ impl PopReceipt {
 }
 
 /// Returns whether the request `holder` wrote the row.
-pub(crate) fn is_written_by_holder(row: &Row, holder: &str) -> Result<bool> {
+pub(crate) fn is_written_by_request(row: &Row, holder: &str) -> Result<bool> {
     Ok(row.get("Holder")? == Some(ValueRef::String(holder)))
 }
 
 /// Returns the filter for the messages of a shard that are due at `now`.
 pub(crate) fn due_filter(shard: &str, now: Ticks) -> Filter {
     // One tick more: rows that are due exactly now are included.
-    let next = time_after(now, std::time::Duration::from_nanos(100));
+    let next = later_time(now, std::time::Duration::from_nanos(100));
     let end = format!("{QUEUED_PREFIX}{:019}", next.get());
     Keys::partition(shard).rows(QUEUED_PREFIX..end.as_str()).filter()
 }

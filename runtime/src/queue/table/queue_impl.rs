@@ -27,7 +27,7 @@ impl Queue for TableQueue {
     }
 
     fn receive(&self, most: usize, visibility: Duration) -> BoxFuture<'_, Result<Vec<Received>>> {
-        Box::pin(self.receive_due(most.min(MAX_RECEIVED), visibility))
+        Box::pin(self.receive_messages(most.min(MAX_RECEIVED), visibility))
     }
 
     fn extend<'a>(

@@ -8,7 +8,7 @@ use super::{
     guard::QueueGuard,
     message_row::{
         PopReceipt, StoredMessageRow, TableQueueMessage, Visibility, due_filter,
-        is_written_by_holder,
+        is_written_by_request,
     },
     table_queue::{TABLE, TableQueue},
 };
@@ -21,7 +21,7 @@ use crate::{
     queue::{
         Received,
         port::{check_duration, check_name},
-        server_clock::{duration_ticks, time_after},
+        server_clock::{duration_ticks, later_time},
     },
     row::ETag,
 };
@@ -35,7 +35,7 @@ const RELEVANT_CORRECTION: i64 = 2 * Ticks::PER_SECOND;
 
 impl TableQueue {
     /// Receives at most `most` visible messages, shard by shard.
-    pub(crate) async fn receive_due(
+    pub(crate) async fn receive_messages(
         &self,
         most: usize,
         visibility: Duration,
@@ -150,7 +150,7 @@ impl TableQueue {
     ) -> Result<Vec<Received>> {
         let (until, holder) = (Instant::now() + visibility, self.random.random_id());
         // By the corrected clock, so that receivers with wrong clocks agree about due times.
-        let latest_due = time_after(self.clock.now(), visibility);
+        let latest_due = later_time(self.clock.now(), visibility);
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
         for row in found {
@@ -188,7 +188,7 @@ impl TableQueue {
             let etag = match etag {
                 Some(etag) => Some(etag),
                 None => {
-                    self.etag_if_written_by_holder(&message.partition_key, &row_key, &holder)
+                    self.etag_if_written_by_request(&message.partition_key, &row_key, &holder)
                         .await?
                 }
             };
@@ -224,7 +224,7 @@ impl TableQueue {
     }
 
     /// Returns the ETag of a row if the request `holder` wrote it.
-    pub(crate) async fn etag_if_written_by_holder(
+    pub(crate) async fn etag_if_written_by_request(
         &self,
         partition_key: &str,
         row_key: &str,
@@ -234,7 +234,7 @@ impl TableQueue {
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
             Some(row) if self.guards.has_mutation(Mutation::HolderNotCompared) => Ok(row.etag()),
-            Some(row) if is_written_by_holder(&row, holder)? => Ok(row.etag()),
+            Some(row) if is_written_by_request(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }
     }
@@ -248,5 +248,5 @@ pub(crate) fn due_time_that_changes_row_key(
     row_key: &str,
 ) -> Ticks {
     let keeps_row_key = message.row_key(due) == row_key;
-    if keeps_row_key { time_after(due, Duration::from_nanos(100)) } else { due }
+    if keeps_row_key { later_time(due, Duration::from_nanos(100)) } else { due }
 }

@@ -17,7 +17,7 @@ use crate::{
     queue::{
         Poison, ServerClock,
         port::{check_duration, check_name},
-        server_clock::{duration_ticks, time_after},
+        server_clock::{duration_ticks, later_time},
     },
     random::RandomSource,
 };
@@ -61,11 +61,11 @@ impl TableQueue {
     pub fn new(backend: impl Backend, name: impl Into<String>) -> Self {
         let clock = Arc::new(ServerClock::new(Arc::new(SystemClock)));
         let random = RandomSource::default();
-        Self::with_clock(Arc::new(backend), name.into(), clock, random, Guards::default())
+        Self::new_with_clock(Arc::new(backend), name.into(), clock, random, Guards::default())
     }
 
     /// Names a queue that takes the time from `clock` and random numbers from `random`.
-    pub(crate) fn with_clock(
+    pub(crate) fn new_with_clock(
         backend: Arc<dyn Backend>,
         name: String,
         clock: Arc<ServerClock>,
@@ -210,7 +210,7 @@ impl TableQueue {
             dequeue_count: 0,
             sent: now,
         };
-        let due = time_after(now, delay);
+        let due = later_time(now, delay);
         let visibility = Visibility { due, hidden_ticks: duration_ticks(delay), holder: "" };
         self.insert_message(&message, visibility).await?;
         Ok(message.id)

@@ -17,8 +17,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     queue::{
         Poison, Received,
-        port::{check_duration, lease_lost},
-        server_clock::{duration_ticks, time_after},
+        port::{check_duration, lease_lost_error},
+        server_clock::{duration_ticks, later_time},
     },
     row::ETag,
 };
@@ -46,9 +46,9 @@ impl TableQueue {
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
         let receipt = PopReceipt::parse(received.receipt())?;
-        let message = receipt.message_from_receipt(received.id(), &body, received.dequeue_count());
+        let message = receipt.rebuild_message(received.id(), &body, received.dequeue_count());
         let (until, holder) = (Instant::now() + visibility, self.random.random_id());
-        let due = time_after(self.clock.now(), visibility);
+        let due = later_time(self.clock.now(), visibility);
         let due = due_time_that_changes_row_key(&message, due, &receipt.row_key);
         let hidden_ticks = duration_ticks(visibility);
         let row = message.queued_row(Visibility { due, hidden_ticks, holder: &holder })?;
@@ -58,11 +58,11 @@ impl TableQueue {
         let etag = match self.apply_as_holder(received, &receipt, change).await? {
             Some(etag) => Some(etag),
             None => {
-                self.etag_if_written_by_holder(&message.partition_key, &row_key, &holder).await?
+                self.etag_if_written_by_request(&message.partition_key, &row_key, &holder).await?
             }
         };
         // No row: with a timeout of zero another receiver may have taken the message since.
-        let etag = etag.ok_or_else(|| lease_lost(received.id()));
+        let etag = etag.ok_or_else(|| lease_lost_error(received.id()));
         let etag = if visibility.is_zero() { etag.unwrap_or("W/\"\"".into()) } else { etag? };
         let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
         received.extended(until, receipt, Some(&body));
@@ -79,7 +79,7 @@ impl TableQueue {
     pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         let message =
-            receipt.message_from_receipt(received.id(), received.body(), received.dequeue_count());
+            receipt.rebuild_message(received.id(), received.body(), received.dequeue_count());
         let change = vec![receipt.delete_operation()?, message.insert_as_poison(reason)?];
         self.apply_as_holder(received, &receipt, change).await.map(drop)
     }
@@ -109,7 +109,7 @@ impl TableQueue {
                 // While the message is held, only the earlier attempt can have deleted its row.
                 Some(_) if error.lost_race() && is_held => return Ok(None),
                 Some(earlier_loss) if error.lost_race() => return Err(earlier_loss),
-                None if error.lost_race() => return Err(lease_lost(received.id())),
+                None if error.lost_race() => return Err(lease_lost_error(received.id())),
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
@@ -142,7 +142,7 @@ impl TableQueue {
     /// Returns a poison message to the queue, visible at once and with a dequeue count of zero.
     pub(crate) async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
         let receipt = PopReceipt::parse(poison.place())?;
-        let message = receipt.message_from_receipt(poison.id(), poison.body(), 0);
+        let message = receipt.rebuild_message(poison.id(), poison.body(), 0);
         // The due time is written by the store's clock.
         self.ensure_clock().await?;
         let visibility = Visibility { due: self.clock.now(), hidden_ticks: 0, holder: "" };

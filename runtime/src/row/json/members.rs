@@ -11,7 +11,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     row::{
         Row, RowBuilder,
-        check::{name_bit, repeated_error},
+        check::{name_bit, repeated_property_error},
     },
 };
 
@@ -119,7 +119,7 @@ impl<'a> EntityMembers<'a> {
         let row_key = self.row_key.as_deref().unwrap_or_default();
         let name_row = |error: Error| error.at_keys(partition_key, row_key);
         if let Some(name) = &self.repeated {
-            return Err(name_row(repeated_error(name)));
+            return Err(name_row(repeated_property_error(name)));
         }
         if !self.has_keys() {
             let message = "the answer has no PartitionKey or no RowKey, so that it is another row than \

@@ -107,7 +107,12 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
             let fetch = || self.provider.primary(scope);
             let (key, at) = self.primary.get(scope.clone(), lifetime, fetch).await?;
             // A row that was written is often read soon: the key that decrypts it is known already.
-            self.data.insert((scope.clone(), key.id()), &key, at, self.lifetime(self.stale));
+            self.data.insert_key_from_answer(
+                (scope.clone(), key.id()),
+                &key,
+                at,
+                self.lifetime(self.stale),
+            );
             Ok(key)
         })
     }

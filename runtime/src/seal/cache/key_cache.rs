@@ -101,7 +101,13 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
     }
 
     /// Stores a key that the answer to a request for another name contained. The request was sent at `at`.
-    pub(super) fn insert(&self, name: K, key: &Arc<V>, at: Ticks, lifetime: Lifetime<'_>) {
+    pub(super) fn insert_key_from_answer(
+        &self,
+        name: K,
+        key: &Arc<V>,
+        at: Ticks,
+        lifetime: Lifetime<'_>,
+    ) {
         // An answer that was requested later is kept: it may know of a key that was withdrawn.
         let slot = self.0.slot_of_key(name, 0, stays_cached(lifetime));
         let mut entry = slot.lock_state();

@@ -8,7 +8,7 @@ use crate::{
     seal::{
         data_key::DataKey,
         index_key::IndexKey,
-        provider::{KeyScope, ScopeRule},
+        provider::{KeyScope, PartitionScopeRule},
         root::RootKey,
     },
 };
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Default)]
 pub struct KeyringBuilder {
     scopes: BTreeMap<KeyScope, ScopeKeys>,
-    rule: Option<ScopeRule>,
+    rule: Option<PartitionScopeRule>,
     pub(super) fault: Option<Error>,
 }
 

@@ -9,7 +9,7 @@ use crate::seal::{
     data_key::{DataKey, key_not_found_error},
     envelope::KeyId,
     index_key::IndexKey,
-    provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
+    provider::{KeyFuture, KeyProvider, KeyScope, PartitionScopeRule},
     root::RootKey,
 };
 
@@ -34,7 +34,7 @@ use crate::seal::{
 #[derive(Clone)]
 pub struct Keyring {
     pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
-    pub(super) rule: Option<ScopeRule>,
+    pub(super) rule: Option<PartitionScopeRule>,
     /// Whether each scope has index keys of its own.
     pub(super) has_index_scopes: bool,
 }

@@ -47,7 +47,7 @@ impl<'v> IndexKeys<'v> {
 
     /// Makes the blind tokens of the row's values again, and fails if those in its keys differ: the
     /// row was moved, or its values were exchanged.
-    pub(crate) async fn check_row_tokens(
+    pub(crate) async fn check_tokens_in_keys(
         &mut self,
         schema: &'static Schema,
         family: &'static Family,
@@ -72,7 +72,7 @@ impl<'v> IndexKeys<'v> {
                 false => self.index_key_of_scope(&scope, Some(version)).await,
             };
             match key.and_then(|key| {
-                TokenMaker::with_index_key(key).check_row_tokens(schema, family, row)
+                TokenMaker::with_index_key(key).check_tokens_in_keys(schema, family, row)
             }) {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),

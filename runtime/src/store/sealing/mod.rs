@@ -53,7 +53,7 @@ pub(crate) struct RowSealer {
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
     /// encrypted.
-    pub(crate) fn is_undeclared_property_encrypted(
+    pub(crate) fn is_undeclared_property_chosen(
         &self,
         partition_key: &str,
         row_key: &str,

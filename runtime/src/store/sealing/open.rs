@@ -44,7 +44,7 @@ impl TypeSealing {
 
 /// The type of a row as far as its reader knows it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RowType {
+pub(crate) enum RowTypeForReader {
     /// The row is of a type that the reader did not ask for.
     Foreign,
     /// The row is of the type at this position, and of this row family if it is known.
@@ -64,7 +64,7 @@ impl ReadAs {
 
     /// Returns whether one of the types has blind tokens in its keys.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn has_tokens(self) -> bool {
+    pub(crate) fn has_key_tokens(self) -> bool {
         match self {
             Self::Typed(schema) => schema.has_key_tokens(),
             Self::Members(members) => {
@@ -85,28 +85,30 @@ impl ReadAs {
     }
 
     /// Returns the type and row family of a row, as far as they are needed to decrypt it.
-    pub(crate) fn row_type_and_family(self, row: &Row) -> Result<RowType> {
+    pub(crate) fn row_type_and_family(self, row: &Row) -> Result<RowTypeForReader> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
-                Some(matched) => RowType::Declared(matched.member(), Some(matched.family())),
+                Some(matched) => {
+                    RowTypeForReader::Declared(matched.member_index(), Some(matched.family()))
+                }
                 None => match members.wide_member_of(row) {
-                    Some((at, schema)) => RowType::Declared(at, Some(schema.primary()?)),
-                    None => RowType::Untyped,
+                    Some((at, schema)) => RowTypeForReader::Declared(at, Some(schema.primary()?)),
+                    None => RowTypeForReader::Untyped,
                 },
             },
-            Self::Untyped => RowType::Untyped,
+            Self::Untyped => RowTypeForReader::Untyped,
         })
     }
 }
 
 /// Returns the type of a row for a reader of one type. A row of an unknown version counts as of the
 /// type, so that it is not handed over encrypted.
-fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowType> {
+fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader> {
     let families: &'static [Family] = schema.families;
     let kind = match schema.row_kind_of(row, None) {
         // A discriminator that is not a String does not name the type.
-        Err(error) if error.is_decode() => return Ok(RowType::Foreign),
+        Err(error) if error.is_decode() => return Ok(RowTypeForReader::Foreign),
         kind => kind?,
     };
     let family = match kind {
@@ -117,13 +119,13 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowType> {
         RowKind::UnknownCopy => None,
         RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
             match schema.discriminator {
-                Discriminator::Property(_) => return Ok(RowType::Foreign),
+                Discriminator::Property(_) => return Ok(RowTypeForReader::Foreign),
                 // Nothing in a row tells that it is not of a type without a discriminator.
                 Discriminator::RowKey => None,
             }
         }
     };
-    Ok(RowType::Declared(0, family))
+    Ok(RowTypeForReader::Declared(0, family))
 }
 
 impl RowSealer {
@@ -141,7 +143,7 @@ impl RowSealer {
         select: Option<&[String]>,
     ) -> Result<Row> {
         let mut opened = self.open_rows(table, vec![Ok(row)], read_as, select).await;
-        opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row("the row was lost")))
+        opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row_error("the row was lost")))
     }
 }
 
@@ -160,7 +162,8 @@ impl RowSealer {
         let sealed = read_as.has_sealed();
         let types = if sealed { read_as.sealing_of_each_type() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, RowType::Declared(at, _)) = (sealed, read_as.row_type_and_family(&row)?)
+            if let (true, RowTypeForReader::Declared(at, _)) =
+                (sealed, read_as.row_type_and_family(&row)?)
                 && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::no_keys_error(

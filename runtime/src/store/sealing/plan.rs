@@ -10,7 +10,7 @@ use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    plan::{StoredAs, hidden_nulls, outbox::is_owner_property},
+    plan::{StoredAs, hidden_nulls, outbox::is_owner_or_version},
     row::{Row, property_name_from_utf8},
 };
 
@@ -30,14 +30,14 @@ impl OperationToSeal {
 /// How one property is encrypted: the multiple to which its length is padded, and the blind token
 /// beside it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SealColumn {
+pub(crate) struct PropertyEncryption {
     pub(crate) pad: usize,
     /// The name of the property with the blind token, and the token's length in characters; `None`
     /// without one.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
-impl SealColumn {
+impl PropertyEncryption {
     fn seal_of_column(column: &SealedColumn) -> Self {
         Self { pad: column.sealed.pad as usize, companion: column.companion.clone() }
     }
@@ -47,9 +47,9 @@ impl SealColumn {
 #[derive(Debug, Default)]
 pub(crate) struct SealPlan {
     /// How each property of the row is encrypted, in the row's order; `None` for a plain property.
-    pub(crate) each: Vec<Option<SealColumn>>,
+    pub(crate) each: Vec<Option<PropertyEncryption>>,
     /// Absent properties that are stored as an encrypted value, so that nobody sees their absence.
-    pub(crate) absent: Vec<(Cow<'static, str>, SealColumn)>,
+    pub(crate) absent: Vec<(Cow<'static, str>, PropertyEncryption)>,
     /// Whether the row gets a seal: a property that authenticates all its other properties.
     pub(crate) has_seal: bool,
 }
@@ -97,13 +97,14 @@ impl RowSealer {
         };
         for name in row.encrypted_names().iter().filter(|name| is_whole && is_undeclared(name)) {
             if row.get(name)?.is_none() {
-                plan.absent.push((Cow::Owned(name.to_string()), SealColumn::default()));
+                plan.absent.push((Cow::Owned(name.to_string()), PropertyEncryption::default()));
             }
         }
         if let Some((schema, family)) = declared {
             let absent = hidden_nulls(&columns, row, verb, family)?;
-            plan.absent
-                .extend(absent.iter().map(|c| (c.name.clone(), SealColumn::seal_of_column(c))));
+            plan.absent.extend(
+                absent.iter().map(|c| (c.name.clone(), PropertyEncryption::seal_of_column(c))),
+            );
             plan.has_seal = schema.sealed;
             // The seal covers all properties: it cannot be made for some of them.
             if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
@@ -120,20 +121,20 @@ impl RowSealer {
         schema: Option<&'static Schema>,
         is_remote: bool,
         columns: &[SealedColumn],
-    ) -> Result<Vec<Option<SealColumn>>> {
+    ) -> Result<Vec<Option<PropertyEncryption>>> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let mut each = Vec::new();
         let mut properties = row.properties();
         while let Some((name, _)) = properties.next()? {
             let name = property_name_from_utf8(name)?;
             let column = match columns.iter().find(|column| column.name == name) {
-                Some(column) => Some(SealColumn::seal_of_column(column)),
+                Some(column) => Some(PropertyEncryption::seal_of_column(column)),
                 None if is_never_encrypted(schema, is_remote, name) => None,
                 None => {
                     // A property that was read encrypted is written encrypted, even if nothing declares it.
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
-                        || self.is_undeclared_property_encrypted(partition_key, row_key, name);
-                    is_wanted.then(SealColumn::default)
+                        || self.is_undeclared_property_chosen(partition_key, row_key, name);
+                    is_wanted.then(PropertyEncryption::default)
                 }
             };
             each.push(column);
@@ -152,7 +153,7 @@ fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &s
     };
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
     name == discriminator
-        || is_remote && is_owner_property(name)
+        || is_remote && is_owner_or_version(name)
         || blobs.any(|names| names.name == name)
 }
 
@@ -167,7 +168,7 @@ impl RowSealer {
         name: &str,
     ) -> bool {
         !is_never_encrypted(Some(schema), family.is_remote, name)
-            && self.is_undeclared_property_encrypted(row.partition_key(), row.row_key(), name)
+            && self.is_undeclared_property_chosen(row.partition_key(), row.row_key(), name)
     }
 }
 

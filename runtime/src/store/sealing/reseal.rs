@@ -3,7 +3,7 @@
 
 use super::{
     RowSealer, no_keys_error,
-    open::{ReadAs, RowType, TypeSealing},
+    open::{ReadAs, RowTypeForReader, TypeSealing},
     plan::OperationToSeal,
     unseal::is_token_or_seal,
 };
@@ -42,7 +42,7 @@ impl RowSealer {
         stored: &Row,
     ) -> Result<Option<OperationToSeal>> {
         let read_as = ReadAs::Typed(schema);
-        let RowType::Declared(_, family) = read_as.row_type_and_family(stored)? else {
+        let RowTypeForReader::Declared(_, family) = read_as.row_type_and_family(stored)? else {
             return Ok(None);
         };
         let family = family.map_or(schema.primary(), Ok)?;

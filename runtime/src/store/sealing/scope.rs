@@ -17,7 +17,7 @@ use crate::{entity::Schema, error::Result, key::Family, row::Row};
 impl RowSealer {
     /// Accepts every copy: a build without encryption has no scopes.
     #[allow(clippy::unused_self, reason = "the other form asks for keys")]
-    pub(crate) fn check_copy(
+    pub(crate) fn refuse_untrusted_copy_scope(
         &self,
         _: &'static Schema,
         _: &'static Family,
@@ -38,7 +38,7 @@ impl RowSealer {
     /// `is_invalid` for such a copy.
     // Whoever can write the primary's row could otherwise change such a property, and have a worker
     // seal the values for a scope whose keys they hold.
-    pub(crate) fn check_copy(
+    pub(crate) fn refuse_untrusted_copy_scope(
         &self,
         schema: &'static Schema,
         family: &'static Family,

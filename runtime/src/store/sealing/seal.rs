@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 #[cfg(feature = "encrypt")]
-use super::plan::{SealColumn, SealPlan, would_read_as_encrypted};
+use super::plan::{PropertyEncryption, SealPlan, would_read_as_encrypted};
 use super::{RowSealer, no_keys_error, plan::OperationToSeal};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
@@ -22,7 +22,7 @@ use crate::{
 impl RowSealer {
     /// Returns an error, because this build makes no blind tokens.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn token_maker(&self) -> Result<crate::plan::TokenMaker> {
+    pub(crate) async fn shared_token_maker(&self) -> Result<crate::plan::TokenMaker> {
         Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
@@ -104,7 +104,7 @@ impl RowSealer {
 
     /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
     /// if scopes have keys of their own, it has none yet.
-    pub(crate) async fn token_maker(&self) -> Result<TokenMaker> {
+    pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
             return Ok(TokenMaker::with_key_per_scope(keys.clone()));
         }
@@ -230,7 +230,7 @@ impl TransactionSealer<'_> {
         out: &mut RowBuilder,
         place: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,
-        column: &SealColumn,
+        column: &PropertyEncryption,
     ) -> Result<()> {
         let envelope = self.key.encrypt(place, value, column.pad)?;
         out.put(place.property, ValueRef::Binary(&envelope));

@@ -48,7 +48,7 @@ impl RowSealer {
 impl ShreddedScopes {
     /// Returns `false`: a build without encryption has no keys to lose.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn has_scope_of_row(&mut self, _: &RowSealer, _: &Error) -> bool {
+    pub(crate) async fn is_row_scope_shredded(&mut self, _: &RowSealer, _: &Error) -> bool {
         false
     }
 }
@@ -98,7 +98,11 @@ impl RowSealer {
 impl ShreddedScopes {
     /// Returns whether a row cannot be decrypted because the scope of its partition has neither a
     /// data key for writing nor an index key any more.
-    pub(crate) async fn has_scope_of_row(&mut self, sealer: &RowSealer, error: &Error) -> bool {
+    pub(crate) async fn is_row_scope_shredded(
+        &mut self,
+        sealer: &RowSealer,
+        error: &Error,
+    ) -> bool {
         let (Some(keys), Some((partition_key, _))) = (sealer.keys_of_scopes(error), error.keys())
         else {
             return false;

@@ -5,7 +5,7 @@ use super::{
     fetch::PageKeys,
     index::IndexKeys,
     no_keys_error,
-    open::{ReadAs, RowType, TypeSealing},
+    open::{ReadAs, RowTypeForReader, TypeSealing},
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -28,8 +28,8 @@ impl RowSealer {
         read_as: ReadAs,
         select: Option<&[String]>,
     ) -> Vec<Result<Row>> {
-        let has_tokens = read_as.has_tokens();
-        if self.keys.is_none() && !read_as.has_sealed() && !has_tokens {
+        let has_key_tokens = read_as.has_key_tokens();
+        if self.keys.is_none() && !read_as.has_sealed() && !has_key_tokens {
             return rows;
         }
         let types = read_as.sealing_of_each_type();
@@ -38,7 +38,7 @@ impl RowSealer {
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
                 let what = read_as.row_type_and_family(row)?;
-                if !matches!(what, RowType::Foreign) {
+                if !matches!(what, RowTypeForReader::Foreign) {
                     // Collected over the page, so that rows of one key cost one request.
                     keys.add_row(self, row)?;
                 }
@@ -63,9 +63,10 @@ impl RowSealer {
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain =
                 known.and_then(|known| page.open_row(row, known).map(|row| (row, known)));
-            if let (Ok((row, RowType::Declared(at, Some(family)))), true) = (&plain, has_tokens)
+            if let (Ok((row, RowTypeForReader::Declared(at, Some(family)))), true) =
+                (&plain, has_key_tokens)
                 && let Some(declared) = types.get(*at)
-                && let Err(error) = index.check_row_tokens(declared.schema, family, row).await
+                && let Err(error) = index.check_tokens_in_keys(declared.schema, family, row).await
             {
                 plain = Err(error);
             }
@@ -92,11 +93,11 @@ struct PageOpener<'p> {
 }
 
 impl PageOpener<'_> {
-    fn open_row(&self, row: Row, known: RowType) -> Result<Row> {
+    fn open_row(&self, row: Row, known: RowTypeForReader) -> Result<Row> {
         let (declared, family) = match known {
-            RowType::Foreign => return Ok(row),
-            RowType::Untyped => (None, None),
-            RowType::Declared(at, family) => (self.types.get(at), family),
+            RowTypeForReader::Foreign => return Ok(row),
+            RowTypeForReader::Untyped => (None, None),
+            RowTypeForReader::Declared(at, family) => (self.types.get(at), family),
         };
         // A client without keys reads rows of unknown types as they are stored.
         if self.sealer.keys.is_none()
@@ -201,7 +202,7 @@ impl PageOpener<'_> {
         family: Option<&'static Family>,
         row: &Row,
     ) -> Result<()> {
-        let Some(family) = family.filter(|family| family.has_one_entity_per_row()) else {
+        let Some(family) = family.filter(|family| family.is_primary_or_copy()) else {
             return Ok(());
         };
         if self.sealer.encrypt_if.is_none() {

@@ -16,7 +16,7 @@ use crate::{
 
 /// The origin of a change: the position of its entity in the input.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InputItem {
+pub(super) struct InputPosition {
     pub(super) index: u64,
     /// Whether a missing row counts as written.
     pub(super) done_when_missing: bool,
@@ -28,7 +28,7 @@ pub(super) struct ChangeGroup {
     pub(super) table: String,
     pub(super) partition_key: String,
     pub(super) changes: Vec<Change>,
-    pub(super) items: Vec<InputItem>,
+    pub(super) items: Vec<InputPosition>,
     row_keys: HashSet<String>,
     operations: usize,
     bytes: usize,
@@ -70,7 +70,7 @@ impl ChangeGroup {
         &mut self,
         row_key: String,
         change: Change,
-        item: InputItem,
+        item: InputPosition,
         (operations, bytes): (usize, usize),
     ) {
         self.shared_rows = self.shared_rows.max(change.shared_framework_row_count());
@@ -86,19 +86,19 @@ impl ChangeGroup {
     pub(super) fn may_write_same_rows(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
-            && (self.may_write_lists()
-                || other.may_write_lists()
+            && (self.may_write_local_lists()
+                || other.may_write_local_lists()
                 || !self.row_keys.is_disjoint(&other.row_keys))
     }
 
     /// Returns table and partition if the group's rows record open work. The partition must then be
     /// registered in the directory before the group is written.
-    pub(super) fn outbox_partition(&self) -> Option<(String, String)> {
+    pub(super) fn partition_to_register(&self) -> Option<(String, String)> {
         (self.shared_rows > 0).then(|| (self.table.clone(), self.partition_key.clone()))
     }
 
-    fn may_write_lists(&self) -> bool {
-        self.changes.iter().any(Change::may_write_lists)
+    fn may_write_local_lists(&self) -> bool {
+        self.changes.iter().any(Change::may_write_local_lists)
     }
 
     /// Clones the changes without what decides whether more fit.
@@ -111,7 +111,7 @@ impl ChangeGroup {
 
     /// Removes the change at a position, so that the others can be sent again. Returns the input
     /// item of the removed change.
-    pub(super) fn remove_change(&mut self, position: usize) -> Option<InputItem> {
+    pub(super) fn remove_change(&mut self, position: usize) -> Option<InputPosition> {
         if position >= self.items.len() {
             return None;
         }
@@ -151,7 +151,7 @@ impl OpenGroups {
         &mut self,
         table: String,
         change: Change,
-        item: InputItem,
+        item: InputPosition,
     ) -> Result<Vec<ChangeGroup>> {
         let size = change.estimate_size()?;
         let (partition_key, row_key) = change.keys();
@@ -196,8 +196,8 @@ impl OpenGroups {
     }
 
     /// Returns table and partition of every open group that records work in the outbox.
-    pub(super) fn outbox_partitions(&self) -> impl Iterator<Item = (String, String)> {
-        self.by_partition.values().filter_map(ChangeGroup::outbox_partition)
+    pub(super) fn partitions_to_register(&self) -> impl Iterator<Item = (String, String)> {
+        self.by_partition.values().filter_map(ChangeGroup::partition_to_register)
     }
 
     /// Removes and returns all groups.

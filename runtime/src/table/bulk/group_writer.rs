@@ -29,7 +29,7 @@ impl<T> Splittable for Vec<T> {
 }
 
 /// The outcome of one attempt to write a group.
-pub(crate) enum Attempt<G> {
+pub(crate) enum GroupWriteOutcome<G> {
     /// Nothing of the group is left to write.
     Done,
     /// The group does not fit into one transaction. It has more than one row.
@@ -49,7 +49,7 @@ pub(crate) trait GroupWriter {
     fn attempt(
         &mut self,
         group: Self::Group,
-    ) -> impl Future<Output = Result<Attempt<Self::Group>>> + Send;
+    ) -> impl Future<Output = Result<GroupWriteOutcome<Self::Group>>> + Send;
 }
 
 /// Writes groups in their order. Halves a group that is too large or was raced three times, and
@@ -58,7 +58,7 @@ pub(crate) trait GroupWriter {
 /// # Errors
 ///
 /// Fails with the first error of the writer; `is_contended` if one group lost 16 races.
-pub(crate) async fn write_groups<W: GroupWriter>(
+pub(crate) async fn write_groups_in_order<W: GroupWriter>(
     writer: &mut W,
     random: &RandomSource,
     groups: impl IntoIterator<Item = W::Group, IntoIter: DoubleEndedIterator>,
@@ -70,16 +70,16 @@ pub(crate) async fn write_groups<W: GroupWriter>(
             continue;
         }
         match writer.attempt(group).await? {
-            Attempt::Done => {}
-            Attempt::Rest(rest) => waiting.push((rest, races)),
-            Attempt::LostRace(left) if races < RACES_BEFORE_SPLIT || left.rows() < 2 => {
+            GroupWriteOutcome::Done => {}
+            GroupWriteOutcome::Rest(rest) => waiting.push((rest, races)),
+            GroupWriteOutcome::LostRace(left) if races < RACES_BEFORE_SPLIT || left.rows() < 2 => {
                 backoff::wait_before_retry(random, races).await;
                 if races + 1 == backoff::ATTEMPTS {
                     return Err(backoff::contended_error());
                 }
                 waiting.push((left, races + 1));
             }
-            Attempt::TooLarge(group) | Attempt::LostRace(group) => {
+            GroupWriteOutcome::TooLarge(group) | GroupWriteOutcome::LostRace(group) => {
                 waiting.extend(group.split().into_iter().rev().map(|half| (half, 0)));
             }
         }
@@ -88,7 +88,7 @@ pub(crate) async fn write_groups<W: GroupWriter>(
 }
 
 /// Gathers consecutive items into groups. `joins` says whether an item can join the last group.
-pub(crate) fn gather_groups<T>(
+pub(crate) fn group_consecutive_items<T>(
     items: impl IntoIterator<Item = T>,
     joins: impl Fn(&[T], &T) -> bool,
 ) -> Vec<Vec<T>> {

@@ -16,16 +16,16 @@ use futures_util::{
 use tokio::time::Instant;
 
 use super::{
-    group::{ChangeGroup, InputItem, OpenGroups},
-    group_writer::{Attempt, GroupWriter, Splittable, write_groups},
+    group::{ChangeGroup, InputPosition, OpenGroups},
+    group_writer::{GroupWriteOutcome, GroupWriter, Splittable, write_groups_in_order},
     report::{BulkReport, Failure, Progress},
-    rewrite::{Rewrite, is_changed_since_read},
+    rewrite::{Rewrite, is_changed_or_deleted},
 };
 use crate::{
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
-        change_tokens::fill_change_tokens, commit::commit_changes,
+        change_tokens::fill_tokens_of_change, commit::commit_changes,
         registration::register_partitions,
     },
     plan::Unresolved,
@@ -61,7 +61,7 @@ struct Outcome {
     number: u64,
     done: u64,
     requests: u64,
-    failed: Vec<(InputItem, Error)>,
+    failed: Vec<(InputPosition, Error)>,
 }
 
 impl Pipeline {
@@ -89,10 +89,10 @@ impl Pipeline {
         verb: Result<Unresolved>,
         done_when_missing: bool,
     ) {
-        let item = InputItem { index: self.next_index, done_when_missing };
+        let item = InputPosition { index: self.next_index, done_when_missing };
         self.next_index += 1;
         let change = match verb {
-            Ok(verb) => fill_change_tokens(self.client.outbox(), &table, verb).await,
+            Ok(verb) => fill_tokens_of_change(self.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
         match change
@@ -151,12 +151,12 @@ impl Pipeline {
         let outbox = self.client.outbox();
         let is_new =
             |(table, key): &(String, String)| !outbox.registrations.is_registered(table, key);
-        let partitions = groups.iter().filter_map(ChangeGroup::outbox_partition);
+        let partitions = groups.iter().filter_map(ChangeGroup::partition_to_register);
         let mut partitions: Vec<_> = partitions.filter(is_new).collect();
         if !partitions.is_empty() {
             // The partitions of the open groups will need a registration too, and many together
             // cost little more than one.
-            let waiting = self.open.outbox_partitions().filter(is_new);
+            let waiting = self.open.partitions_to_register().filter(is_new);
             partitions.extend(waiting.take(REGISTERED_AHEAD));
             partitions.sort_unstable();
             partitions.dedup();
@@ -200,8 +200,8 @@ impl Pipeline {
         self.notify_progress();
     }
 
-    fn record_failure(&mut self, item: InputItem, error: Error) {
-        if is_changed_since_read(&error)
+    fn record_failure(&mut self, item: InputPosition, error: Error) {
+        if is_changed_or_deleted(&error)
             && let Some((partition_key, row_key)) = error.keys()
         {
             self.lost_races.push((item.index, partition_key.to_owned(), row_key.to_owned()));
@@ -265,7 +265,7 @@ async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Ou
     let outcome = Outcome { number, ..Outcome::default() };
     let mut writer = ChangeWriter { client: &client, outcome };
     // The writer records every failure for its item: the result holds none.
-    drop(write_groups(&mut writer, &client.store().random, [group.clone_changes()]).await);
+    drop(write_groups_in_order(&mut writer, &client.store().random, [group.clone_changes()]).await);
     writer.outcome
 }
 
@@ -279,13 +279,13 @@ struct ChangeWriter<'c> {
 impl GroupWriter for ChangeWriter<'_> {
     type Group = ChangeGroup;
 
-    async fn attempt(&mut self, mut group: ChangeGroup) -> Result<Attempt<ChangeGroup>> {
+    async fn attempt(&mut self, mut group: ChangeGroup) -> Result<GroupWriteOutcome<ChangeGroup>> {
         let outcome = &mut self.outcome;
         outcome.requests += 1;
         let error = match commit_changes(self.client.outbox(), &group.table, &group.changes).await {
             Ok(_) => {
                 outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
-                return Ok(Attempt::Done);
+                return Ok(GroupWriteOutcome::Done);
             }
             Err(error) => error,
         };
@@ -293,9 +293,9 @@ impl GroupWriter for ChangeWriter<'_> {
         if error.is_too_large() && group.rows() > 1 {
             if guards.has_mutation(Mutation::SecondHalfForgotten) {
                 let [first, _] = group.split();
-                return Ok(Attempt::Rest(first));
+                return Ok(GroupWriteOutcome::Rest(first));
             }
-            return Ok(Attempt::TooLarge(group));
+            return Ok(GroupWriteOutcome::TooLarge(group));
         }
         match error.failed_index().and_then(|position| group.remove_change(position)) {
             Some(item) if item.done_when_missing && error.is_row_missing() => outcome.done += 1,
@@ -303,12 +303,12 @@ impl GroupWriter for ChangeWriter<'_> {
             None => {
                 let failed = group.items.into_iter().map(|item| (item, error.clone()));
                 outcome.failed.extend(failed);
-                return Ok(Attempt::Done);
+                return Ok(GroupWriteOutcome::Done);
             }
         }
         match guards.has_mutation(Mutation::RestOfGroupForgotten) {
-            true => Ok(Attempt::Done),
-            false => Ok(Attempt::Rest(group)),
+            true => Ok(GroupWriteOutcome::Done),
+            false => Ok(GroupWriteOutcome::Rest(group)),
         }
     }
 }

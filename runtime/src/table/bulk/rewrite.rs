@@ -6,7 +6,7 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::{change_tokens::fill_change_tokens, commit::commit_changes},
+    outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
     plan::Unresolved,
     store::{
         backoff::{self, Attempt},
@@ -73,12 +73,12 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                 return Err(locate(Error::service(ServiceCode::ResourceNotFound, message)));
             };
             let verb = lock().0.replacement(stored).map_err(locate)?;
-            let change = fill_change_tokens(client.outbox(), table, verb).await?;
+            let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
             *lock().1 += 1;
             match commit_changes(client.outbox(), table, &[change]).await {
                 Ok(_) => Ok(Attempt::Done(())),
                 // Changed or deleted since it was read: the next read tells which.
-                Err(error) if is_changed_since_read(&error) => Ok(Attempt::Raced),
+                Err(error) if is_changed_or_deleted(&error) => Ok(Attempt::Raced),
                 Err(error) => Err(error.without_operation()),
             }
         });
@@ -87,6 +87,6 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
 }
 
 /// Returns whether a write failed because the row was changed or deleted after it was read.
-pub(super) fn is_changed_since_read(error: &Error) -> bool {
+pub(super) fn is_changed_or_deleted(error: &Error) -> bool {
     error.is_precondition_failed() || error.is_row_missing()
 }

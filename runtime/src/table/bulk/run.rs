@@ -366,7 +366,7 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
         let mut rewrite =
-            Rewrite { client, table, read_as: query.decryption_types(), change, is_done };
+            Rewrite { client, table, read_as: query.types_to_decrypt_as(), change, is_done };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
             let table = query.request.table_of_page(cursor.as_ref())?;

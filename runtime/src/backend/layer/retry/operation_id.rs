@@ -16,7 +16,7 @@ pub(super) type OperationId = [u8; 12];
 
 /// Adds one new operation id to every written row of the batch that has room for one more property.
 /// Returns `None` if no row has room.
-pub(super) fn with_operation_ids(batch: &Batch) -> Option<(Batch, OperationId)> {
+pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, OperationId)> {
     let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
     let mut copy = Batch::new(batch.table()).with_deadline(batch.deadline().cloned());
     let mut any = false;

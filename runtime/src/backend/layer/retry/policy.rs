@@ -160,7 +160,7 @@ impl RetryBudget {
     }
 
     /// Returns a tenth of a retry, after a successful request.
-    pub(super) fn refund_retry(&self) {
+    pub(super) fn refund_tenth_of_retry(&self) {
         let add = |tenths| (tenths < self.full).then_some(tenths + 1);
         // Fails only where the budget is full, which is fine.
         let _ = self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);

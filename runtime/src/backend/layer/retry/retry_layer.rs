@@ -14,7 +14,7 @@ use crate::{
     backend::{
         Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
         layer::forward::forward_to_inner,
-        layer::verb_counts::{count_retry, note_lost_answer_decision},
+        layer::verb_counts::{count_request_retry, note_lost_answer_decision},
     },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result, Seen, ServiceCode},
@@ -68,14 +68,14 @@ impl Retry {
         loop {
             match request().await {
                 Ok(answer) => {
-                    self.budget.refund_retry();
+                    self.budget.refund_tenth_of_retry();
                     return Ok(answer);
                 }
                 Err(error) if Failure::is_read_worth_repeating(&error) => {
                     if !attempts.wait_for_next_attempt(&error).await {
                         return Err(error);
                     }
-                    count_retry(table);
+                    count_request_retry(table);
                 }
                 Err(error) => return Err(error),
             }
@@ -84,8 +84,11 @@ impl Retry {
 
     /// Makes a write, and repeats it only where it cannot take effect twice.
     async fn retry_write(&self, given: &Batch) -> Result<Vec<Written>> {
-        let with_ids =
-            if self.policy.operation_ids { operation_id::with_operation_ids(given) } else { None };
+        let with_ids = if self.policy.operation_ids {
+            operation_id::batch_with_operation_id(given)
+        } else {
+            None
+        };
         let (mut batch, mut id) = match with_ids {
             Some((batch, id)) => (Cow::Owned(batch), Some(id)),
             None => (Cow::Borrowed(given), None),
@@ -96,7 +99,7 @@ impl Retry {
         loop {
             let error = match self.inner.apply(&batch).await {
                 Ok(written) => {
-                    self.budget.refund_retry();
+                    self.budget.refund_tenth_of_retry();
                     return Ok(written);
                 }
                 Err(error) => error,
@@ -113,7 +116,7 @@ impl Retry {
             let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let Some(doubt) = doubt else {
                 if more {
-                    count_retry(batch.table());
+                    count_request_retry(batch.table());
                     continue;
                 }
                 return Err(error);
@@ -138,7 +141,7 @@ impl Retry {
                 }
             }
             note_lost_answer_decision(batch.table(), "sent_again");
-            count_retry(batch.table());
+            count_request_retry(batch.table());
         }
     }
 
@@ -203,7 +206,7 @@ impl Retry {
         loop {
             let error = match self.inner.tables(request).await {
                 Ok(answer) => {
-                    self.budget.refund_retry();
+                    self.budget.refund_tenth_of_retry();
                     return Ok(answer);
                 }
                 Err(error) => error,
@@ -218,7 +221,7 @@ impl Retry {
                 return Err(error);
             }
             if let TableRequest::Create(name) | TableRequest::Delete(name) = request {
-                count_retry(name);
+                count_request_retry(name);
             }
         }
     }
