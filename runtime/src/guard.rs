@@ -1,4 +1,4 @@
-//! The guards of the outbox protocols, and mutations of the code. A simulation can disable one guard, or
+//! The guards of the protocols of the outbox and of queues in tables, and mutations of the code. A simulation can disable one guard, or
 //! make one mistake, to show that histories and scenarios fail then.
 
 use std::future::Future;
@@ -9,7 +9,7 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// A rule that keeps work in other partitions right. Programs hold every rule; a test build can
+/// A rule that keeps work in other partitions and queues in tables right. Programs hold every rule; a test build can
 /// disable one of them to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
@@ -87,6 +87,15 @@ pub enum Guard {
     FloorRead,
     /// A dated table with open work is kept when old tables are dropped.
     OpenWorkKept,
+    /// A receiver of a queue in a table takes a message by one transaction that deletes its row and
+    /// inserts another one.
+    MoveInOneTransaction,
+    /// A row of a queue in a table stays hidden by the store's clock, even if its RowKey says that it
+    /// is due.
+    HiddenByStore,
+    /// After a change of a queue in a table whose answer was lost, the row is read to learn the
+    /// outcome.
+    ReadAfterLostAnswer,
     /// A message that another worker has leased is not handed to a handler. This saves work; no
     /// rule depends on it.
     Lease,

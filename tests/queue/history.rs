@@ -18,9 +18,9 @@ use std::{
 };
 
 use entable::{
-    Clock, Queue, Ticks,
+    Clock, Guard, Queue, Ticks,
     prelude::*,
-    queue::{QueueGuard, Received, TableQueue},
+    queue::{Received, TableQueue},
 };
 use seeds::{first_wrong, is_long, play, seeds};
 use store::{Random, Shared, VirtualClock, Way};
@@ -63,23 +63,22 @@ struct World {
     clock: Arc<VirtualClock>,
     ledger: Arc<Mutex<Ledger>>,
     seed: u64,
-    without: Option<QueueGuard>,
+    without: Option<Guard>,
 }
 
 impl World {
     fn queue(&self, number: u64, skew: i64, lives: Option<u64>) -> TableQueue {
         let actor = ["quiet", "first", "second", "third", "fourth", "fifth"][number as usize % 6];
-        let client = Client::builder()
+        let builder = Client::builder()
             .backend(Way::new(&self.shared, actor, lives))
             .clock(Arc::new(Skewed(self.clock.clone(), skew)))
-            .seed(self.seed.wrapping_mul(131).wrapping_add(number))
-            .build()
-            .unwrap();
-        let queue = client.table_queue("letters").shards(1 + (self.seed % 3) as u32);
-        match self.without {
-            Some(guard) => queue.without_guard(guard),
-            None => queue,
-        }
+            .seed(self.seed.wrapping_mul(131).wrapping_add(number));
+        let builder = match self.without {
+            Some(guard) => builder.without_guard(guard),
+            None => builder,
+        };
+        let client = builder.build().unwrap();
+        client.table_queue("letters").shards(1 + (self.seed % 3) as u32)
     }
 }
 
@@ -169,7 +168,7 @@ async fn receive(queue: TableQueue, mut random: Random, ledger: Arc<Mutex<Ledger
     }
 }
 
-async fn history(seed: u64, without: Option<QueueGuard>) -> Result<(), String> {
+async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
     let clock = Arc::new(VirtualClock::new());
     let (shared, ledger) = (Shared::new(seed, clock.clone()), Arc::default());
     let world = World { shared, clock, ledger, seed, without };
@@ -246,7 +245,7 @@ async fn finish(world: &World, quiet: &TableQueue, is_strict: bool) -> Result<()
     }
 }
 
-fn run(seed: u64, without: Option<QueueGuard>) -> Result<(), String> {
+fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -260,7 +259,7 @@ fn a_queue_is_right_after_every_history() {
     play(&seeds(&[], 300, 100_000), |seed| run(seed, None));
 }
 
-fn failing(guard: QueueGuard, known: u64) -> Option<u64> {
+fn failing(guard: Guard, known: u64) -> Option<u64> {
     let most = if is_long() { 100_000 } else { 2_000 };
     let seed = first_wrong(known, most, |seed| run(seed, Some(guard)));
     println!("{guard:?}: seed {seed:?}");
@@ -269,18 +268,18 @@ fn failing(guard: QueueGuard, known: u64) -> Option<u64> {
 
 #[test]
 fn a_message_is_taken_by_moving_it() {
-    let seed = failing(QueueGuard::MoveInOneTransaction, 0);
+    let seed = failing(Guard::MoveInOneTransaction, 0);
     assert!(seed.is_some(), "no history needs it");
 }
 
 #[test]
 fn a_row_is_hidden_by_the_stores_clock() {
-    let seed = failing(QueueGuard::HiddenByStore, 80);
+    let seed = failing(Guard::HiddenByStore, 80);
     assert!(seed.is_some(), "no history needs it");
 }
 
 #[test]
 fn a_lost_answer_is_looked_into() {
-    let seed = failing(QueueGuard::ReadAfterLostAnswer, 0);
+    let seed = failing(Guard::ReadAfterLostAnswer, 0);
     assert!(seed.is_some(), "no history needs it");
 }

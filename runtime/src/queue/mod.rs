@@ -18,5 +18,5 @@ pub(crate) use envelope::{Envelope, Receipts};
 pub use port::{LONGEST, Queue, QueueCapabilities};
 pub use received::{Poison, Received};
 pub(crate) use server_clock::{ServerClock, earlier_time, later_time};
-pub use table::{QueueGuard, TableQueue};
+pub use table::TableQueue;
 pub use typed::MessageQueue;

@@ -4,12 +4,10 @@
 //! messages and skips hidden ones. A receiver takes a message by replacing its row in one
 //! transaction, so only one of several receivers succeeds. `docs/queues.md` specifies the steps.
 
-pub(crate) mod guard;
 pub(crate) mod message_row;
 pub(crate) mod table_queue;
 mod receive;
 mod update;
 mod queue_impl;
 
-pub use guard::QueueGuard;
 pub use table_queue::TableQueue;

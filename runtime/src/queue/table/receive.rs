@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    guard::QueueGuard,
     message_row::{
         PopReceipt, StoredMessageRow, TableQueueMessage, Visibility, due_filter,
         is_written_by_request,
@@ -17,7 +16,7 @@ use crate::{
     batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, Result},
-    guard::Mutation,
+    guard::{Guard, Mutation},
     queue::{
         Received,
         port::{check_duration, check_name},
@@ -116,7 +115,7 @@ impl TableQueue {
             let filter = due_filter(shard, now);
             let page = self.scan_page(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
-                let date = page.date.filter(|_| self.guard_holds(QueueGuard::HiddenByStore));
+                let date = page.date.filter(|_| self.guards.guard_holds(Guard::HiddenByStore));
                 match row.as_ref().map_err(Error::clone).and_then(StoredMessageRow::parse) {
                     Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
                     Err(error) => damaged = Some(error),
@@ -171,7 +170,7 @@ impl TableQueue {
             batch.push(insert)?;
             taken.push((message, due));
         }
-        let written = match self.guard_holds(QueueGuard::MoveInOneTransaction) {
+        let written = match self.guards.guard_holds(Guard::MoveInOneTransaction) {
             true => self.backend.apply(&batch).await,
             false => self.insert_then_delete(&batch).await,
         };
@@ -207,7 +206,7 @@ impl TableQueue {
     }
 
     /// Sends the inserts and deletes one by one. Only a test does so, to show that
-    /// [`QueueGuard::MoveInOneTransaction`] is needed.
+    /// [`Guard::MoveInOneTransaction`] is needed.
     async fn insert_then_delete(&self, batch: &Batch) -> Result<Vec<Written>> {
         let mut written = Vec::new();
         // In reverse order: each insertion before its deletion.

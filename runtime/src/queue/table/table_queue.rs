@@ -2,9 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{
-    guard::QueueGuard,
-    message_row::{StoredMessageRow, TableQueueMessage, Visibility, check_body, poison_filter},
+use super::message_row::{
+    StoredMessageRow, TableQueueMessage, Visibility, check_body, poison_filter,
 };
 use crate::{
     backend::{Backend, Rows, Scan, TableRequest},
@@ -51,8 +50,6 @@ pub struct TableQueue {
     shards: u32,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) random: Arc<RandomSource>,
-    /// A guard that a test disabled.
-    disabled: Option<QueueGuard>,
     pub(crate) guards: Guards,
 }
 
@@ -72,7 +69,7 @@ impl TableQueue {
         random: RandomSource,
         guards: Guards,
     ) -> Self {
-        Self { backend, name, shards: 1, clock, random: Arc::new(random), disabled: None, guards }
+        Self { backend, name, shards: 1, clock, random: Arc::new(random), guards }
     }
 
     /// Sets the number of partitions that hold the messages: 1 by default, at most 100. A partition
@@ -84,19 +81,6 @@ impl TableQueue {
     #[must_use]
     pub fn shards(self, shards: u32) -> Self {
         Self { shards: shards.clamp(1, MAX_SHARDS), ..self }
-    }
-
-    /// Disables a guard, so that a test can show that it is needed.
-    #[cfg(feature = "conformance")]
-    #[doc(hidden)]
-    #[must_use]
-    pub fn without_guard(self, guard: QueueGuard) -> Self {
-        Self { disabled: Some(guard), ..self }
-    }
-
-    /// Returns whether a guard is in force.
-    pub(crate) fn guard_holds(&self, guard: QueueGuard) -> bool {
-        self.disabled != Some(guard)
     }
 
     /// Returns the PartitionKeys of all shards, beginning at a random one, so that receivers and

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    guard::QueueGuard,
     message_row::{PopReceipt, Visibility, check_body},
     receive::due_time_that_changes_row_key,
     table_queue::{MAX_ATTEMPTS, TABLE, TableQueue},
@@ -15,6 +14,7 @@ use crate::{
     backend::Read,
     batch::Operation,
     error::{Error, ErrorKind, Result},
+    guard::Guard,
     queue::{
         Poison, Received,
         port::{check_duration, lease_lost_error},
@@ -113,7 +113,7 @@ impl TableQueue {
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
-            if !self.guard_holds(QueueGuard::ReadAfterLostAnswer) {
+            if !self.guards.guard_holds(Guard::ReadAfterLostAnswer) {
                 return Ok(None);
             }
             let error = unknown_outcome(error);
