@@ -15,7 +15,8 @@ const LARGEST: usize = 5;
 const LARGEST_IN_A_ROOM: usize = 2;
 
 /// The rooms, each of whose `mod.rs` lists its files in the order in which they use each other.
-const ROOMS: [&str; 6] = ["store", "outbox", "query", "table", "worker", "maintain"];
+const ROOMS: [&str; 8] =
+    ["plan", "store", "outbox", "query", "table", "worker", "maintain", "data"];
 
 fn arrows() -> Arrows {
     Crate::read(&workspace().join("runtime/src")).arrows()

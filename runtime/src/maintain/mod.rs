@@ -1,5 +1,7 @@
 //! Maintenance of whole tables: check and repair copies, rebuild indexes, encrypt with new keys,
 //! upgrade to new versions.
+//!
+//! A file uses only the files whose `mod` lines stand above its own.
 
 pub(crate) mod rows;
 pub(crate) mod outbox_writer;

@@ -14,9 +14,10 @@ use crate::{
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
     plan::{
         Change, Effect,
+        move_mark::move_id,
         moves::{
-            MoveMessage, MoveOrigin, delete_source, insert_target, move_id, plan_mark_removal,
-            remove_mark, update_inserted_target,
+            MoveMessage, MoveOrigin, delete_source, insert_target, plan_mark_removal, remove_mark,
+            update_inserted_target,
         },
         outbox::{
             CODE, MessageIdentity, WorkAndConsentCodes, code_of, insert_arrival, insert_tombstone,

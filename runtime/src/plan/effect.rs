@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{moves::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wide};
+use super::{move_mark::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wide};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,

@@ -3,6 +3,8 @@
 //! A caller's verb becomes a [`Change`]. Together with the stored primary, if it is needed, the
 //! change gives an [`Effect`]. The effects of one entity group transaction are joined, row by row,
 //! into its operations.
+//!
+//! A file uses only the files whose `mod` lines stand above its own.
 
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod tokens;
@@ -12,8 +14,9 @@ pub(crate) mod wide;
 pub(crate) mod size;
 pub(crate) mod key_conditions;
 pub(crate) mod derive;
-pub(crate) mod outbox;
+pub(crate) mod move_mark;
 pub(crate) mod effect;
+pub(crate) mod outbox;
 pub(crate) mod moves;
 mod verb;
 pub(crate) mod change;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{effect::Effect, tokens::TokenMaker};
+use super::{effect::Effect, move_mark::refuse_moving, tokens::TokenMaker};
 use crate::{
     address::{RowAddress, TableCase},
     batch::{Condition, Operation},
@@ -34,36 +34,6 @@ pub(crate) struct MoveMessage {
 impl Message for MoveMessage {
     const NAME: &'static str = "entable.move";
     const VERSION: u32 = 1;
-}
-
-/// Returns whether a property marks a row that takes part in a move.
-pub(crate) fn is_move_property(name: &str) -> bool {
-    name == MOVING || name == MOVED_BY
-}
-
-/// Returns the id of the move whose source this row is; `None` if it is no source of a move.
-pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
-    Ok(match row.get(MOVING)? {
-        Some(ValueRef::String(id)) => Some(id),
-        _ => None,
-    })
-}
-
-/// Refuses a row that is the source of a move.
-///
-/// # Errors
-///
-/// `is_refused_by_move` for such a row.
-pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
-    match move_id(current)? {
-        None => Ok(()),
-        Some(_) => Err(moving_error(current)),
-    }
-}
-
-/// Returns the error for a row that is the source of a move.
-pub(crate) fn moving_error(row: &Row) -> Error {
-    Error::moving_entity(row.partition_key(), row.row_key())
 }
 
 /// Names the move that inserted a row, and the row's source.

@@ -14,10 +14,8 @@ use crate::{
     },
     plan::{
         Change, Effect, StoredAs,
-        moves::{
-            MoveMessage, MoveOrigin, mark_moving, move_id, moving_error, plan_mark_removal,
-            remove_mark,
-        },
+        move_mark::{move_id, moving_error},
+        moves::{MoveMessage, MoveOrigin, mark_moving, plan_mark_removal, remove_mark},
         outbox::{
             StoredMessage, WorkAndConsentCodes, insert_message, message_row, reserved_keys::MESSAGE,
         },

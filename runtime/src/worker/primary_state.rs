@@ -6,7 +6,7 @@ use crate::{
     entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
-        moves::move_id,
+        move_mark::move_id,
         outbox::{CopyAddress, ListMembership, StoredDirtyRow, list_entry},
     },
     row::Row,

@@ -20,7 +20,7 @@ use crate::{
     outbox::guard::{Guard, Mutation},
     plan::{
         derive::Derived,
-        moves::move_id,
+        move_mark::move_id,
         outbox::{
             CopyAddress, CopyOwnership, copy_with_owner, dirty_row_key_of_primary, list_entry,
             owner_of_copy, reserving_claim,

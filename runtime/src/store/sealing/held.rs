@@ -9,7 +9,7 @@ use crate::{
     authentic::HeldValues,
     entity::{SEAL, Schema},
     error::Result,
-    plan::moves::is_move_property,
+    plan::move_mark::is_move_property,
     row::{Row, property_name_from_utf8},
 };
 

@@ -1,0 +1,39 @@
+//! The properties that mark a row which takes part in a move. Every write of an entity asks for the
+//! mark; the steps of a move are in `moves.rs`.
+
+use crate::{
+    edm::ValueRef,
+    entity::{MOVED_BY, MOVING},
+    error::{Error, Result},
+    row::Row,
+};
+
+/// Returns whether a property marks a row that takes part in a move.
+pub(crate) fn is_move_property(name: &str) -> bool {
+    name == MOVING || name == MOVED_BY
+}
+
+/// Returns the id of the move whose source this row is; `None` if it is no source of a move.
+pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
+    Ok(match row.get(MOVING)? {
+        Some(ValueRef::String(id)) => Some(id),
+        _ => None,
+    })
+}
+
+/// Refuses a row that is the source of a move.
+///
+/// # Errors
+///
+/// `is_refused_by_move` for such a row.
+pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
+    match move_id(current)? {
+        None => Ok(()),
+        Some(_) => Err(moving_error(current)),
+    }
+}
+
+/// Returns the error for a row that is the source of a move.
+pub(crate) fn moving_error(row: &Row) -> Error {
+    Error::moving_entity(row.partition_key(), row.row_key())
+}
