@@ -268,6 +268,27 @@ async fn an_insertion_that_was_throttled_after_it_was_done_sets_none_of_its_own_
     assert_eq!(aside, line(7, 2).as_bytes());
 }
 
+/// A table that is being deleted takes no row: none of the lines is bad.
+#[tokio::test]
+async fn an_import_ends_at_a_table_that_is_being_deleted() {
+    let line = |key: u32| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:05}\"}}\n");
+    let file: String = (0..20).map(line).collect();
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    for code in [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted] {
+        let gone = Error::service(code.clone(), "the table is gone");
+        fault.inject(RequestKind::Apply, 0, InjectedFault::Before(gone));
+        let mut aside = Vec::new();
+        let import = client.import("Staff").skip_bad(&mut aside);
+        let error = import.read_from(file.as_bytes()).await.unwrap_err();
+        assert_eq!(error.kind(), code.kind());
+        assert!(error.message().ends_with("go on from line 1"), "{error}");
+        assert!(aside.is_empty());
+    }
+    let report = client.import("Staff").read_from(file.as_bytes()).await.unwrap();
+    assert_eq!(report.digest.rows(), 20);
+}
+
 /// A line that the store refused is set aside although the import ends at a later one, from which it
 /// goes on.
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use entable::{
-    KeyScope, Keyring, PlaintextPolicy, SealFault,
-    backend::{Memory, layer::Recorder},
+    Error, KeyScope, Keyring, PlaintextPolicy, SealFault, ServiceCode,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+    },
     prelude::*,
     seal::key_id_of,
 };
@@ -107,6 +110,24 @@ async fn it_goes_on_where_it_stopped_and_beside_writers() {
     let bonus = staff.get(point(39)).await.unwrap().unwrap().bonus;
     assert_eq!(bonus, Some(39));
     assert!(staff.check().await.unwrap().is_clean());
+}
+
+/// A row of a table that was deleted is no row that another writer was first to delete.
+#[tokio::test]
+async fn a_table_that_is_deleted_meanwhile_ends_it() {
+    let fault = FaultInjector::around(Memory::new());
+    let open = |keys| Client::builder().backend(fault.clone()).keys(keys).build().unwrap();
+    let before = open(keyring(1));
+    before.create_table("Staff").await.unwrap();
+    before.bulk().insert_all((0..3).map(employee)).await.unwrap();
+    let staff = open(both(2, 1)).table::<Employee>();
+    for code in [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted] {
+        let gone = Error::service(code.clone(), "the table is gone");
+        fault.inject(RequestKind::Apply, 0, InjectedFault::Before(gone));
+        let error = staff.reencrypt().await.unwrap_err();
+        assert_eq!(error.service_code(), Some(&code));
+    }
+    assert_eq!(staff.reencrypt().await.unwrap().rewritten, 9);
 }
 
 #[tokio::test]

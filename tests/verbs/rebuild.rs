@@ -6,7 +6,7 @@ use std::{
 };
 
 use entable::{
-    Cursor, ErrorKind,
+    Cursor, ErrorKind, ServiceCode,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
@@ -116,6 +116,26 @@ async fn a_rebuild_goes_on_where_it_was() -> Result<(), Error> {
     }
     fault.clear();
     assert!(failures > 2);
+    rebuild_all(&staff).await?;
+    assert!(staff.check().await?.is_clean());
+    Ok(())
+}
+
+/// The deletion of a table takes some 40 seconds: no attempt of those that follow a lost race helps.
+#[tokio::test]
+async fn a_table_that_is_being_deleted_ends_a_rebuild() -> Result<(), Error> {
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build()?;
+    fill(&client).await;
+    let staff = client.table::<Person>();
+    let deleting =
+        || Error::service(ServiceCode::TableBeingDeleted, "it is being deleted").at_operation(0);
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Before(deleting()));
+    let error = staff.rebuild(Person::by_name()).await.unwrap_err();
+    assert_eq!(error.service_code(), Some(&ServiceCode::TableBeingDeleted));
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Before(deleting()));
+    let error = staff.rebuild(Person::by_last_name()).await.unwrap_err();
+    assert_eq!(error.service_code(), Some(&ServiceCode::TableBeingDeleted));
     rebuild_all(&staff).await?;
     assert!(staff.check().await?.is_clean());
     Ok(())

@@ -9,7 +9,7 @@ use super::digest::RowsDigest;
 use crate::{
     address::RowAt,
     batch::{Batch, Operation, Verb},
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     limits::BATCH_OPERATIONS,
     row::Row,
     store::Store,
@@ -229,7 +229,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
             let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
             timers::sleep(wait).await;
             attempt += 1;
-        } else if is_about_one_row(&error) {
+        } else if error.refuses_one_row() {
             let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);
             let write = group.remove(refused);
             let is_written = match is_in_doubt && error.row_exists() {
@@ -240,7 +240,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
                 .and_then(|is| if is { outcome.written.add(write.row()) } else { Err(error) })
             {
                 Ok(()) => {}
-                Err(error) if is_about_one_row(&error) => outcome.refused.push((write, error)),
+                Err(error) if error.refuses_one_row() => outcome.refused.push((write, error)),
                 Err(error) => {
                     outcome.failure = Some((write.line.min(line), error));
                     return outcome;
@@ -278,23 +278,6 @@ async fn send_group(
 
 /// Returns whether a request that failed may succeed if it is sent again a moment later.
 fn may_pass(error: &Error, is_repeatable: bool) -> bool {
-    match error.kind() {
-        ErrorKind::Throttled => true,
-        // The group may have been written: only a write that may be repeated is.
-        ErrorKind::Backend | ErrorKind::Ambiguous => is_repeatable,
-        _ => false,
-    }
-}
-
-/// Returns whether the store refuses one row, and takes the others of the group.
-fn is_about_one_row(error: &Error) -> bool {
-    match error.kind() {
-        ErrorKind::Conflict
-        | ErrorKind::PreconditionFailed
-        | ErrorKind::TooLarge
-        | ErrorKind::Invalid
-        | ErrorKind::Corrupt => true,
-        ErrorKind::NotFound => !error.is_table_missing(),
-        _ => false,
-    }
+    // The group may have been written: only a write that may be repeated is.
+    error.is_throttled() || (is_repeatable && error.is_answer_lost())
 }

@@ -179,6 +179,107 @@ impl Error {
         }
     }
 
+    /// Returns whether a stored row cannot be decrypted or read as its type. A job over many rows
+    /// reports the row and goes on with the others.
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(dead_code, reason = "asked where rows are encrypted")
+    )]
+    pub(crate) fn concerns_one_row(&self) -> bool {
+        match self.kind() {
+            ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable => true,
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Throttled
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Lossy
+            | ErrorKind::Stale
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt
+            | ErrorKind::Backend => false,
+        }
+    }
+
+    /// Returns whether an entity cannot be written anew, because of its row, its blobs or another
+    /// entity. A job over many entities reports the entity and goes on with the others.
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(dead_code, reason = "asked where rows are encrypted")
+    )]
+    pub(crate) fn concerns_one_entity(&self) -> bool {
+        match self.kind() {
+            ErrorKind::TooLarge
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Stale
+            | ErrorKind::Corrupt => true,
+            ErrorKind::Conflict => !self.is_table_being_deleted(),
+            ErrorKind::NotFound
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::Throttled
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Lossy
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Backend => false,
+        }
+    }
+
+    /// Returns whether the store refuses one row of a transaction, and would take the others. A store
+    /// without the table would take none.
+    pub(crate) fn refuses_one_row(&self) -> bool {
+        match self.kind() {
+            ErrorKind::PreconditionFailed
+            | ErrorKind::TooLarge
+            | ErrorKind::Invalid
+            | ErrorKind::Corrupt => true,
+            ErrorKind::NotFound => !self.is_table_missing(),
+            ErrorKind::Conflict => !self.is_table_being_deleted(),
+            ErrorKind::UniqueViolation
+            | ErrorKind::Throttled
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Lossy
+            | ErrorKind::Stale
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Backend => false,
+        }
+    }
+
     /// Returns whether an insert failed because a row with its keys already exists.
     pub(crate) fn row_exists(&self) -> bool {
         self.is_conflict() && !self.is_table_being_deleted()
@@ -225,43 +326,47 @@ mod tests {
     };
 
     /// Returns the answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
-    fn answers(error: &Error) -> (RetryChance, [bool; 5]) {
+    fn answers(error: &Error) -> (RetryChance, [bool; 8]) {
         let rest = [
             error.is_certainly_not_executed(),
             error.is_answer_lost(),
             error.lost_race(),
             error.lost_race_or_table(),
             error.ends_move(),
+            error.concerns_one_row(),
+            error.concerns_one_entity(),
+            error.refuses_one_row(),
         ];
         (error.retry_chance(), rest)
     }
 
-    const ANSWERS: [(ErrorKind, RetryChance, [u8; 5]); 24] = [
-        // kind, retry, [is_certainly_not_executed, is_answer_lost, lost_race, lost_race_or_table, ends_move]
-        (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1]),
-        (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1]),
-        (ErrorKind::PreconditionFailed, PassesAlone, [1, 0, 1, 1, 0]),
-        (ErrorKind::UniqueViolation, Never, [1, 0, 0, 0, 1]),
-        (ErrorKind::TooLarge, Never, [1, 0, 0, 0, 1]),
-        (ErrorKind::Throttled, PassesAlone, [0, 0, 0, 0, 0]),
-        (ErrorKind::UnrecognizedEntity, Unclear, [1, 0, 0, 0, 0]),
-        (ErrorKind::Decode, Never, [1, 0, 0, 0, 1]),
-        (ErrorKind::Decrypt, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::KeyUnavailable, PassesAlone, [1, 0, 0, 0, 0]),
-        (ErrorKind::Ambiguous, PassesAlone, [0, 1, 0, 0, 0]),
-        (ErrorKind::Contended, PassesAlone, [1, 0, 0, 0, 0]),
-        (ErrorKind::LeaseLost, Unclear, [1, 0, 0, 0, 0]),
-        (ErrorKind::Invalid, Never, [1, 0, 0, 0, 1]),
-        (ErrorKind::ScanRefused, Unclear, [1, 0, 0, 0, 0]),
-        (ErrorKind::InvalidCursor, Unclear, [1, 0, 0, 0, 0]),
-        (ErrorKind::Rejected, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::Unsupported, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::Lossy, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::Stale, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0]),
-        (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0]),
-        (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0]),
-        (ErrorKind::Backend, PassesAlone, [0, 1, 0, 0, 0]),
+    const ANSWERS: [(ErrorKind, RetryChance, [u8; 8]); 24] = [
+        // kind, retry, [is_certainly_not_executed, is_answer_lost, lost_race, lost_race_or_table, ends_move,
+        // concerns_one_row, concerns_one_entity, refuses_one_row]
+        (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1, 0, 0, 1]),
+        (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1, 0, 1, 1]),
+        (ErrorKind::PreconditionFailed, PassesAlone, [1, 0, 1, 1, 0, 0, 0, 1]),
+        (ErrorKind::UniqueViolation, Never, [1, 0, 0, 0, 1, 0, 0, 0]),
+        (ErrorKind::TooLarge, Never, [1, 0, 0, 0, 1, 0, 1, 1]),
+        (ErrorKind::Throttled, PassesAlone, [0, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::UnrecognizedEntity, Unclear, [1, 0, 0, 0, 0, 1, 1, 0]),
+        (ErrorKind::Decode, Never, [1, 0, 0, 0, 1, 1, 1, 0]),
+        (ErrorKind::Decrypt, Never, [1, 0, 0, 0, 0, 1, 1, 0]),
+        (ErrorKind::KeyUnavailable, PassesAlone, [1, 0, 0, 0, 0, 1, 1, 0]),
+        (ErrorKind::Ambiguous, PassesAlone, [0, 1, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Contended, PassesAlone, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::LeaseLost, Unclear, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Invalid, Never, [1, 0, 0, 0, 1, 0, 0, 1]),
+        (ErrorKind::ScanRefused, Unclear, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::InvalidCursor, Unclear, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Rejected, Never, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Unsupported, Never, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Lossy, Never, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Stale, Never, [1, 0, 0, 0, 0, 0, 1, 0]),
+        (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0, 0, 1, 1]),
+        (ErrorKind::Backend, PassesAlone, [0, 1, 0, 0, 0, 0, 0, 0]),
     ];
 
     #[test]
@@ -277,10 +382,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_table_is_no_lost_race_but_ends_a_repair() {
+    fn a_missing_table_is_no_lost_race_and_no_refused_row_but_ends_a_repair() {
         for code in [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted] {
             let error = Error::service(code, "no table");
             assert!(!error.lost_race() && !error.row_exists() && error.lost_race_or_table());
+            assert!(
+                !error.concerns_one_entity() && !error.refuses_one_row() && !error.is_superseded()
+            );
         }
         assert!(Error::service(ServiceCode::TableNotFound, "no table").is_table_missing());
         let missing = Error::service(ServiceCode::ResourceNotFound, "no row");

@@ -288,18 +288,39 @@ fn original_text(message: &Received) -> Result<String> {
     }
 }
 
+/// A code of the Queue service that says that a queue, or a message as it was received, is gone.
+/// `ServiceCode` knows the codes of the Table service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QueueCode {
+    QueueNotFound,
+    MessageNotFound,
+    PopReceiptMismatch,
+}
+
+impl QueueCode {
+    /// Returns the code of an answer; `None` for any other failure.
+    fn of_error(error: &Error) -> Option<Self> {
+        match error.code()? {
+            "QueueNotFound" => Some(Self::QueueNotFound),
+            "MessageNotFound" => Some(Self::MessageNotFound),
+            "PopReceiptMismatch" => Some(Self::PopReceiptMismatch),
+            _ => None,
+        }
+    }
+}
+
 /// Returns whether a request failed because the queue does not exist.
 fn is_queue_missing(error: &Error) -> bool {
-    error.code() == Some("QueueNotFound")
+    QueueCode::of_error(error) == Some(QueueCode::QueueNotFound)
 }
 
 /// Translates the errors that say that the receiver no longer holds the message.
 fn as_lease_lost(error: Error, message: &Received) -> Error {
-    match error.code() {
-        Some("MessageNotFound" | "PopReceiptMismatch" | "QueueNotFound") => {
-            lease_lost_error(message.id()).with_source(error)
-        }
-        _ => error,
+    match QueueCode::of_error(&error) {
+        Some(
+            QueueCode::QueueNotFound | QueueCode::MessageNotFound | QueueCode::PopReceiptMismatch,
+        ) => lease_lost_error(message.id()).with_source(error),
+        None => error,
     }
 }
 

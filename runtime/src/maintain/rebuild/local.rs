@@ -253,15 +253,12 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         role: Option<Role>,
         group: Vec<IndexedPrimary>,
     ) -> Result<Vec<IndexedPrimary>> {
-        let is_race = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
-        // A missing table is no race: another attempt would fail too.
-        let is_race = is_race && !error.is_table_missing();
         match role {
-            Some(Role::Primary) if is_race => self.read_primaries_again(group).await,
+            Some(Role::Primary) if error.lost_race() => self.read_primaries_again(group).await,
             // A copy exists already: perhaps a writer was first, perhaps it is stale.
-            Some(Role::Copy) if error.is_conflict() => self.drop_existing_copies(group).await,
+            Some(Role::Copy) if error.row_exists() => self.drop_existing_copies(group).await,
             // The next attempt reads the list again.
-            Some(Role::List) if is_race => Ok(group),
+            Some(Role::List) if error.lost_race() => Ok(group),
             _ => Err(error),
         }
     }

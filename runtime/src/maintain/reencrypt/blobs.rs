@@ -1,10 +1,7 @@
 //! Encrypts the blobs of a field that became encrypted: writes the bytes anew, then a row that
 //! names the new blob and its key.
 
-use super::{
-    report::{ReencryptFailure, ReencryptReport},
-    writer::concerns_one_row,
-};
+use super::report::{ReencryptFailure, ReencryptReport};
 use crate::{
     entity::{RowKind, RowVersion, Schema, TableEntity},
     error::{Error, ErrorKind, Result},
@@ -52,7 +49,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
             Ok(())
         }
         // One entity that cannot be read or written must not stop the run: it is in the report.
-        Err(error) if concerns_one_entity(&error) => {
+        Err(error) if error.concerns_one_entity() => {
             report.failed.push(ReencryptFailure::of_row(row, error.in_table(&table.name)));
             Ok(())
         }
@@ -84,9 +81,7 @@ async fn replace_until_encrypted<E: TableEntity>(
         let etag = stored.etag();
         match table.replace(&stored).await {
             Ok(_) => Ok(Attempt::Done(true)),
-            Err(error) if error.is_precondition_failed() || error.is_not_found() => {
-                Ok(Attempt::Raced)
-            }
+            Err(error) if error.is_superseded() => Ok(Attempt::Raced),
             // Another writer replaced the blob while it was read, or the blob is missing.
             Err(error) if error.is_stale() => {
                 let now = table.read_primary(partition_key, row_key).await?;
@@ -114,13 +109,4 @@ fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns whether an error concerns one entity only, so that the others can be written.
-fn concerns_one_entity(error: &Error) -> bool {
-    concerns_one_row(error)
-        || error.is_corrupt()
-        || error.is_stale()
-        || error.is_too_large()
-        || error.is_conflict()
 }

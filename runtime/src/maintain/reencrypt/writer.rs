@@ -14,7 +14,7 @@ use crate::seal::legacy::LegacyKeys;
 use crate::{
     address::RowAt,
     entity::TableEntity,
-    error::{Error, Result},
+    error::Result,
     filter::Filter,
     limits::BATCH_OPERATIONS,
     row::Row,
@@ -96,7 +96,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                     operations.push(operation);
                     rows.push(row);
                 }
-                Err(error) if concerns_one_row(&error) => {
+                Err(error) if error.concerns_one_row() => {
                     let error = error.in_table(self.at_table);
                     self.report.failed.push(ReencryptFailure::of_row(&row, error));
                 }
@@ -127,8 +127,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         }
         // Without a position the group had one operation.
         let position = error.failed_index().unwrap_or(0);
-        let is_race = error.is_precondition_failed() || error.is_not_found();
-        if !is_race || position >= rows.len() {
+        if !error.is_superseded() || position >= rows.len() {
             return Err(error);
         }
         // Only the row that changed is read again; the others go into the next attempt as they are.
@@ -137,12 +136,4 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
         rows.extend(store.read_row(RowAt::new(self.at_table, partition_key, row_key)).await?);
         Ok(GroupWriteOutcome::LostRace(rows))
     }
-}
-
-/// Returns whether an error concerns one row only, so that the other rows can be written.
-pub(super) fn concerns_one_row(error: &Error) -> bool {
-    error.is_decrypt()
-        || error.is_key_unavailable()
-        || error.is_decode()
-        || error.is_unrecognized_entity()
 }

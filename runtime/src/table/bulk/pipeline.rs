@@ -19,7 +19,7 @@ use super::{
     group::{ChangeGroup, InputPosition, OpenGroups},
     group_writer::{GroupWriteOutcome, GroupWriter, Splittable, write_groups_in_order},
     report::{BulkReport, Failure, Progress},
-    rewrite::{Rewrite, is_changed_or_deleted},
+    rewrite::Rewrite,
 };
 use crate::{
     error::{BoxError, Error, Result},
@@ -201,7 +201,7 @@ impl Pipeline {
     }
 
     fn record_failure(&mut self, item: InputPosition, error: Error) {
-        if is_changed_or_deleted(&error)
+        if error.is_superseded()
             && let Some((partition_key, row_key)) = error.keys()
         {
             self.lost_races.push((item.index, partition_key.to_owned(), row_key.to_owned()));

@@ -78,15 +78,10 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             match commit_changes(client.outbox(), table, &[change]).await {
                 Ok(_) => Ok(Attempt::Done(())),
                 // Changed or deleted since it was read: the next read tells which.
-                Err(error) if is_changed_or_deleted(&error) => Ok(Attempt::Raced),
+                Err(error) if error.is_superseded() => Ok(Attempt::Raced),
                 Err(error) => Err(error.without_operation()),
             }
         });
         changed.await?.ok_or_else(|| locate(backoff::contended_error()))
     }
-}
-
-/// Returns whether a write failed because the row was changed or deleted after it was read.
-pub(super) fn is_changed_or_deleted(error: &Error) -> bool {
-    error.is_precondition_failed() || error.is_row_missing()
 }

@@ -22,24 +22,71 @@ pub(super) enum Failure {
 impl Failure {
     /// Classifies the error of a write.
     pub(super) fn of_write(error: &Error) -> Self {
-        match (error.kind(), error.service_code()) {
-            (ErrorKind::Ambiguous, _) => Self::Unknown,
-            (_, Some(ServiceCode::TooManyRequests)) => Self::NotDone,
-            (ErrorKind::Throttled, _) => Self::Throttled,
-            (ErrorKind::Backend, _) if NotSent::is_cause_of(error) => Self::NotDone,
-            (ErrorKind::Backend, None) => Self::Unknown,
-            (ErrorKind::Backend, Some(code)) if is_passing_status(code.status()) => Self::Unknown,
-            (_, Some(code)) if code.status() == 408 => Self::Unknown,
-            _ => Self::Refused,
+        let code = error.service_code();
+        match error.kind() {
+            ErrorKind::Ambiguous => Self::Unknown,
+            _ if code == Some(&ServiceCode::TooManyRequests) => Self::NotDone,
+            ErrorKind::Throttled => Self::Throttled,
+            ErrorKind::Backend if NotSent::is_cause_of(error) => Self::NotDone,
+            ErrorKind::Backend if code.is_none_or(|code| is_passing_status(code.status())) => {
+                Self::Unknown
+            }
+            ErrorKind::Backend
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Lossy
+            | ErrorKind::Stale
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt => match code {
+                Some(code) if code.status() == 408 => Self::Unknown,
+                _ => Self::Refused,
+            },
         }
     }
 
     /// Returns whether a read that failed with this error may succeed later.
     pub(super) fn is_read_worth_repeating(error: &Error) -> bool {
-        match (error.kind(), error.service_code()) {
-            (ErrorKind::Throttled, _) | (ErrorKind::Backend, None) => true,
-            (_, Some(code)) => is_passing_status(code.status()),
-            _ => false,
+        let has_passing_status = error.service_code().map(|code| is_passing_status(code.status()));
+        match error.kind() {
+            ErrorKind::Throttled => true,
+            ErrorKind::Backend => has_passing_status.unwrap_or(true),
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Lossy
+            | ErrorKind::Stale
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt => has_passing_status.unwrap_or(false),
         }
     }
 }
