@@ -458,6 +458,8 @@ struct Counting {
     keys: Keyring,
     scoped: bool,
     asked: Arc<AtomicUsize>,
+    /// The questions for index keys alone.
+    asked_for_index: Arc<AtomicUsize>,
 }
 
 impl KeyProvider for Counting {
@@ -477,6 +479,7 @@ impl KeyProvider for Counting {
 
     fn index<'a>(&'a self, scope: &'a KeyScope, v: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        self.asked_for_index.fetch_add(1, Ordering::Relaxed);
         self.keys.index(scope, v)
     }
 
@@ -490,10 +493,14 @@ impl KeyProvider for Counting {
     }
 }
 
+fn counting() -> Counting {
+    let (asked, asked_for_index) = Default::default();
+    Counting { keys: keys(None), scoped: true, asked, asked_for_index }
+}
+
 #[tokio::test]
 async fn scopes_are_asked_for_only_where_a_provider_says_that_they_have_keys() {
-    let asked = Arc::default();
-    let people = people(Counting { keys: keys(None), scoped: false, asked }).await;
+    let people = people(Counting { scoped: false, ..counting() }).await;
     people.insert(&person("t-a", 1)).await.unwrap();
     settle(&people).await;
     let ssn = format!("ssn_{}", token(101, "Ssn", ValueRef::String("123")));
@@ -515,6 +522,31 @@ struct Note {
     text: String,
 }
 
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "People", partition_key = "{tenant}", row_key = "bill_{id:04}")]
+struct Bill {
+    tenant: String,
+    id: u32,
+    #[table(encrypt, blind)]
+    iban: String,
+}
+
+/// The token in the condition is the one thing for which a deletion needs an index key.
+#[tokio::test]
+async fn a_deletion_of_many_pages_asks_for_the_key_of_its_condition_once() {
+    let asked: Arc<AtomicUsize> = Arc::default();
+    let provider = Counting { asked_for_index: asked.clone(), ..counting() };
+    let bills = people(provider).await.client().table::<Bill>();
+    let bill = |id| Bill { tenant: "t-a".into(), id, iban: "DE7".into() };
+    bills.bulk().insert_all((0..95).map(bill)).await.unwrap();
+    asked.store(0, Ordering::Relaxed);
+    let scans = bills.client().usage().scans;
+    let query = bills.query(Bill::primary().tenant("t-a")).filter(Bill::IBAN.eq("DE7"));
+    let report = query.page_size(10).delete_all().await.unwrap();
+    assert_eq!((report.done, bills.client().usage().scans - scans), (95, 10));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
 #[derive(Debug, EntitySet)]
 enum Notes {
     #[allow(dead_code)]
@@ -525,7 +557,7 @@ enum Notes {
 #[tokio::test]
 async fn a_page_of_made_up_scopes_costs_few_questions() {
     let asked: Arc<AtomicUsize> = Arc::default();
-    let people = people(Counting { keys: keys(None), scoped: true, asked: asked.clone() }).await;
+    let people = people(Counting { asked: asked.clone(), ..counting() }).await;
     let client = people.client();
     let token = token(102, "Text", ValueRef::String("x"));
     for at in 0..900 {
@@ -553,7 +585,7 @@ async fn a_page_of_made_up_scopes_costs_few_questions() {
 #[tokio::test]
 async fn a_lookup_asks_for_few_made_up_scopes() {
     let asked: Arc<AtomicUsize> = Arc::default();
-    let people = people(Counting { keys: keys(None), scoped: true, asked: asked.clone() }).await;
+    let people = people(Counting { asked: asked.clone(), ..counting() }).await;
     for at in 0..900_u64 {
         let mut row = Row::build(&format!("t-{at:04}"), "e_0001");
         row.put("EntityType", ValueRef::String("Person"));

@@ -160,8 +160,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        let Page { items, next } = self.fetch_page(cursor).await?;
-        Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
+        match self.prepare_run().await? {
+            Some(run) => run.page(cursor).await,
+            None => Ok(Page::new(Vec::new(), None)),
+        }
     }
 
     /// Reads the page after a cursor, in one request: [`page`](Self::page) from a cursor that is kept.
@@ -245,16 +247,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// Reads one page, with a result for each row. A row that cannot be read counts as an item.
-    pub(crate) async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        match self.prepare_run().await? {
-            Some(run) => run.fetch_page_in_span(cursor).await,
-            None => Ok(Page::new(Vec::new(), None)),
-        }
-    }
-
     /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    pub(super) async fn prepare_run(&self) -> Result<Option<PreparedQuery<T>>> {
+    pub(crate) async fn prepare_run(&self) -> Result<Option<PreparedQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
@@ -265,7 +259,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 }
 
 /// A query that is running: what was prepared once serves every page.
-pub(super) struct PreparedQuery<T> {
+pub(crate) struct PreparedQuery<T> {
     prepared: Arc<PreparedRequest>,
     source: Source<T>,
 }
@@ -277,8 +271,15 @@ impl<T> Clone for PreparedQuery<T> {
 }
 
 impl<T: Send + 'static> PreparedQuery<T> {
-    /// Reads the page at `cursor` in a span, and counts the returned items into the next cursor.
-    pub(super) async fn fetch_page_in_span(
+    /// Reads the page at `cursor`. Fails with the first row that cannot be read.
+    pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
+        let Page { items, next } = self.fetch_page_in_span(cursor).await?;
+        Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
+    }
+
+    /// Reads the page at `cursor` in a span, with a result for each row, and counts the returned items
+    /// into the next cursor. A row that cannot be read counts as an item.
+    pub(crate) async fn fetch_page_in_span(
         &self,
         cursor: Option<Cursor>,
     ) -> Result<Page<Result<T>>> {

@@ -69,6 +69,7 @@ impl<E: TableEntity> Rebuild<E> {
             return Ok(report);
         }
         let query = self.query_primaries().await?;
+        let Some(run) = query.prepare_run().await? else { return Ok(report) };
         let from = self.from.clone().map(|cursor| self.convert_cursor(cursor));
         let (mut pages, mut made_for) = (PageLoop::from_cursor(from), None);
         while let Some(cursor) = pages.begin_page() {
@@ -79,7 +80,7 @@ impl<E: TableEntity> Rebuild<E> {
                 self.table.client.create_table_if_not_exists(&copies).await?;
                 made_for = Some(table.name.clone());
             }
-            let page = query.page(cursor).await?;
+            let page = run.page(cursor).await?;
             report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
             let older = page.items.iter().filter(|stored| self.lacks_index(stored.row()));
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);

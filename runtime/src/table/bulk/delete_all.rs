@@ -96,10 +96,12 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
         };
         let client = Client::sharing_outbox(origin.outbox.clone());
         let mut pipeline = Pipeline::new(client, concurrency, on_progress);
+        let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_start();
         while let Some(cursor) = pages.begin_page() {
             let is_first = cursor.is_none();
-            let page = match pipeline.drive_transactions_while(query.fetch_page(cursor)).await {
+            let page = match pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await
+            {
                 Ok(page) => page,
                 Err(error) if is_first => return Err(error),
                 // Rows of earlier pages are deleted or on their way: the report tells which.

@@ -367,6 +367,7 @@ impl Bulk {
         let (client, table) = (self.client.clone(), String::new());
         let mut rewrite =
             Rewrite { client, table, read_as: query.types_to_decrypt_as(), change, is_done };
+        let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
             let table = query.request.table_of_page(cursor.as_ref())?;
@@ -375,7 +376,7 @@ impl Bulk {
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
-            let page = pipeline.drive_transactions_while(query.fetch_page(cursor)).await?;
+            let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
             for item in page.items {
                 let replacement = item.and_then(|stored| rewrite.replacement(stored));
                 pipeline.add_item(table.clone(), replacement, false).await;
