@@ -1,12 +1,11 @@
 //! Builds the names of blobs. Two lists never share a name, even on a file system that ignores
 //! case.
 
-use std::fmt::Write;
-
 use object_store::path::Path;
 
 use crate::{
     address::{RowAt, TableCase},
+    entity::blob_name::escaped,
     error::{Error, ErrorKind, Result},
     plan::outbox::hash128,
 };
@@ -25,31 +24,11 @@ pub(crate) fn list_blob_path(at: RowAt<'_>, case: TableCase) -> Result<Path> {
     })
 }
 
-/// Escapes a key as one segment of a blob's name.
-///
-/// `a` to `z`, digits, `_`, `-`, `@` and an inner `.` stay; `A` becomes `!a`; every other byte
-/// becomes `=` and two hex digits; an empty key becomes `=`; a segment over 200 bytes becomes `=h`
-/// and a hash of the key.
+/// Escapes a key as one segment of a blob's name, as [`escaped`] does; a segment over 200 bytes
+/// becomes `=h` and a hash of the key.
 fn escaped_segment(key: &str) -> String {
-    let mut segment = String::new();
-    for (at, character) in key.char_indices() {
-        let is_inner = at > 0 && at + 1 < key.len();
-        match character {
-            'a'..='z' | '0'..='9' | '_' | '-' | '@' => segment.push(character),
-            '.' if is_inner => segment.push('.'),
-            'A'..='Z' => segment.extend(['!', character.to_ascii_lowercase()]),
-            other => {
-                for byte in other.encode_utf8(&mut [0; 4]).bytes() {
-                    let _ = write!(segment, "={byte:02x}");
-                }
-            }
-        }
-    }
-    match segment.len() {
-        0 => "=".to_owned(),
-        1..=MAX_SEGMENT => segment,
-        _ => ["=h", &hash128(&[key])].concat(),
-    }
+    let segment = escaped(key);
+    if segment.len() <= MAX_SEGMENT { segment } else { ["=h", &hash128(&[key])].concat() }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase)
 
 /// Escapes a text as one segment of a name: `a` to `z`, digits, `_`, `-`, `@` and an inner `.` stay; `A`
 /// becomes `!a`; every other byte becomes `=` and two hex digits; an empty text becomes `=`.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut segment = String::new();
     for (at, character) in text.char_indices() {
         let is_inner = at > 0 && at + 1 < text.len();
