@@ -1,10 +1,7 @@
 //! Derives copies and list entries from a stored primary, and reads the rows that tell which entity
 //! has a unique key.
 
-use super::{
-    rows::{Store, join_parts_of_entity},
-    sealing::open::ReadAs,
-};
+use super::{rows::Store, sealing::open::ReadAs, wide_rows::join_parts_of_entity};
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
     backend::Read,

@@ -5,25 +5,17 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use futures_util::future::try_join_all;
-
 #[cfg(feature = "blob")]
 use crate::blob::Blobs;
 use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
-    edm::Ticks,
-    entity::{Access, Schema, set::Members},
+    entity::{Access, Schema},
     error::{Error, ErrorKind, Result},
-    filter::Filter,
     key::Family,
     limits,
-    page::PageLoop,
-    plan::{
-        TokenMaker, TokenScope,
-        wide::{self, JoinedRow, PageItem},
-    },
+    plan::{TokenMaker, TokenScope},
     queue::ServerClock,
     random::RandomSource,
     row::Row,
@@ -242,23 +234,6 @@ impl Store {
         self.read_row_decrypted(request, read_as).await
     }
 
-    /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
-    /// for another part.
-    async fn read_set_member(
-        &self,
-        request: Read<'_>,
-        members: &'static Members,
-    ) -> Result<Option<Row>> {
-        let row = self.read_row_decrypted(request, ReadAs::Members(members)).await?;
-        match row.as_ref().and_then(|row| members.wide_member_of(row)) {
-            Some((_, schema)) if wide::is_first_key(request.row_key) => {
-                self.read_parts(request, schema).await
-            }
-            Some(_) => Ok(None),
-            None => Ok(row),
-        }
-    }
-
     /// Reads one row and decrypts the properties that `read_as` declares as encrypted.
     pub(crate) async fn read_row_decrypted(
         &self,
@@ -289,205 +264,6 @@ impl Store {
             ReadAs::Untyped => None,
         };
         expiry.is_some_and(|expiry| expiry <= self.time.now())
-    }
-
-    /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do
-    /// not belong together, reads all parts once more in one request.
-    async fn read_parts(&self, request: Read<'_>, schema: &'static Schema) -> Result<Option<Row>> {
-        let Read { table, partition_key, row_key, select } = request;
-        let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let parts = wide::part_numbers_to_read(schema, select);
-        // A property of an older version may have another name.
-        let select = select.filter(|_| schema.older.is_none()).map(wide::names_with_generation);
-        let reads = parts.iter().map(|part| {
-            let select = select.as_deref();
-            async move {
-                let row_key = &wide::row_key_of_part(row_key, *part).map_err(located)?;
-                let read = self.read(Read { table, partition_key, row_key, select }).await;
-                let row = read.map_err(|error| replace_by_table_name_error(error, table))?;
-                Ok::<_, Error>((*part, row))
-            }
-        });
-        // In parallel: a writer in between is noticed by the generations of the parts.
-        let rows = try_join_all(reads).await?;
-        let rows = self.decrypt_each_part(table, rows, schema, select.as_deref()).await?;
-        match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
-            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
-            // Without part 1, its absence says nothing about the entity.
-            JoinedRow::Absent if parts.contains(&1) => Ok(None),
-            JoinedRow::Absent | JoinedRow::Torn(_) => {
-                self.read_snapshot(table, (partition_key, row_key), schema).await
-            }
-        }
-    }
-
-    /// Reads all parts of a wide entity in one request, which is a snapshot.
-    ///
-    /// # Errors
-    ///
-    /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-    async fn read_snapshot(
-        &self,
-        table: &str,
-        keys: (&str, &str),
-        schema: &'static Schema,
-    ) -> Result<Option<Row>> {
-        let (row, _) = self.read_wide_with_store_date(table, keys, schema).await?;
-        Ok(row)
-    }
-
-    /// Reads all parts of a wide entity in one request, which is a snapshot, and the store's date in
-    /// its answer; `None` for the date of a store that sends none.
-    ///
-    /// # Errors
-    ///
-    /// Fails with `is_corrupt` if a part is missing or was not written with the others.
-    pub(crate) async fn read_wide_with_store_date(
-        &self,
-        table: &str,
-        keys: (&str, &str),
-        schema: &'static Schema,
-    ) -> Result<(Option<Row>, Option<Ticks>)> {
-        let (rows, date) = self.read_sealed_parts_with_date(table, keys, schema).await?;
-        let rows = self.decrypt_each_part(table, rows, schema, None).await?;
-        Ok((join_parts_of_entity(schema, table, keys, &rows)?, date))
-    }
-
-    /// Reads and decrypts a primary in order to end it: of a torn entity, the parts that exist, if
-    /// `may_end_torn` is set.
-    pub(crate) async fn read_to_overwrite(
-        &self,
-        table: &str,
-        keys: (&str, &str),
-        schema: &'static Schema,
-        may_end_torn: bool,
-    ) -> Result<Option<Row>> {
-        let read = Read { table, partition_key: keys.0, row_key: keys.1, select: None };
-        match self.read_decrypted(read, ReadAs::Typed(schema)).await {
-            // Some parts are missing or differ. A verb that ends the entity takes what is left.
-            Err(error) if error.is_corrupt() && may_end_torn && schema.is_wide() => {
-                self.read_even_if_torn(table, keys, schema).await
-            }
-            row => row,
-        }
-    }
-
-    /// Reads the parts that exist of a wide entity, whether or not they belong together.
-    pub(crate) async fn read_even_if_torn(
-        &self,
-        table: &str,
-        keys: (&str, &str),
-        schema: &'static Schema,
-    ) -> Result<Option<Row>> {
-        let rows = self.read_sealed_parts(table, keys, schema).await?;
-        let rows = self.decrypt_each_part(table, rows, schema, None).await?;
-        match wide::join_parts(schema, keys, &rows)? {
-            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
-            JoinedRow::Absent => Ok(None),
-            JoinedRow::Torn(_) => wide::join_torn(schema, keys, &rows),
-        }
-    }
-
-    /// Reads all parts of a wide entity in one request, without decrypting them. Includes parts
-    /// that only an older version uses.
-    pub(super) async fn read_sealed_parts(
-        &self,
-        table: &str,
-        keys: (&str, &str),
-        schema: &'static Schema,
-    ) -> Result<Vec<(usize, Option<Row>)>> {
-        let (rows, _) = self.read_sealed_parts_with_date(table, keys, schema).await?;
-        Ok(rows)
-    }
-
-    /// Reads all parts of a wide entity as [`read_sealed_parts`](Self::read_sealed_parts) does, and the date of
-    /// the first answer.
-    async fn read_sealed_parts_with_date(
-        &self,
-        table: &str,
-        (partition_key, row_key): (&str, &str),
-        schema: &'static Schema,
-    ) -> Result<(Vec<(usize, Option<Row>)>, Option<Ticks>)> {
-        let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
-        let count = wide::maximum_parts_of_versions(schema);
-        let keys = (1..=count).map(|part| wide::row_key_of_part(row_key, part));
-        let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
-        let last = keys.last().map(String::as_str).unwrap_or_default();
-        // One range holds all parts, and a page of it is a snapshot.
-        let filter = Filter::eq("PartitionKey", partition_key)
-            & Filter::ge("RowKey", row_key)
-            & Filter::le("RowKey", last);
-        let mut rows: Vec<(usize, Option<Row>)> = (1..=count).map(|part| (part, None)).collect();
-        let (mut pages, mut date) = (PageLoop::from_start(), None);
-        while let Some(from) = pages.begin_page() {
-            let scan =
-                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
-            let page = self.scan(scan).await?;
-            date = date.or(page.date);
-            for row in page.rows {
-                let row = row?;
-                let part = keys.iter().position(|key| key == row.row_key());
-                // Other rows of that range are not parts of the entity.
-                if let Some((_, slot)) = part.and_then(|part| rows.get_mut(part)) {
-                    *slot = Some(row);
-                }
-            }
-            pages.continue_at(page.next);
-        }
-        Ok((rows, date))
-    }
-
-    /// Decrypts the parts of a wide entity.
-    pub(super) async fn decrypt_each_part(
-        &self,
-        table: &str,
-        rows: Vec<(usize, Option<Row>)>,
-        schema: &'static Schema,
-        select: Option<&[String]>,
-    ) -> Result<Vec<(usize, Option<Row>)>> {
-        let mut opened = Vec::with_capacity(rows.len());
-        for (part, row) in rows {
-            let row = match row {
-                Some(row) => {
-                    let opened =
-                        self.sealing.open_one_row(table, row, ReadAs::Typed(schema), select).await;
-                    Some(opened.map_err(|error| error.in_table(table))?)
-                }
-                None => None,
-            };
-            opened.push((part, row));
-        }
-        Ok(opened)
-    }
-
-    /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two
-    /// pages, reads it once more and returns it with the page that has its part 1.
-    pub(crate) async fn join_page(
-        &self,
-        table: &str,
-        schema: &'static Schema,
-        rows: Vec<Result<Row>>,
-    ) -> Result<Vec<Result<Row>>> {
-        let mut joined = Vec::new();
-        for item in wide::join_parts_in_page(schema, rows) {
-            let (partition_key, row_key, begins_here) = match item {
-                PageItem::Ready(row) => {
-                    joined.push(row);
-                    continue;
-                }
-                PageItem::Incomplete { partition_key, row_key, begins_here } => {
-                    (partition_key, row_key, begins_here)
-                }
-            };
-            match self.read_snapshot(table, (&partition_key, &row_key), schema).await {
-                // An entity that begins on an earlier page was returned with that page.
-                Ok(Some(row)) if begins_here => joined.push(Ok(row)),
-                Ok(_) => {}
-                Err(error) if error.is_corrupt() => joined.push(Err(error)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(joined)
     }
 
     /// Decrypts a stored row of the type `schema`.
@@ -625,25 +401,6 @@ impl Store {
         operation: Operation,
     ) -> Result<Written> {
         answer_of_single_operation(self.apply_unsealed(&Batch::single(table, operation)?).await?)
-    }
-}
-
-/// Joins the parts of a snapshot; `None` if there are none.
-///
-/// # Errors
-///
-/// Fails with `is_corrupt` if a part is missing or was not written with the others.
-pub(super) fn join_parts_of_entity(
-    schema: &'static Schema,
-    table: &str,
-    keys: (&str, &str),
-    rows: &[(usize, Option<Row>)],
-) -> Result<Option<Row>> {
-    let located = |error: Error| error.in_table(table).at_keys(keys.0, keys.1);
-    match wide::join_parts(schema, keys, rows).map_err(located)? {
-        JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
-        JoinedRow::Absent => Ok(None),
-        JoinedRow::Torn(part) => Err(wide::torn_error(schema, keys, part).in_table(table)),
     }
 }
 
