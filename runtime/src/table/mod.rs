@@ -20,6 +20,8 @@ pub(crate) mod every_table;
 mod typed_write;
 #[cfg(feature = "blob")]
 mod blob_content;
+#[cfg(feature = "blob")]
+mod sweep_blobs;
 pub(crate) mod move_to;
 mod transfer;
 #[cfg(feature = "blob")]
@@ -29,7 +31,7 @@ pub(crate) mod set;
 pub(crate) mod set_write;
 
 #[cfg(feature = "blob")]
-pub use blob_content::{BlobReader, SweepBlobs, SweptBlobs};
+pub use blob_content::BlobReader;
 #[cfg(feature = "blob")]
 pub use blob_target::BlobTarget;
 pub use builder::ClientBuilder;
@@ -38,6 +40,8 @@ pub use client::Client;
 pub use dynamic::{DynamicTable, Selection};
 pub use move_to::Moving;
 pub use set::{SetOf, SetTable};
+#[cfg(feature = "blob")]
+pub use sweep_blobs::{SweepBlobs, SweptBlobs};
 pub use transaction::{Committed, Transaction};
 pub use transfer::Target;
 pub use typed::Table;
