@@ -45,9 +45,9 @@ impl Schema {
     /// Returns the time after which a primary of the type is over. `None` for a primary that stays or is
     /// of an unknown version, and for any other row.
     pub(crate) fn expiry_of_primary(&'static self, row: &Row) -> Option<Ticks> {
-        match self.row_kind_of(row, self.primary().ok()).ok()? {
-            RowKind::Primary(RowVersion::Known(version)) => version.expiry_in_this_version(row),
-            _ => None,
+        match self.version_of_primary(row).ok()?? {
+            RowVersion::Known(version) => version.expiry_in_this_version(row),
+            RowVersion::Unknown(_) => None,
         }
     }
 

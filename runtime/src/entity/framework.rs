@@ -1,7 +1,14 @@
 //! Names of the properties and rows that the library itself writes beside those of entities.
 
+use crate::{edm::ValueRef, error::Result, row::Row};
+
 /// The beginning of the RowKeys of the library's own rows: no key of an entity begins so.
 pub(crate) const RESERVED: &str = "~e";
+
+/// The property with the type of a row, unless the entity names another one.
+pub(crate) const TYPE_NAME: &str = "EntityType";
+/// The prefix of the types of the library's own rows, those of lists included.
+pub(crate) const FRAMEWORK_TYPE_PREFIX: &str = "entable.";
 
 /// The property that authenticates all others of a row, if the entity declares `seal`.
 pub const SEAL: &str = "EntitySeal";
@@ -14,6 +21,18 @@ pub(crate) const MOVED_BY: &str = "EntableMovedBy";
 
 /// The properties that the library writes into remote copies.
 pub(crate) const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
+
+/// Returns the type of a row of the library, such as `entable.list`; `None` for any other row.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn framework_type_of(row: &Row) -> Result<Option<&str>> {
+    Ok(match row.get(TYPE_NAME)? {
+        Some(ValueRef::String(name)) if name.starts_with(FRAMEWORK_TYPE_PREFIX) => Some(name),
+        _ => None,
+    })
+}
 
 /// Returns whether the library itself writes a property of exactly this name into rows of entities.
 pub(crate) fn is_framework_property(name: &str) -> bool {

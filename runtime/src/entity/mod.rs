@@ -49,7 +49,7 @@ pub use column::{Column, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use flattened::{Flattened, FlattenedField, InnerColumn};
 pub use framework::SEAL;
-pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, is_framework_property};
+pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, TYPE_NAME, is_framework_property};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use patch::Patch;

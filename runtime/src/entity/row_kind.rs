@@ -1,6 +1,6 @@
 //! Classifies rows: which of an entity's rows a row is, and which version wrote it.
 
-use super::{Discriminator, Recognition, Schema};
+use super::{Recognition, Schema, framework::framework_type_of};
 use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
@@ -10,10 +10,6 @@ use crate::{
 
 /// The EntityType of all rows of all lists.
 pub(crate) const LIST_MARKER: &str = "entable.list";
-/// The prefix of the EntityType of framework rows, those of lists included.
-const FRAMEWORK: &str = "entable.";
-/// The property in which framework rows have their type.
-const ENTITY_TYPE: &str = "EntityType";
 
 /// The text between the RowKey of a list's head row and the number of a spill row.
 pub(crate) const SPILL: &str = "~s";
@@ -96,11 +92,9 @@ impl Schema {
         expected: Option<&'static Family>,
     ) -> Result<RowKind> {
         let Some(family) = expected else { return self.row_kind_among_families(row, |_| true) };
-        let is_expected = match self.discriminator {
-            Discriminator::Property(name) => {
-                self.discriminator_of(row, name)? == Some(family.marker)
-            }
-            Discriminator::RowKey => has_keys_of_family(family, row),
+        let is_expected = match self.type_property() {
+            Some(name) => self.discriminator_of(row, name)? == Some(family.marker),
+            None => has_keys_of_family(family, row),
         };
         match family.kind {
             FamilyKind::Primary if is_expected => {
@@ -128,7 +122,7 @@ impl Schema {
         if !self.has_entity_family(&accepts) {
             return Ok(self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked));
         }
-        let Discriminator::Property(name) = self.discriminator else {
+        let Some(name) = self.type_property() else {
             return Ok(match self.kind_by_keys(row, &accepts) {
                 Some(kind) => kind,
                 None => self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked),
@@ -148,6 +142,35 @@ impl Schema {
             _ => true,
         };
         Ok(if is_accepted { kind } else { foreign() })
+    }
+
+    /// Returns the version that wrote a row if the row is a primary of this type; `None` for any other
+    /// row.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    pub(crate) fn version_of_primary(&'static self, row: &Row) -> Result<Option<RowVersion>> {
+        Ok(match self.row_kind_of(row, Some(self.primary()?))? {
+            RowKind::Primary(version) => Some(version),
+            RowKind::Part(_)
+            | RowKind::Copy(..)
+            | RowKind::UnknownCopy
+            | RowKind::List(_)
+            | RowKind::Framework
+            | RowKind::Foreign(_)
+            | RowKind::Unmarked => None,
+        })
+    }
+
+    /// Returns whether a row is a primary that the current version of this type wrote.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    pub(crate) fn is_current_primary(&'static self, row: &Row) -> Result<bool> {
+        let version = self.version_of_primary(row)?;
+        Ok(matches!(version, Some(RowVersion::Known(writer)) if writer.version == self.version))
     }
 
     /// Returns how a row is a primary of this version for the migration from another library, which
@@ -170,10 +193,7 @@ impl Schema {
                 Some(PrimaryMarking::Marked)
             }
             RowKind::Unmarked if has_keys_of_family(family, row) => {
-                Some(match self.discriminator {
-                    Discriminator::Property(name) => PrimaryMarking::Unmarked(name),
-                    Discriminator::RowKey => PrimaryMarking::Marked,
-                })
+                Some(self.type_property().map_or(PrimaryMarking::Marked, PrimaryMarking::Unmarked))
             }
             _ => None,
         })
@@ -255,10 +275,7 @@ impl Schema {
         row: &Row,
         accepts: impl Fn(&'static Family) -> bool,
     ) -> Result<Option<RowKind>> {
-        let marker = match row.get(ENTITY_TYPE)? {
-            Some(ValueRef::String(marker)) if marker.starts_with(FRAMEWORK) => marker,
-            _ => return Ok(None),
-        };
+        let Some(marker) = framework_type_of(row)? else { return Ok(None) };
         if marker != LIST_MARKER {
             return Ok(Some(RowKind::Framework));
         }
@@ -317,9 +334,7 @@ impl Schema {
 
     /// Recognises a row of another row family by its discriminator alone.
     fn other_row(&self, row: &Row) -> Result<Recognition> {
-        let Discriminator::Property(name) = self.discriminator else {
-            return Ok(Recognition::Unmarked);
-        };
+        let Some(name) = self.type_property() else { return Ok(Recognition::Unmarked) };
         let marker = self.discriminator_of(row, name)?;
         Ok(marker.map_or(Recognition::Unmarked, |marker| Recognition::Foreign(marker.to_owned())))
     }

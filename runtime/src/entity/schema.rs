@@ -318,6 +318,14 @@ impl Schema {
         owner: |_, _, _| Ok(None),
     };
 
+    /// Returns the property with the type of the entity's rows; `None` if their keys alone tell it.
+    pub(crate) const fn type_property(&self) -> Option<&'static str> {
+        match self.discriminator {
+            Discriminator::Property(name) => Some(name),
+            Discriminator::RowKey => None,
+        }
+    }
+
     /// Returns the row family of the entity's primary rows.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! behind keeps them when it writes the entity.
 
 use super::{
-    ColumnSchema, Discriminator, EntityRows, RowKind, RowVersion, Schema,
+    ColumnSchema, EntityRows, RowVersion, Schema,
     framework::{MOVED_BY, MOVING, OWNER, SEAL, is_framework_property},
 };
 use crate::{
@@ -101,8 +101,7 @@ impl Schema {
         }
         if !unknown.is_empty() && self.older.is_some() {
             // A struct of an older version that held them itself has taken them over.
-            if let RowKind::Primary(RowVersion::Known(writer)) =
-                self.row_kind_of(primary, Some(self.primary()?))?
+            if let Some(RowVersion::Known(writer)) = self.version_of_primary(primary)?
                 && writer.holds_extra
             {
                 unknown.retain(|(name, _)| is_framework_property(name));
@@ -136,17 +135,9 @@ impl Schema {
             || OWNER.contains(&name) && self.has_remote_family()
             || self.versions().any(|schema| {
                 is_among(schema.columns, name)
-                    || name == discriminator_of(schema)
+                    || schema.type_property() == Some(name)
                     || schema.sealed && name == SEAL
             })
-    }
-}
-
-/// Returns the property that holds the type, or an empty text.
-fn discriminator_of(schema: &Schema) -> &'static str {
-    match schema.discriminator {
-        Discriminator::Property(name) => name,
-        Discriminator::RowKey => "",
     }
 }
 

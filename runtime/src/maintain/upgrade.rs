@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    entity::{Partition, Path, RowKind, RowVersion, Stored, TableEntity},
+    entity::{Partition, Path, Stored, TableEntity},
     error::Result,
     filter::Filter,
     page::Cursor,
@@ -182,7 +182,5 @@ impl<E: TableEntity> Upgrade<E> {
 
 /// Returns whether a row is of the current version.
 fn is_current<E: TableEntity>(stored: &Stored<E>) -> bool {
-    let kind =
-        E::SCHEMA.primary().and_then(|family| E::SCHEMA.row_kind_of(stored.row(), Some(family)));
-    matches!(kind, Ok(RowKind::Primary(RowVersion::Known(schema))) if schema.version == E::SCHEMA.version)
+    E::SCHEMA.is_current_primary(stored.row()).unwrap_or(false)
 }

@@ -2,7 +2,7 @@
 
 use super::tokens::TokenMaker;
 use crate::{
-    entity::{EntityRows, RowKind, RowVersion, Schema},
+    entity::{EntityRows, RowVersion, Schema},
     error::Result,
     row::Row,
 };
@@ -42,18 +42,10 @@ impl Schema {
     /// `is_decode` if the row does not fit its version.
     pub(crate) fn derive_rows(&'static self, opened: &Row, tokens: &TokenMaker) -> Result<Derived> {
         let family = self.primary()?;
-        match self.row_kind_of(opened, Some(family))? {
-            RowKind::Primary(RowVersion::Known(_)) => {}
-            RowKind::Primary(RowVersion::Unknown(version)) => {
-                return Ok(Derived::UnknownVersion(version));
-            }
-            RowKind::Part(_)
-            | RowKind::Copy(..)
-            | RowKind::UnknownCopy
-            | RowKind::List(_)
-            | RowKind::Framework
-            | RowKind::Foreign(_)
-            | RowKind::Unmarked => return Ok(Derived::NotOurs),
+        match self.version_of_primary(opened)? {
+            Some(RowVersion::Known(_)) => {}
+            Some(RowVersion::Unknown(version)) => return Ok(Derived::UnknownVersion(version)),
+            None => return Ok(Derived::NotOurs),
         }
         // By the version that wrote the row, whose copies have that version's keys.
         let rows = (self.rows_through)(opened, family)?;

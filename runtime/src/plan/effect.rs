@@ -6,10 +6,7 @@ use super::{move_mark::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wi
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
-    entity::{
-        BlobFieldValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, UnknownProperties,
-        lossy_write_error,
-    },
+    entity::{BlobFieldValue, CopyRow, EntityRows, Schema, UnknownProperties, lossy_write_error},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -101,11 +98,7 @@ impl Planner {
         if !wide::may_have_older_layout(self.schema) {
             return Ok(false);
         }
-        let kind = self.schema.row_kind_of(current, Some(self.schema.primary()?))?;
-        Ok(!matches!(
-            kind,
-            RowKind::Primary(RowVersion::Known(writer)) if writer.version == self.schema.version
-        ))
+        Ok(!self.schema.is_current_primary(current)?)
     }
 
     /// Returns whether a row can be merged with whatever is stored.
@@ -400,17 +393,13 @@ impl Planner {
         if self.schema.older.is_none() {
             return Ok(Cow::Borrowed(primary));
         }
-        let family = self.schema.primary()?;
-        if let RowKind::Primary(RowVersion::Known(writer)) =
-            self.schema.row_kind_of(primary, Some(family))?
-            && writer.version == self.schema.version
-        {
+        if self.schema.is_current_primary(primary)? {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, which have their blind tokens.
         let unknown =
             self.schema.unknown_of(primary).map_err(|error| error_with_row_keys(primary, error))?;
-        let row = (self.schema.primary_in_current_form)(primary, family)
+        let row = (self.schema.primary_in_current_form)(primary, self.schema.primary()?)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
             .and_then(|row| unknown.added_to_primary(row));
         row.map(Cow::Owned).map_err(|error| error_with_row_keys(primary, error))

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{LIST_MARKER, SPILL},
+    entity::{LIST_MARKER, SPILL, TYPE_NAME},
     error::{Error, ErrorKind, Result},
     limits,
     row::Row,
@@ -265,7 +265,7 @@ fn list_row(
 ) -> Result<Row> {
     let key = if at == 0 { head.to_owned() } else { spill_key(head, at) };
     let mut row = Row::build(partition_key, &key);
-    row.put("EntityType", ValueRef::String(LIST_MARKER));
+    row.put(TYPE_NAME, ValueRef::String(LIST_MARKER));
     if at == 0 && spills > 0 {
         row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
     }

@@ -2,7 +2,7 @@
 //! needs.
 
 use crate::{
-    entity::{Discriminator, FromRow, Schema, TableEntity, set::Members},
+    entity::{FromRow, Schema, TableEntity, set::Members},
     key::Family,
     plan::outbox::OWNER_PROPERTIES,
 };
@@ -16,10 +16,7 @@ pub(crate) fn columns_with_system(
     columns: Vec<String>,
     schema: Option<&'static Schema>,
 ) -> Vec<String> {
-    let marker = match schema.map(|schema| schema.discriminator) {
-        Some(Discriminator::Property(name)) => Some(name),
-        _ => None,
-    };
+    let marker = schema.and_then(Schema::type_property);
     let expiry = schema.into_iter().flat_map(Schema::expiry_properties);
     let system = SYSTEM.into_iter().chain(marker).chain(expiry).map(str::to_owned);
     let mut names: Vec<String> = Vec::new();

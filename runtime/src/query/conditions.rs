@@ -10,7 +10,7 @@ use super::{
 use crate::{
     access::{CostClass, Keys},
     edm::Value,
-    entity::{Access, Discriminator, Schema},
+    entity::{Access, Schema, TYPE_NAME},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
@@ -108,15 +108,11 @@ impl Request {
     /// reads. Returns `false` for a property that the type declares as encrypted: a condition on it
     /// compares its blind token.
     fn is_property_chosen(&self, property: &str) -> bool {
-        let marker = match self.schema.map(|schema| schema.discriminator) {
-            Some(Discriminator::Property(name)) => name,
-            Some(Discriminator::RowKey) => "",
-            None => "EntityType",
-        };
+        let type_property = self.schema.map_or(Some(TYPE_NAME), Schema::type_property);
         let is_declared = self.schema.is_some_and(|of| of.sealed_column(property).is_some());
         let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
         !is_declared
-            && property != marker
+            && type_property != Some(property)
             && !SYSTEM.contains(&property)
             && self.store.sealing.is_undeclared_property_chosen(partition_key, "", property)
     }
@@ -231,13 +227,13 @@ impl Request {
         let schema = self.schema?;
         let family = self.access.family?;
         // The other parts of each entity are between the rows that are read.
-        if let (Ok(Some((_, read @ PartsRead::One(_)))), Discriminator::Property(name)) =
-            (self.parts_read(), schema.discriminator)
+        if let (Ok(Some((_, read @ PartsRead::One(_)))), Some(name)) =
+            (self.parts_read(), schema.type_property())
         {
             return Some(part_condition(name, schema, read));
         }
-        match schema.discriminator {
-            Discriminator::Property(name) if self.only_older => Some(older_condition(name, schema)),
+        match schema.type_property() {
+            Some(name) if self.only_older => Some(older_condition(name, schema)),
             _ => type_condition(schema, family, &self.access.keys),
         }
     }
@@ -250,7 +246,7 @@ pub(crate) fn type_condition(
     family: &Family,
     keys: &Keys,
 ) -> Option<Filter> {
-    let Discriminator::Property(name) = schema.discriminator else { return None };
+    let name = schema.type_property()?;
     let apart = keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
     (!apart).then(|| match schema.is_wide() && family.is_primary() {

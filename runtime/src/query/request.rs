@@ -14,10 +14,7 @@ use super::{
 use crate::{
     access::CostClass,
     edm::Value,
-    entity::{
-        Access, Discriminator, FromRow, RowKind, RowVersion, Schema, dated::DatedTables,
-        set::Members,
-    },
+    entity::{Access, FromRow, RowKind, RowVersion, Schema, dated::DatedTables, set::Members},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
     key::Family,
@@ -364,7 +361,7 @@ impl Request {
         let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
         match (self.schema, self.members) {
             (Some(schema), _) => {
-                if let Discriminator::Property(name) = schema.discriminator
+                if let Some(name) = schema.type_property()
                     && (schema.can_expire() || !self.finds_only_items())
                 {
                     columns.push(name.to_owned());

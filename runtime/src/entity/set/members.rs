@@ -3,16 +3,11 @@
 use super::{forms, forms::KeyForm, markers, markers::TypeMarker};
 use crate::{
     edm::{EdmType, ValueRef},
-    entity::{Discriminator, RESERVED, Schema},
+    entity::{Discriminator, RESERVED, Schema, TYPE_NAME, framework::framework_type_of},
     error::{Error, ErrorKind, Result},
     key::{Family, families_may_collide},
     row::Row,
 };
-
-/// The prefix of the EntityType of framework rows.
-const FRAMEWORK: &str = "entable.";
-/// The property in which framework rows have their type.
-const ENTITY_TYPE: &str = "EntityType";
 
 /// The members of a set, with the tables by which a row's member is found.
 #[derive(Debug)]
@@ -71,9 +66,9 @@ impl Members {
         forms: &'static [KeyForm],
     ) -> Self {
         let first_asked = match schemas {
-            [first, ..] => match first.discriminator {
-                Discriminator::Property(name) => name,
-                Discriminator::RowKey => "",
+            [first, ..] => match first.type_property() {
+                Some(name) => name,
+                None => "",
             },
             [] => "",
         };
@@ -106,7 +101,7 @@ impl Members {
         let schemas: &'static [&'static Schema] = self.schemas;
         let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
         let mut names: Vec<String> = Vec::new();
-        for name in [ENTITY_TYPE].into_iter().chain(self.discriminator_properties()).chain(expiry) {
+        for name in [TYPE_NAME].into_iter().chain(self.discriminator_properties()).chain(expiry) {
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
@@ -118,12 +113,12 @@ impl Members {
     pub(crate) fn discriminator_properties(&self) -> impl Iterator<Item = &'static str> {
         let mut seen: Vec<&'static str> = Vec::new();
         let schemas: &'static [&'static Schema] = self.schemas;
-        schemas.iter().filter_map(move |schema| match schema.discriminator {
-            Discriminator::Property(name) if !seen.contains(&name) => {
+        schemas.iter().filter_map(|schema| schema.type_property()).filter(move |name| {
+            let is_new = !seen.contains(name);
+            if is_new {
                 seen.push(name);
-                Some(name)
             }
-            _ => None,
+            is_new
         })
     }
 
@@ -155,7 +150,7 @@ impl Members {
     fn search_all(&self, row: &Row) -> Result<Option<RowMatch>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
-            let Discriminator::Property(name) = schema.discriminator else { continue };
+            let Some(name) = schema.type_property() else { continue };
             if name == asked {
                 continue;
             }
@@ -204,10 +199,8 @@ impl Members {
     pub(crate) fn wide_member_of(&self, row: &Row) -> Option<(usize, &'static Schema)> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let wide = schemas.iter().copied().enumerate().filter(|(_, schema)| schema.is_wide());
-        let mut wide = wide.filter_map(|(at, schema)| match schema.discriminator {
-            Discriminator::Property(name) => Some((at, schema, row.get(name).ok()??)),
-            Discriminator::RowKey => None,
-        });
+        let mut wide = wide
+            .filter_map(|(at, schema)| Some((at, schema, row.get(schema.type_property()?).ok()??)));
         let is_part = |(_, schema, marker): &(usize, &'static Schema, ValueRef<'_>)| {
             let mut parts = schema.versions().flat_map(|version| version.parts);
             parts.any(|part| *marker == ValueRef::String(part))
@@ -297,7 +290,7 @@ fn is_copy(marker: &str) -> bool {
 fn is_framework(row: &Row) -> bool {
     row.row_key().starts_with(RESERVED)
         || row.partition_key().starts_with(RESERVED)
-        || matches!(row.get(ENTITY_TYPE), Ok(Some(ValueRef::String(text))) if text.starts_with(FRAMEWORK))
+        || matches!(framework_type_of(row), Ok(Some(_)))
 }
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys.

@@ -8,7 +8,7 @@ use super::{
     report::{RebuildProgress, RebuildReport},
 };
 use crate::{
-    entity::{PathBuilder, RowKind, RowVersion, Stored, TableEntity},
+    entity::{PathBuilder, RowVersion, Stored, TableEntity},
     error::Result,
     key::{Family, stable_hash},
     page::{Cursor, PageLoop},
@@ -131,14 +131,13 @@ impl<E: TableEntity> Rebuild<E> {
     /// Returns whether a primary is of a version that does not declare the index.
     fn lacks_index(&self, primary: &Row) -> bool {
         let schema = E::SCHEMA;
-        let kind = schema.primary().and_then(|family| schema.row_kind_of(primary, Some(family)));
-        match kind {
-            Ok(RowKind::Primary(RowVersion::Known(writer))) => {
+        match schema.version_of_primary(primary) {
+            Ok(Some(RowVersion::Known(writer))) => {
                 writer.version != schema.version
                     && writer.families.iter().all(|family| family.name != self.family.name)
             }
-            Ok(RowKind::Primary(RowVersion::Unknown(_))) => true,
-            _ => false,
+            Ok(Some(RowVersion::Unknown(_))) => true,
+            Ok(None) | Err(_) => false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::report::{ReencryptFailure, ReencryptReport};
 use crate::{
-    entity::{RowKind, RowVersion, Schema, TableEntity},
+    entity::{RowVersion, Schema, TableEntity},
     error::{Error, ErrorKind, Result},
     row::Row,
     store::backoff::{self, Attempt},
@@ -16,7 +16,7 @@ pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<boo
     if !schema.versions().any(|version| version.blobs.iter().any(|names| names.key.is_some())) {
         return Ok(false);
     }
-    if !matches!(schema.row_kind_of(row, Some(schema.primary()?))?, RowKind::Primary(_)) {
+    if schema.version_of_primary(row)?.is_none() {
         return Ok(false);
     }
     for names in schema.versions().flat_map(|version| version.blobs) {
@@ -101,8 +101,8 @@ async fn replace_until_encrypted<E: TableEntity>(
 
 /// Fails for a row of an older version, since a replacement would upgrade the row.
 fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
-    match schema.row_kind_of(row, Some(schema.primary()?))? {
-        RowKind::Primary(RowVersion::Known(found)) if found.version != schema.version => {
+    match schema.version_of_primary(row)? {
+        Some(RowVersion::Known(found)) if found.version != schema.version => {
             let message = "the row is of an older version and names a blob that is not encrypted: run `upgrade_all()`, which writes it as the current version and encrypts the blob";
             Err(Error::new(ErrorKind::UnrecognizedEntity, message)
                 .at_keys(row.partition_key(), row.row_key()))

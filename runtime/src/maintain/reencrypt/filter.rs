@@ -2,7 +2,7 @@
 
 use crate::{
     edm::Value,
-    entity::{Discriminator, SEAL, Schema},
+    entity::{SEAL, Schema},
     filter::Filter,
     seal::{KeyId, envelope_range},
 };
@@ -10,7 +10,7 @@ use crate::{
 /// Returns a filter for primaries and copies of the entity in all versions; `None` if the entity's
 /// type is not a property.
 pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
-    let Discriminator::Property(name) = schema.discriminator else { return None };
+    let name = schema.type_property()?;
     let markers = schema.versions().flat_map(|version| {
         let kept = version.families.iter().filter(|family| family.is_primary_or_copy());
         let later = version.parts.iter().skip(1).copied();

@@ -18,10 +18,10 @@ pub(crate) const RECEIPT: &str = "~e4_";
 /// The format of outbox rows that this program writes.
 pub(crate) const FORMAT: i32 = 1;
 
+/// The property with the kind of an outbox row, such as `entable.fence`.
+pub(crate) use crate::entity::TYPE_NAME;
 /// The property with the format of an outbox row.
 pub(crate) const FORMAT_NAME: &str = "Format";
-/// The property with the kind of an outbox row, such as `entable.fence`.
-pub(crate) const TYPE_NAME: &str = "EntityType";
 
 /// Returns whether an outbox row has the format that this program knows.
 pub(crate) fn has_known_format(row: &crate::row::Row) -> crate::error::Result<bool> {

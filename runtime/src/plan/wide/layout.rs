@@ -2,7 +2,7 @@
 
 use crate::{
     edm::ValueRef,
-    entity::{ColumnSchema, Discriminator, Schema},
+    entity::{ColumnSchema, Schema},
     error::{Error, ErrorKind, Result},
 };
 
@@ -95,8 +95,5 @@ pub(crate) const fn may_have_older_layout(schema: &Schema) -> bool {
 
 /// Returns the property with the type of a row, or an empty text if the type is told by its keys.
 pub(super) fn discriminator_property(schema: &Schema) -> &'static str {
-    match schema.discriminator {
-        Discriminator::Property(name) => name,
-        Discriminator::RowKey => "",
-    }
+    schema.type_property().unwrap_or_default()
 }

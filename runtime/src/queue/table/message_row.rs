@@ -6,6 +6,7 @@ use crate::{
     access::Keys,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
+    entity::TYPE_NAME,
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits::{STRING_UNITS, utf16_units},
@@ -101,7 +102,7 @@ impl TableQueueMessage {
     /// Begins a row with the properties that queued and poison messages share.
     fn begin_row(&self, row_key: &str) -> RowBuilder {
         let mut row = Row::build(&self.partition_key, row_key);
-        row.put("EntityType", ValueRef::String("entable.queued"));
+        row.put(TYPE_NAME, ValueRef::String("entable.queued"));
         row.put("Format", ValueRef::Int32(FORMAT));
         row.put("Body", ValueRef::String(&self.body));
         row.put(

@@ -8,7 +8,7 @@ use crate::key::Family;
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
-    entity::{Discriminator, Schema, SealedColumn},
+    entity::{Schema, SealedColumn, TYPE_NAME},
     error::{Error, ErrorKind, Result},
     plan::{StoredAs, hidden_nulls, outbox::is_owner_or_version},
     row::{Row, property_name_from_utf8},
@@ -146,13 +146,9 @@ impl RowSealer {
 /// Returns whether a property is never encrypted: the row's type or owner, which workers and
 /// queries read, or the name of a blob, which a sweep compares.
 fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &str) -> bool {
-    let discriminator = match schema.map(|schema| schema.discriminator) {
-        Some(Discriminator::Property(name)) => name,
-        Some(Discriminator::RowKey) => "",
-        None => "EntityType",
-    };
+    let type_property = schema.map_or(Some(TYPE_NAME), Schema::type_property);
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
-    name == discriminator
+    type_property == Some(name)
         || is_remote && is_owner_or_version(name)
         || blobs.any(|names| names.name == name)
 }
