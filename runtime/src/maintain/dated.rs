@@ -14,8 +14,8 @@ use crate::{
         dated::{DatedTables, Period, TimeWindow},
     },
     error::{Error, ErrorKind, Result},
+    guard::Guard,
     key::{DatePart, Family},
-    outbox::guard::Guard,
     store::dated::{
         Floor, create_table_with_copies, name_of, raise_floor, read_floor,
         read_floor_creating_table,

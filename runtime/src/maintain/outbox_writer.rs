@@ -5,8 +5,9 @@ use crate::{
     batch::Operation,
     entity::TableEntity,
     error::Result,
+    guard::Mutation,
     limits::BATCH_OPERATIONS,
-    outbox::{guard::Mutation, registration},
+    outbox::registration,
     table::{
         Table,
         bulk::group_writer::{

@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{guard::Mutation, left_claims::ClaimRow, state::Outbox};
+use super::{left_claims::ClaimRow, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     error::{Error, Result},
+    guard::Mutation,
     plan::outbox::claim_row_key,
     store::derive::{ClaimState, read_claim_state},
 };

@@ -8,7 +8,6 @@ use super::{
     deadline::WriteDeadline,
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
-    guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     left_claims::{ClaimInUse, ClaimRow},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
@@ -20,6 +19,7 @@ use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Mutation},
     plan::outbox::{
         ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
         is_claim_alive, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,

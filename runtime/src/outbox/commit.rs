@@ -15,7 +15,6 @@ use super::{
     expired::{DeleteExpiredHolder, ExpiredRowsInTheWay, InTheWay, deletion_of, find_in_the_way},
     expiry::{may_write_expiring_row, write_markers_of_effects},
     failure_cause::{FailureCause, workers_behind_error},
-    guard::Guard,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
     unique_violation::OccupiedCopy,
@@ -25,6 +24,7 @@ use crate::{
     batch::{Deadline, Written},
     entity::{BackgroundWork, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
+    guard::Guard,
     limits::BATCH_OPERATIONS,
     plan::{
         Change, Effect, Role, StoredList, TransactionPlan, list_deltas,

@@ -5,15 +5,13 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{
-    guard::{Guard, Guards},
-    options::{OutboxOptions, SERVER_LIMIT},
-};
+use super::options::{OutboxOptions, SERVER_LIMIT};
 use crate::{
     batch::{Deadline, Operation, Written},
     clock::Clock,
     entity::CopyAndPrimaryFamily,
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Guards},
     plan::StoredAs,
     store::{Store, sealing::plan::OperationToSeal},
     timers,

@@ -8,7 +8,6 @@ use futures_util::future::try_join_all;
 use super::{
     blob_writes::{self, delete_blob, own_blob_name},
     deadline::WriteDeadline,
-    guard::{Guard, Mutation},
     keys::{ReleasedKey, WantedKey},
     list_retry::write_list_again,
     remote_list::{is_membership_settled, write_lists},
@@ -18,6 +17,7 @@ use crate::{
     address::RowAt,
     batch::Operation,
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Mutation},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, DirtyRowToWrite, ListAddress, ListMembership,
         compare_owner_in_copy, plan_step_for_row, reserving_claim,

@@ -5,10 +5,10 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use super::guard::{Guard, Guards};
 use crate::{
     address::TableCase,
     entity::{CopyAndPrimaryFamily, Schema},
+    guard::{Guard, Guards},
     key::table_beside,
     plan::outbox::CopyAddress,
 };

@@ -4,13 +4,13 @@
 //! This only saves time: a worker does what is not done here.
 
 use super::{
-    guard::Mutation,
     remote_list::{ListAfterWrite, write_lists},
     state::Outbox,
 };
 use crate::{
     address::RowAt,
     error::{Error, ErrorKind, Result},
+    guard::Mutation,
     plan::outbox::{DirtyRowToWrite, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},

@@ -5,7 +5,6 @@
 //! `mod` lines stand above its own.
 
 pub(crate) mod options;
-pub(crate) use crate::guard;
 pub(crate) mod background;
 pub(crate) mod keys;
 pub(crate) mod list_locks;

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::{
-    commit::commit_with_rows, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
-    state::Outbox,
+    commit::commit_with_rows, deadline::WriteDeadline, outbox_plan::ExtraRows, state::Outbox,
 };
 use crate::{
     address::RowAt,
     authentic::{HeldValues, MoveIdentity, Work, WorkCodes, WorkRefusal, is_key_gone},
     entity::Schema,
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
+    guard::Guard,
     plan::{
         Change, Effect,
         move_mark::move_id,

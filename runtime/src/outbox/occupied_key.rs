@@ -1,11 +1,12 @@
 //! Decides what to do about a row that occupies a unique key which an entity wants.
 
-use super::{blocking_claim::BlockingClaim, guard::Mutation, keys::ReleasedKey, state::Outbox};
+use super::{blocking_claim::BlockingClaim, keys::ReleasedKey, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     entity::CopyAndPrimaryFamily,
     error::{Error, Result},
+    guard::Mutation,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::derive::{ClaimState, OwnerHoldsKey, check_primary_holds_key, read_claim_state},

@@ -8,7 +8,6 @@ use super::{
     claims::{ClaimWithReservations, OccupiedKeyPolicy},
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
-    guard::{Guard, Mutation},
     registration::registered_fence,
     state::Outbox,
 };
@@ -17,6 +16,7 @@ use crate::{
     batch::{Operation, Written},
     entity::BackgroundWork,
     error::{Error, Result},
+    guard::{Guard, Mutation},
     plan::{
         Effect, Role, TransactionPlan,
         outbox::{Fence, dirty_rows_of},

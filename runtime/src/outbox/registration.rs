@@ -5,15 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::{
-    guard::{Guard, Mutation},
-    registrations::Registration,
-    state::Outbox,
-};
+use super::{registrations::Registration, state::Outbox};
 use crate::{
     batch::{Batch, Operation, Verb, Written},
     edm::Ticks,
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Mutation},
     limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, Fence},
     single_flight::Slot,

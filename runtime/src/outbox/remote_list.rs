@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use futures_util::{StreamExt, stream};
 
-use super::{deadline::WriteDeadline, guard::Guard, state::Outbox};
+use super::{deadline::WriteDeadline, state::Outbox};
 #[cfg(feature = "blob")]
 use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
@@ -13,6 +13,7 @@ use crate::{
     address::TableCase,
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
+    guard::Guard,
     plan::{
         IdForm, ListDelta, StoredList,
         outbox::{ListAddress, ListMembership, old_entry_form},

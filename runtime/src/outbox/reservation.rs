@@ -1,15 +1,13 @@
 //! Resolves a reservation whose transaction did not commit: writes it as the copy of the entity
 //! that derives its key, or deletes it if no entity does.
 
-use super::{
-    guard::{Guard, Mutation},
-    state::Outbox,
-};
+use super::state::Outbox;
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     entity::{CopyAndPrimaryFamily, Schema},
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Mutation},
     plan::outbox::{
         ClaimedKeyAndPrimary, CopyAddress, CopyOwnership, previous_owner, reserving_claim,
     },

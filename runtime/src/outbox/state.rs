@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::{
     background::BackgroundTasks, deadline::WriteDeadline, expiry_markers::ExpiryMarkers,
-    guard::Guards, known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
+    known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
     options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     clock::Clock,
     entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
     error::Result,
+    guard::Guards,
     plan::outbox::CopyAddress,
     queue::ServerClock,
     store::Store,

@@ -19,8 +19,9 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
+    guard::Guards,
     metering::Metering,
-    outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
+    outbox::{options::OutboxOptions, state::Outbox},
     queue::ServerClock,
     random::RandomSource,
     store::{

@@ -6,7 +6,7 @@ use crate::{
     authentic::MoveIdentity,
     entity::{BackgroundWork, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, SealFault},
-    outbox::guard::Guard,
+    guard::Guard,
     outbox::{
         commit::{commit_changes, commit_with_rows},
         moves::{MoveJob, MoveOutcome, sign_move},

@@ -9,7 +9,6 @@ use super::{
 use crate::outbox::{
     change_tokens::fill_tokens_of_changes,
     commit::{CommittedChange, commit_with_rows},
-    guard::Guard,
     outbox_plan::ExtraRows,
 };
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
         home::table_of_path,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
+    guard::Guard,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
         self, Change, Unresolved,

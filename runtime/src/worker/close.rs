@@ -9,7 +9,7 @@
 use super::{partition::Fences, state::Worker};
 use crate::{
     error::Result,
-    outbox::guard::{Guard, Mutation},
+    guard::{Guard, Mutation},
     plan::outbox::DirectoryMarker,
 };
 

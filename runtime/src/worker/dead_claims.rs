@@ -12,10 +12,8 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     error::Result,
-    outbox::{
-        guard::{Guard, Mutation},
-        reservation::resolve_reservation,
-    },
+    guard::{Guard, Mutation},
+    outbox::reservation::resolve_reservation,
     plan::outbox::{StoredClaim, mark_claim_dead},
     row::ETag,
 };

@@ -4,8 +4,9 @@ use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{
     batch::{Batch, Operation},
     error::Result,
+    guard::Guard,
     limits::BATCH_OPERATIONS,
-    outbox::{guard::Guard, registration::record_outbox_rows},
+    outbox::registration::record_outbox_rows,
     plan::outbox::StoredDirtyRow,
 };
 

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     error::Result,
+    guard::{Guard, Mutation},
     outbox::{
         deadline::WriteDeadline,
-        guard::{Guard, Mutation},
         remote_list::{ListAfterWrite, WrittenLists, is_membership_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},

@@ -22,7 +22,7 @@ use crate::{
     edm::Ticks,
     entity::Message,
     error::{Error, ErrorKind, Result},
-    outbox::guard::{Guard, Mutation},
+    guard::{Guard, Mutation},
     plan::{
         moves::MoveMessage,
         outbox::{

@@ -15,10 +15,8 @@ use crate::{
     authentic::{WorkRefusal, is_key_gone},
     entity::{Message, Schema},
     error::{Error, ErrorKind, Result, RetryChance},
-    outbox::{
-        guard::Guard,
-        moves::{MoveJob, MoveOutcome, MoveSource},
-    },
+    guard::Guard,
+    outbox::moves::{MoveJob, MoveOutcome, MoveSource},
     plan::{moves::MoveMessage, outbox::StoredMessage},
     row::ETag,
 };

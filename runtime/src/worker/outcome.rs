@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result, RetryChance},
-    outbox::guard::Mutation,
+    guard::Mutation,
 };
 
 /// The worker's reaction to work that failed.

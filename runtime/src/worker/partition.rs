@@ -11,8 +11,8 @@ use crate::{
     edm::Ticks,
     error::Result,
     filter::Filter,
+    guard::{Guard, Guards, Mutation},
     limits::PAGE_ROWS,
-    outbox::guard::{Guard, Guards, Mutation},
     page::Continuation,
     plan::outbox::{
         Fence,

@@ -13,10 +13,10 @@ use crate::{
     address::{RowAt, TableCase},
     entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
+    guard::{Guard, Guards, Mutation},
     outbox::{
         blob_writes::{delete_blob, own_blob_name},
         deadline::WriteDeadline,
-        guard::{Guard, Guards, Mutation},
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{

@@ -12,7 +12,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
-    outbox::guard::Mutation,
+    guard::Mutation,
     page::PageLoop,
     plan::outbox::{
         StoredDirtyRow, WorkAndConsentCodes, hash128, insert_message,

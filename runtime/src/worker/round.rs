@@ -13,9 +13,7 @@ use super::{
     stats::WorkerStats,
     visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
-use crate::{
-    error::Result, outbox::guard::Mutation, page::PageLoop, plan::outbox::DirectoryMarker,
-};
+use crate::{error::Result, guard::Mutation, page::PageLoop, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.

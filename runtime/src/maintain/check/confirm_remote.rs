@@ -15,9 +15,9 @@ use crate::{
     address::{RowAt, TableCase},
     entity::{CopyAndPrimaryFamily, EntityRows, TableEntity},
     error::Result,
+    guard::{Guard, Mutation},
     key::Family,
     maintain::rows::{derive_existing, read_primary, read_row},
-    outbox::guard::{Guard, Mutation},
     plan::{
         derive::Derived,
         move_mark::move_id,
