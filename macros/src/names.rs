@@ -1,8 +1,8 @@
 //! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt};
+use quote::{ToTokens, format_ident, quote};
+use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt, spanned::Spanned};
 
 /// Returns an identifier as text, without `r#`.
 pub(crate) fn ident_text(ident: &Ident) -> String {
@@ -200,6 +200,13 @@ pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> S
 
 /// Replaces `Self` in a type by the struct's name: generated impls of other types repeat the type.
 pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
+    fn has_self(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => ident == "Self",
+            TokenTree::Group(group) => has_self(group.stream()),
+            _ => false,
+        })
+    }
     fn replace_self(tokens: TokenStream, this: &Ident) -> TokenStream {
         tokens
             .into_iter()
@@ -216,6 +223,10 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
                 other => other,
             })
             .collect()
+    }
+    // Nearly no type has it, and parsing a type anew takes long.
+    if !has_self(ty.to_token_stream()) {
+        return ty.clone();
     }
     syn::parse2(replace_self(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
@@ -266,97 +277,13 @@ pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     respanned(vis.to_token_stream())
 }
 
-/// Names of the runtime that generated code uses often and imports as `_rt_Name`: an identifier is
-/// fewer tokens than `_rt::Name`, and one step less to resolve. The list is that of
-/// `entable::__private::short`.
-const SHORT_NAMES: [&str; 75] = [
-    "BulkChange",
-    "BulkVerb",
-    "Clone",
-    "Column",
-    "ColumnSchema",
-    "Cow",
-    "Debug",
-    "EncodeRows",
-    "Err",
-    "Family",
-    "FixedWidth",
-    "FnOnce",
-    "Form",
-    "From",
-    "FromRow",
-    "FullCopy",
-    "FullRow",
-    "Input",
-    "KeyFieldPatchInput",
-    "KeyPart",
-    "KeyWriter",
-    "None",
-    "Ok",
-    "Option",
-    "Patch",
-    "PatchInput",
-    "PathBuilder",
-    "PathDraft",
-    "PartitionPathBuilder",
-    "PhantomData",
-    "Plain",
-    "Point",
-    "PrefixInput",
-    "PrimaryRow",
-    "Property",
-    "PropertyWriter",
-    "Range",
-    "RangeInput",
-    "ReadColumn",
-    "Removable",
-    "Result",
-    "Row",
-    "Schema",
-    "Some",
-    "String",
-    "TableEntity",
-    "Template",
-    "TextPart",
-    "ValueRef",
-    "Writable",
-    "bulk_change",
-    "check_row_key_matches_fields",
-    "encode_lower",
-    "encode_plain",
-    "encode_width",
-    "find_properties",
-    "finish_property",
-    "identity",
-    "is_lower_part",
-    "key_field_schema",
-    "key_texts",
-    "empty_field_slots",
-    "finish_owner_key_writers",
-    "part_segment",
-    "point",
-    "property_schema",
-    "read_part",
-    "read_plain",
-    "schema_defaults_of_entity",
-    "set_in_patch",
-    "start_path",
-    "stored_column",
-    "str",
-    "u32",
-    "usize",
-];
-
-/// Returns a name of the runtime for code that is reported at `span`, a place in the user's code.
+/// Returns a name of the runtime for code that is reported at `span`, a place in the user's code:
+/// `_rt_Name`, which `entable::__private::short` has for every name that is used here.
 ///
-/// The tokens say that a macro wrote them: a lint about the path, such as `unused_qualifications` for
+/// The token says that a macro wrote it: a lint about the path, such as `unused_qualifications` for
 /// a trait that the user imports too, then leaves the user alone.
-pub(crate) fn runtime_item(name: &str, span: Span) -> TokenStream {
-    if SHORT_NAMES.contains(&name) {
-        return generated_ident(&format!("_rt_{name}"), span).into_token_stream();
-    }
-    let name = generated_ident(name, span);
-    quote_spanned! { name.span() => _rt::#name }
+pub(crate) fn runtime_item(name: &str, span: Span) -> Ident {
+    generated_ident(&format!("_rt_{name}"), span)
 }
 
 /// Returns the last segment of a type's path, such as `Option` of `std::option::Option<u8>`.
@@ -378,6 +305,18 @@ pub(crate) fn first_argument_type(ty: &Type) -> Option<&Type> {
     match arguments.args.first() {
         Some(GenericArgument::Type(inner)) => Some(inner),
         _ => None,
+    }
+}
+
+/// Returns the place of a type in the user's code: `ty.span()`, which writes all tokens of the type, is
+/// needed only for types that are more than a name.
+pub(crate) fn type_span(ty: &Type) -> Span {
+    match ty {
+        Type::Path(path) if path.qself.is_none() => match path.path.get_ident() {
+            Some(name) => name.span(),
+            None => ty.span(),
+        },
+        _ => ty.span(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Type, spanned::Spanned};
+use syn::Type;
 
 use crate::{
     model::{Field, Part},
@@ -17,7 +17,7 @@ use crate::{
 /// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
 /// passed as a function.
 pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> TokenStream {
-    let span = ty.span();
+    let span = names::type_span(ty);
     let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
     quote_spanned! { span => <#ty as #of>::#name }
 }
@@ -190,8 +190,9 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
     let encoder = |name: &str| {
-        let name = names::runtime_item(name, ty.span());
-        quote_spanned! { ty.span() => #name::<#ty> }
+        let span = names::type_span(ty);
+        let name = names::runtime_item(name, span);
+        quote_spanned! { span => #name::<#ty> }
     };
     // A guard names an item of the trait that the form asks of the field, so that the compiler reports
     // a type that lacks it. As an argument of a generic function it would be reported twice.

@@ -103,7 +103,7 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let (name, vis, ident) = (builder_type_name(entity), &entity.vis, &entity.ident);
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
-        #(#[doc(hidden)] #vis enum #markers {})*
+        #(#vis enum #markers {})*
 
         #[doc = #doc]
         #vis struct #name<__Next>(
