@@ -2,14 +2,18 @@
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    plan::outbox::reserved_keys::{RESERVED, RESERVED_END},
+    plan::outbox::{
+        DIRECTORY, EXPIRY,
+        reserved_keys::{RESERVED, RESERVED_END},
+    },
     row::Row,
+    store::dated::FLOOR_TABLE,
+    worker::POISON_TABLE,
 };
 
 /// The tables with the directory of open work, with the work that was put aside, with the floors of dated
 /// tables, which only rise, and with the markers of expiry: they say where workers of one store look.
-const FRAMEWORK_TABLES: [&str; 4] =
-    ["EntableDirectory", "EntablePoison", "EntableTables", "EntableExpiry"];
+const FRAMEWORK_TABLES: [&str; 4] = [DIRECTORY, POISON_TABLE, FLOOR_TABLE, EXPIRY];
 
 /// Returns whether the row belongs to the outbox.
 pub(crate) fn is_outbox_row(row: &Row) -> bool {

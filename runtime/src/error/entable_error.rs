@@ -105,6 +105,12 @@ impl Error {
         error
     }
 
+    /// Creates the `Rejected` of the user's own code, which did not accept `what` for that reason.
+    pub(crate) fn rejected(what: &str, reason: BoxError) -> Self {
+        let message = format!("{what} was not accepted: {reason}");
+        Self::new(ErrorKind::Rejected, message).with_source(reason)
+    }
+
     /// Creates the `Conflict` that refuses a change of an entity that takes part in a move.
     pub(crate) fn moving_entity(partition_key: &str, row_key: &str) -> Self {
         let message =

@@ -166,7 +166,7 @@ impl TaskCounter {
     }
 }
 
-fn left_to_worker() -> Error {
+pub(super) fn left_to_worker() -> Error {
     let message = "the copies in other partitions were left to a worker";
     Error::new(ErrorKind::Contended, message)
 }

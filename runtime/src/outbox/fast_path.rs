@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::future::try_join_all;
 
 use super::{
+    background::left_to_worker,
     blob_writes::{self, delete_blob, own_blob_name},
     deadline::WriteDeadline,
     keys::{ReleasedKey, WantedKey},
@@ -16,7 +17,7 @@ use super::{
 use crate::{
     address::RowAt,
     batch::Operation,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, DirtyRowToWrite, ListAddress, ListMembership,
@@ -370,8 +371,4 @@ async fn read_old_copy(outbox: &Outbox, change: &CopyChange) -> Result<Option<Ro
         return Ok(None);
     }
     outbox.store.read_row(change.address.as_row_at()).await
-}
-
-fn left_to_worker() -> Error {
-    Error::new(ErrorKind::Contended, "the copies in other partitions were left to a worker")
 }

@@ -37,7 +37,7 @@ pub(crate) use tokens::TOKEN_CHARACTER_BITS;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenMaker, TokenScope};
-pub(crate) use transaction_plan::{TransactionPlan, list_deltas};
+pub(crate) use transaction_plan::{TransactionPlan, list_deltas, row_written_twice_error};
 pub(crate) use typed_verbs::{
     delete, delete_at, deletion_effect, insert, insert_or_merge, insert_or_replace, patch,
     patch_at, replace, replace_any_version, replace_row_by_entity, replacement_effect, update,

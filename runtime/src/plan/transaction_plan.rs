@@ -133,10 +133,7 @@ impl TransactionPlan {
             ..
         }) = self.earlier_operation(row.row_key())
         {
-            let message = format!(
-                "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
-            );
-            return Err(Error::service(ServiceCode::InvalidDuplicateRow, message)
+            return Err(row_written_twice_error(*earlier, verb)
                 .at_operation(verb)
                 .at_keys(row.partition_key(), row.row_key()));
         }
@@ -350,4 +347,12 @@ pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, Li
     }
     deltas.retain(|_, delta| !delta.is_empty());
     deltas
+}
+
+/// Returns the error for a transaction with two operations on one row.
+pub(crate) fn row_written_twice_error(earlier: usize, later: usize) -> Error {
+    let message = format!(
+        "an entity group transaction writes a row once, and operations {earlier} and {later} write the same"
+    );
+    Error::service(ServiceCode::InvalidDuplicateRow, message)
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     edm::Bag,
     entity::{Access, EntityRows, Patch, Schema, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     row::Row,
 };
 
@@ -19,8 +19,7 @@ use crate::{
 /// entity.
 fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
-        let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
-        let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
+        let error = Error::rejected(&format!("`{}`", E::SCHEMA.entity), reason);
         return Err(match entity.to_row() {
             Ok(row) => error_with_row_keys(&row, error),
             Err(_) => error,

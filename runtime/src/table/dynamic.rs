@@ -396,10 +396,7 @@ impl DynamicTable {
                 return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
             };
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
-            changed.map_err(|reason| {
-                let message = format!("the change of the entity was not accepted: {reason}");
-                place(Error::new(ErrorKind::Rejected, message).with_source(reason))
-            })?;
+            changed.map_err(|reason| place(Error::rejected("the change of the entity", reason)))?;
             match self.patch(&stored).await {
                 Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                 patched => patched.map(Attempt::Done),

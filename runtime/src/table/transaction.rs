@@ -27,6 +27,7 @@ use crate::{
             CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, insert_message,
             insert_receipt, message_row,
         },
+        row_written_twice_error,
     },
     row::Row,
 };
@@ -603,10 +604,7 @@ impl AdmittedChanges {
             return Err(place(Error::service(code, message)));
         }
         if let Some(earlier) = self.rows.get(row_key) {
-            let message = format!(
-                "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
-            );
-            return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
+            return Err(place(row_written_twice_error(*earlier, verb)));
         }
         let (operations, bytes) = change.minimum_operations_and_bytes()?;
         self.grow_size(operations, bytes).map_err(place)?;

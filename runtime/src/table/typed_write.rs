@@ -379,9 +379,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     pub(crate) fn rejected_error(&self, stored: &Stored<E>, reason: BoxError) -> Error {
-        let message = format!("the change of `{}` was not accepted: {reason}", E::SCHEMA.entity);
-        Error::new(ErrorKind::Rejected, message)
-            .with_source(reason)
+        Error::rejected(&format!("the change of `{}`", E::SCHEMA.entity), reason)
             .in_table(&self.name)
             .at_keys(stored.partition_key(), stored.row_key())
     }

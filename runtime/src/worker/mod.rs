@@ -32,6 +32,7 @@ mod status;
 
 pub use handler::Context;
 pub(crate) use open_work::tables_with_open_work;
+pub(crate) use poison::POISON_TABLE;
 pub use poison::Poisoned;
 pub use state::Worker;
 pub use stats::{WorkerFailure, WorkerStats};

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The table of work that failed too often.
-const POISON_TABLE: &str = "EntablePoison";
+pub(crate) const POISON_TABLE: &str = "EntablePoison";
 /// The only PartitionKey of the poison table: the version of its format.
 const POISON_PARTITION: &str = "1";
 /// The properties that are added to a row in the poison table: where the row was, and its last

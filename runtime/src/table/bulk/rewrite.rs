@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::{
     backend::Read,
     entity::Stored,
-    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    error::{BoxError, Error, Result, ServiceCode},
     outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
     plan::Unresolved,
     store::{
@@ -33,10 +33,8 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {
-                let name = stored.type_name();
-                let message = format!("the change of `{name}` was not accepted: {reason}");
-                Err(Error::new(ErrorKind::Rejected, message)
-                    .with_source(reason)
+                let what = format!("the change of `{}`", stored.type_name());
+                Err(Error::rejected(&what, reason)
                     .at_keys(stored.partition_key(), stored.row_key()))
             }
         }
