@@ -1,9 +1,8 @@
 //! Writes the missing markers of rows that expire, so that workers find these rows.
 
 use crate::{
-    backend::Scan, edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
-    outbox::expiry::write_expiry_markers, page::PageLoop, query::columns::columns_with_system,
-    table::Table,
+    edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
+    outbox::expiry::write_expiry_markers, query::columns::columns_with_system, table::Table,
 };
 
 impl<E: TableEntity> Table<E> {
@@ -55,16 +54,8 @@ impl<E: TableEntity> Table<E> {
         // The comparison leaves out rows without a time of expiry.
         let filter = schema.expiry_comparison_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = columns_with_system(Vec::new(), Some(schema));
-        let mut pages = PageLoop::from_start();
-        while let Some(from) = pages.begin_page() {
-            let scan = Scan {
-                table: &self.name,
-                filter: &filter,
-                select: Some(&select),
-                top: None,
-                from: from.as_ref(),
-            };
-            let page = store.scan(scan).await?;
+        let mut pages = store.pages(&self.name, filter).with_columns(select);
+        while let Some(page) = pages.next_page().await? {
             let rows = page.rows.into_iter().collect::<Result<Vec<_>>>()?;
             let expiring = rows.iter().filter_map(|row| {
                 let time = schema.expiry_of_primary(row)?;
@@ -74,7 +65,6 @@ impl<E: TableEntity> Table<E> {
             *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
             // Page by page: if it stops, the markers that are written stay valid.
             write_expiry_markers(self.client.outbox(), &self.name, expiring).await?;
-            pages.continue_at(page.next);
         }
         Ok(())
     }

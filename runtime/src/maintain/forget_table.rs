@@ -6,13 +6,11 @@
 
 use crate::{
     address::RowAddress,
-    backend::Scan,
     batch::{Condition, Operation},
     entity::{CopyAndPrimaryFamily, RowKind, RowVersion, Schema},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     outbox::state::Outbox,
-    page::PageLoop,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reservation_row, reserving_claim},
     row::Row,
     store::{
@@ -60,18 +58,11 @@ impl Client {
         }
         let mut freed = 0;
         for (table, schemas) in outbox.known_types.types_by_index_table() {
-            let mut pages = PageLoop::from_start();
-            while let Some(from) = pages.begin_page() {
-                let filter = &Filter::all([]);
-                let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
-                let page = match store.scan(scan).await {
-                    Err(error) if error.is_table_missing() => break,
-                    page => page?,
-                };
+            let mut pages = store.pages(table, Filter::all([])).empty_without_table();
+            while let Some(page) = pages.next_page().await? {
                 for row in page.rows {
                     freed += u64::from(free_key(outbox, &schemas, row?, name).await?);
                 }
-                pages.continue_at(page.next);
             }
         }
         Ok(freed)

@@ -7,10 +7,8 @@ use std::{
 };
 
 use crate::{
-    backend::Scan,
     error::Result,
     filter::Filter,
-    page::PageLoop,
     row::Row,
     table::{
         Client,
@@ -177,18 +175,9 @@ impl PartitionScan {
         let is_ordered = store.capabilities().ordered;
         let mut sizes = PartitionSizes { top: self.top, ..PartitionSizes::default() };
         let mut progress = PartitionProgress::default();
-        let mut pages = PageLoop::from_start();
-        while let Some(from) = pages.begin_page() {
-            let scan = Scan {
-                table: &self.table,
-                filter: &Filter::Constant(true),
-                select: None,
-                top: None,
-                from: from.as_ref(),
-            };
-            let page = store.scan(scan).await?;
+        let mut pages = store.pages(&self.table, Filter::Constant(true));
+        while let Some(page) = pages.next_page().await? {
             progress.requests += 1;
-            pages.continue_at(page.next);
             for row in page.rows {
                 let bytes = sizes.add_row(&row?, is_ordered)?;
                 progress.rows += 1;

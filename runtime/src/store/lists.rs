@@ -18,10 +18,8 @@ use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
     address::{RowAt, TableCase},
-    backend::Scan,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    page::PageLoop,
     plan::{IdForm, StoredList, outbox::ListAddress, spill_bounds},
     row::Row,
 };
@@ -221,7 +219,7 @@ pub(crate) async fn read_list_with_id_form(
         }
         let (first, last) = spill_bounds(row_key, list.spill_row_count());
         let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
-        for spill in scan_matching_rows(store, table, &keys.filter()).await? {
+        for spill in scan_matching_rows(store, table, keys.filter()).await? {
             list.add_spill_row(&spill)?;
         }
         // Spill rows have no version of the list. If the head is as it was, they belong to it.
@@ -239,13 +237,9 @@ pub(crate) async fn read_list_with_id_form(
 }
 
 /// Reads all rows that match a filter.
-async fn scan_matching_rows(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    let mut pages = PageLoop::from_start();
-    while let Some(from) = pages.begin_page() {
-        let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
-        let page = store.scan(scan).await?;
-        pages.continue_at(page.next.clone());
+async fn scan_matching_rows(store: &Store, table: &str, filter: Filter) -> Result<Vec<Row>> {
+    let (mut rows, mut pages) = (Vec::new(), store.pages(table, filter));
+    while let Some(page) = pages.next_page().await? {
         rows.extend(page.into_rows()?);
     }
     Ok(rows)

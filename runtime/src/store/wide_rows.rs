@@ -7,12 +7,11 @@ use super::{
     sealing::open::ReadAs,
 };
 use crate::{
-    backend::{Read, Scan},
+    backend::Read,
     edm::Ticks,
     entity::{Schema, set::Members},
     error::{Error, Result},
     filter::Filter,
-    page::PageLoop,
     plan::wide::{self, JoinedRow, PageItem},
     row::Row,
 };
@@ -166,11 +165,8 @@ impl Store {
             & Filter::ge("RowKey", row_key)
             & Filter::le("RowKey", last);
         let mut rows: Vec<(usize, Option<Row>)> = (1..=count).map(|part| (part, None)).collect();
-        let (mut pages, mut date) = (PageLoop::from_start(), None);
-        while let Some(from) = pages.begin_page() {
-            let scan =
-                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
-            let page = self.scan(scan).await?;
+        let (mut pages, mut date) = (self.pages(table, filter), None);
+        while let Some(page) = pages.next_page().await? {
             date = date.or(page.date);
             for row in page.rows {
                 let row = row?;
@@ -180,7 +176,6 @@ impl Store {
                     *slot = Some(row);
                 }
             }
-            pages.continue_at(page.next);
         }
         Ok((rows, date))
     }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use super::{failure::ignore_missing, state::Worker};
 use crate::{
-    backend::Scan,
     batch::{Batch, Condition, Operation},
     error::{Error, Result},
     guard::Guard,
     limits::BATCH_OPERATIONS,
-    page::Continuation,
     plan::outbox::{DIRECTORY, DirectoryMarker, directory_markers_filter},
+    store::pages::ScanPages,
     table::Client,
 };
 
@@ -25,38 +24,48 @@ pub(super) struct DirectoryPage {
     /// Number of markers that do not name their partition, or whose keys are not those that the
     /// partition's marker must have. A worker leaves them alone.
     pub(super) damaged: u64,
-    pub(super) next: Option<Continuation>,
 }
 
-/// Reads one page of the directory. A missing directory table counts as an empty page.
-pub(super) async fn read_directory_page(
-    client: &Client,
-    from: Option<&Continuation>,
-) -> Result<DirectoryPage> {
-    let filter = directory_markers_filter();
-    let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
-    let page = match client.store().scan(scan).await {
-        Ok(page) => page,
+/// The pages of the directory, in the order in which they are read.
+pub(super) struct DirectoryPages<'c> {
+    client: &'c Client,
+    pages: ScanPages<'c>,
+}
+
+impl<'c> DirectoryPages<'c> {
+    /// Begins with the first page. A missing directory table counts as one without markers.
+    pub(super) fn from_start(client: &'c Client) -> Self {
         // The first writer that registers creates the table.
-        Err(error) if error.is_table_missing() => return Ok(DirectoryPage::default()),
-        Err(error) => return Err(error),
-    };
-    let (mut markers, mut damaged) = (MarkersByPartition::new(), 0);
-    for row in &page.rows {
-        // A marker under other keys than those of its partition would let its writer take the real one
-        // out of the directory.
-        let is_own = |marker: &DirectoryMarker| {
-            marker.has_expected_keys() || !client.outbox().guards.guard_holds(Guard::OwnMarker)
-        };
-        let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
-        let Some(marker) = marker.filter(is_own) else {
-            damaged += 1;
-            continue;
-        };
-        let key = (marker.table.clone(), marker.partition_key.clone());
-        markers.entry(key).or_default().push(marker);
+        let pages = client.store().pages(DIRECTORY, directory_markers_filter());
+        Self { client, pages: pages.empty_without_table() }
     }
-    Ok(DirectoryPage { markers, damaged, next: page.next })
+
+    /// Reads the next page; `None` after the last one.
+    pub(super) async fn next_page(&mut self) -> Result<Option<DirectoryPage>> {
+        let Some(page) = self.pages.next_page().await? else { return Ok(None) };
+        let guards = self.client.outbox().guards;
+        let (mut markers, mut damaged) = (MarkersByPartition::new(), 0);
+        for row in &page.rows {
+            // A marker under other keys than those of its partition would let its writer take the real one
+            // out of the directory.
+            let is_own = |marker: &DirectoryMarker| {
+                marker.has_expected_keys() || !guards.guard_holds(Guard::OwnMarker)
+            };
+            let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
+            let Some(marker) = marker.filter(is_own) else {
+                damaged += 1;
+                continue;
+            };
+            let key = (marker.table.clone(), marker.partition_key.clone());
+            markers.entry(key).or_default().push(marker);
+        }
+        Ok(Some(DirectoryPage { markers, damaged }))
+    }
+
+    /// Returns whether the last page was read.
+    pub(super) const fn is_over(&self) -> bool {
+        self.pages.is_over()
+    }
 }
 
 impl Worker {
@@ -91,14 +100,8 @@ impl Worker {
         deletions: Vec<Operation>,
         is_raced: fn(&Error) -> bool,
     ) -> Result<bool> {
-        let mut batch = Batch::new(table);
-        for deletion in &deletions {
-            batch.push(deletion.clone())?;
-        }
-        match self.store().apply_unsealed(&batch).await {
-            Ok(_) => return Ok(true),
-            Err(error) if !is_raced(&error) => return Err(error),
-            Err(_) => {}
+        if self.delete_in_transaction(table, &deletions, is_raced).await? {
+            return Ok(true);
         }
         let mut is_all_gone = true;
         for deletion in deletions {
@@ -108,5 +111,24 @@ impl Worker {
             }
         }
         Ok(is_all_gone)
+    }
+
+    /// Deletes rows of one partition in one transaction. Returns `false`, with none deleted, if one of
+    /// them was deleted or written anew meanwhile, which `is_raced` tells by the error.
+    pub(super) async fn delete_in_transaction(
+        &self,
+        table: &str,
+        deletions: &[Operation],
+        is_raced: fn(&Error) -> bool,
+    ) -> Result<bool> {
+        let mut batch = Batch::new(table);
+        for deletion in deletions {
+            batch.push(deletion.clone())?;
+        }
+        match self.store().apply_unsealed(&batch).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_raced(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

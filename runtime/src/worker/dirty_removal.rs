@@ -2,8 +2,8 @@
 
 use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{
-    batch::{Batch, Operation},
-    error::Result,
+    batch::Operation,
+    error::{Error, Result},
     guard::Guard,
     limits::BATCH_OPERATIONS,
     outbox::registration::record_outbox_rows,
@@ -46,15 +46,9 @@ impl Worker {
     /// Deletes dirty rows in one transaction. Returns `false`, with none deleted, if one of them
     /// has changed or is gone.
     async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
-        let mut batch = Batch::new(table);
-        for finished in finished {
-            batch.push(self.remove_dirty_row(&finished.dirty)?)?;
-        }
-        match self.store().apply_unsealed(&batch).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_superseded() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let deletions = finished.iter().map(|finished| self.remove_dirty_row(&finished.dirty));
+        let deletions = deletions.collect::<Result<Vec<_>>>()?;
+        self.delete_in_transaction(table, &deletions, Error::is_superseded).await
     }
 
     /// Deletes one dirty row. Returns `false` if the row records newer work and stays.

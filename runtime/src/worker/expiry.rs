@@ -16,7 +16,6 @@ use crate::{
     key::Family,
     limits::BATCH_OPERATIONS,
     outbox::{commit::commit_changes, expired::deletion_of},
-    page::{Continuation, PageLoop},
     plan::{
         Change,
         outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
@@ -40,7 +39,6 @@ struct MarkerPage {
     due: Vec<StoredExpiryMarker>,
     /// Number of rows that are no markers of this format. A worker leaves them alone.
     damaged: u64,
-    next: Option<Continuation>,
 }
 
 /// A marker of a past hour, with the type that it names.
@@ -78,13 +76,16 @@ impl Worker {
             return round;
         }
         let (mut is_done, mut damaged) = (true, 0);
-        let mut pages = PageLoop::from_start();
-        while let Some(from) = pages.begin_page() {
+        // The first writer of a row that expires creates the table.
+        let markers = self.store().pages(EXPIRY, expiry_markers_before(before));
+        let mut markers = markers.empty_without_table();
+        while !markers.is_over() {
             if self.stopping.has_begun() {
                 return round;
             }
-            let page = match self.read_markers(before, from.as_ref()).await {
-                Ok(page) => page,
+            let page = match markers.next_page().await {
+                Ok(Some(page)) => self.due_markers(page),
+                Ok(None) => break,
                 Err(error) => {
                     self.report_failure(error, &mut round);
                     return round;
@@ -92,7 +93,6 @@ impl Worker {
             };
             damaged += page.damaged;
             is_done &= self.sweep_page(page.due, &mut round).await;
-            pages.continue_at(page.next);
         }
         let memory = &mut *self.lock_memory();
         memory.damaged_expiry = damaged;
@@ -112,20 +112,12 @@ impl Worker {
         Hour::hour_of(earlier_time(now, wait))
     }
 
-    /// Reads one page of markers of hours before `before`. A missing table counts as an empty page.
-    async fn read_markers(&self, before: Hour, from: Option<&Continuation>) -> Result<MarkerPage> {
-        let filter = expiry_markers_before(before);
-        let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: None, from };
-        let page = match self.store().scan(scan).await {
-            Ok(page) => page,
-            // The first writer of a row that expires creates the table.
-            Err(error) if error.is_table_missing() => return Ok(MarkerPage::default()),
-            Err(error) => return Err(error),
-        };
+    /// Returns the markers of a page whose hours are over by the page's date.
+    fn due_markers(&self, page: Rows) -> MarkerPage {
         // A store whose pages have no date does not say which hours are over.
         let before =
             page.date.map_or(Hour::hour_of(Ticks::MIN), |date| self.first_hour_in_use(date));
-        let mut read = MarkerPage { next: page.next, ..MarkerPage::default() };
+        let mut read = MarkerPage::default();
         for row in page.rows {
             match row.and_then(StoredExpiryMarker::from_row) {
                 Ok(marker) if marker.marker.hour < before => read.due.push(marker),
@@ -133,7 +125,7 @@ impl Worker {
                 Err(_) => read.damaged += 1,
             }
         }
-        Ok(read)
+        read
     }
 
     /// Sweeps the partitions of some markers, and deletes the markers of partitions without expired
@@ -215,17 +207,10 @@ impl Worker {
             Some((range, index)) => (Keys::partition(partition_key).filter() & range, Some(index)),
             None => (expired_filter(schema, partition_key, now), None),
         };
-        let (mut swept, mut pages) = (SweepResult::default(), PageLoop::from_start());
-        while let Some(from) = pages.begin_page() {
-            let scan =
-                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
-            let page = match self.store().scan(scan).await {
-                Ok(page) => page,
-                // A table that was deleted, or dropped for its date, has nothing to sweep.
-                Err(error) if error.is_table_missing() => return Ok(swept),
-                Err(error) => return Err(error),
-            };
-            pages.continue_at(page.next.clone());
+        // A table that was deleted, or dropped for its date, has nothing to sweep.
+        let mut pages = self.store().pages(table, filter).empty_without_table();
+        let mut swept = SweepResult::default();
+        while let Some(page) = pages.next_page().await? {
             let date = page.date;
             let rows = match index {
                 Some(index) => self.expired_owners(schema, table, index, page).await,

@@ -7,8 +7,8 @@ use futures_util::future::{Either, select};
 use super::{
     handler::Lease,
     lease::{OutboxLease, StoreTime},
+    message_version::MessageVersion,
     outcome::{FailureReaction, MessageOutcome},
-    poison::NOT_AUTHENTIC,
     state::Worker,
 };
 use crate::{
@@ -18,42 +18,36 @@ use crate::{
     guard::Guard,
     outbox::moves::{MoveJob, MoveOutcome, MoveSource},
     plan::{moves::MoveMessage, outbox::StoredMessage},
-    row::ETag,
 };
 
 impl Worker {
     /// Verifies a move, leases its message, and makes the remaining steps of the move.
     pub(super) async fn handle_move(
         &self,
-        table: &str,
-        message: &StoredMessage,
+        read: MessageVersion<'_>,
         time: StoreTime,
     ) -> Result<MessageOutcome> {
+        let (table, message) = (read.table, read.message);
         let (move_message, Some(schema)) = self.parse_move(message)? else {
             // The type is not known here after all: nothing was done.
             return Ok(MessageOutcome::Raced);
         };
-        let now = time.now(&*self.outbox().clock);
         let job = self.move_job(table, message, &move_message, schema);
-        let etag = message.row.etag();
         let found = match job.read_source(Guard::VerifiedFirst).await {
             // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
             Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
-                return self.refuse_move(table, message, etag).await;
+                return read.refuse().await;
             }
             Ok(MoveSource::Fault(WorkRefusal::Passes(error))) => return Err(error),
             Ok(
                 MoveSource::TargetKeyMissing(_, error)
                 | MoveSource::Fault(WorkRefusal::Counts(error)),
             ) => {
-                return self.record_failure(table, message, etag, &error.to_string(), now).await;
+                return read.count_failure(&error).await;
             }
             Ok(found) => found,
             Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => {
-                    let error = error.to_string();
-                    return self.record_failure(table, message, etag, &error, now).await;
-                }
+                FailureReaction::Count(error) => return read.count_failure(&error).await,
                 FailureReaction::TryLater(error) => return Err(error),
                 // Another actor changed the source, or its type is not known here: left as it is.
                 FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
@@ -64,12 +58,13 @@ impl Worker {
         let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
-        let (until, lease_etag) = (lease.end_time(), lease.etag);
-        let carried = tokio::time::timeout_at(until, job.finish_move(Some(found)));
-        let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
+        let until = lease.end_time();
+        let leased = MessageVersion { etag: lease.etag, ..read };
+        let moving = tokio::time::timeout_at(until, job.finish_move(Some(found)));
+        let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move is safe to drop.
-            Either::Right(_) => return self.give_message_back(table, message, lease_etag).await,
+            Either::Right(_) => return leased.give_back().await,
         };
         // The lease has ended: another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
@@ -78,42 +73,23 @@ impl Worker {
                 // Its receipt at the target stays as long as the message, so that a slow carrier
                 // cannot insert the entity again.
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
-                self.finish_message(table, message, lease_etag, &receipts).await
+                leased.finish(&receipts).await
             }
-            Ok(MoveOutcome::Refused(error)) => {
-                self.poison_message(table, message, lease_etag, &error.to_string()).await
-            }
-            Ok(MoveOutcome::NotAuthentic) => self.refuse_move(table, message, lease_etag).await,
-            Ok(MoveOutcome::Counted(error)) => {
-                self.record_failure(table, message, lease_etag, &error.to_string(), now).await
-            }
+            Ok(MoveOutcome::Refused(error)) => leased.poison(&error).await,
+            Ok(MoveOutcome::NotAuthentic) => leased.refuse().await,
+            Ok(MoveOutcome::Counted(error)) => leased.count_failure(&error).await,
             Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => {
-                    self.record_failure(table, message, lease_etag, &error.to_string(), now).await
-                }
-                remedy => {
+                FailureReaction::Count(error) => leased.count_failure(&error).await,
+                reaction => {
                     // Given back at once, so that the next round needs not wait for the lease.
-                    self.write_leased_message(table, message.release_operation(lease_etag)?)
-                        .await?;
-                    match remedy {
+                    leased.release().await?;
+                    match reaction {
                         FailureReaction::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
                     }
                 }
             },
         }
-    }
-
-    /// Puts a move that is not authentic into the poison table. The entity at the source stays
-    /// marked.
-    async fn refuse_move(
-        &self,
-        table: &str,
-        message: &StoredMessage,
-        etag: Option<ETag>,
-    ) -> Result<MessageOutcome> {
-        self.move_row_to_poison(table, &message.row, etag, NOT_AUTHENTIC).await?;
-        Ok(MessageOutcome::Refused)
     }
 
     /// Gives up a move that failed for good, so that the entity can be written again at the source.

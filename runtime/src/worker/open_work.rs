@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{directory::read_directory_page, partition::PartitionReader};
-use crate::{error::Result, page::PageLoop, table::Client};
+use super::{directory::DirectoryPages, partition::PartitionReader};
+use crate::{error::Result, table::Client};
 
 /// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
 /// directory, and each partition of these tables that it names until one has open work.
@@ -13,9 +13,8 @@ pub(crate) async fn tables_with_open_work(
 ) -> Result<BTreeSet<String>> {
     let case = client.store().table_case();
     let mut open = BTreeSet::new();
-    let mut pages = PageLoop::from_start();
-    while let Some(from) = pages.begin_page() {
-        let page = read_directory_page(client, from.as_ref()).await?;
+    let mut pages = DirectoryPages::from_start(client);
+    while let Some(page) = pages.next_page().await? {
         for (table, partition_key) in page.markers.keys() {
             let table = tables.iter().find(|name| case.is_same_table(name, table));
             let Some(table) = table.filter(|name| !open.contains(*name)) else { continue };
@@ -29,7 +28,6 @@ pub(crate) async fn tables_with_open_work(
                 Err(error) => return Err(error),
             }
         }
-        pages.continue_at(page.next);
     }
     Ok(open)
 }

@@ -89,15 +89,15 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        let remedy = match FailureReaction::reaction_for_row(error) {
+        let reaction = match FailureReaction::reaction_for_row(error) {
             FailureReaction::TryLater(error)
                 if self.outbox().guards.has_mutation(Mutation::PassingFailureCounts) =>
             {
                 FailureReaction::Count(error)
             }
-            remedy => remedy,
+            reaction => reaction,
         };
-        match remedy {
+        match reaction {
             FailureReaction::BeginAgain => {
                 self.lock_memory().stats.retried += 1;
                 round.raced += 1;

@@ -69,14 +69,15 @@ pub(super) enum CopyOutcome {
     UnknownType,
 }
 
-/// A remote row as it was read, with the primary that it belongs to; `None` if it does not exist.
+/// A copy that a dirty row names, as it was read.
 #[derive(Debug)]
-struct FoundCopy(Option<(Row, CopyOwnership)>);
-
-impl FoundCopy {
-    fn with_owner(&self) -> Option<(&Row, CopyOwnership)> {
-        self.0.as_ref().map(|(row, owner)| (row, *owner))
-    }
+struct ReadCopy<'d> {
+    address: &'d CopyAddress,
+    /// The row and the primary that it belongs to; `None` if there is no row, and for a list or a
+    /// blob, which is read elsewhere.
+    found: Option<(Row, CopyOwnership)>,
+    /// Whether a claim reserves the row, so that the pass must leave it.
+    is_claimed: bool,
 }
 
 /// A pass whose copies are written, and whose remote lists are still to be written.
@@ -149,11 +150,11 @@ impl Worker {
         deadline: &WriteDeadline,
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
-        let flight = self.outbox().options.flight;
+        let write_deadline = self.outbox().options.flight;
         // Decided before the reads, so that the copies are read after every delayed write has
         // ended.
-        let is_second_look = row.is_older_than(flight);
-        let until_second_look = row.time_until_age(flight);
+        let is_second_look = row.is_older_than(write_deadline);
+        let until_second_look = row.time_until_age(write_deadline);
         let dirty = StoredDirtyRow::from_row(row.row.clone())?;
         if self.is_wholly_unknown(table, &dirty) {
             let (outcomes, memberships) = (vec![CopyOutcome::UnknownType], Vec::new());
@@ -166,25 +167,24 @@ impl Worker {
             });
         }
         let copies = async {
-            let copies = dirty.addresses.iter().map(|address| self.read_known_copy(table, address));
-            let copies = try_join_all(copies).await?;
-            let copies = self.find_owners(table, &dirty, copies).await?;
-            let are_claimed = self.find_claimed(table, &dirty, &copies).await?;
-            Ok((copies, are_claimed))
+            let mut copies = self.read_copies(table, &dirty).await?;
+            self.find_claimed(table, &dirty, &mut copies).await?;
+            Ok(copies)
         };
         // The primary is read last. A copy that is written under the ETag read before it cannot
         // overwrite what a newer version of the primary has made of that copy.
         let primary = self.read_primary(table, &dirty);
         let read = guards.in_order(Guard::DestinationFirst, copies, primary).await?;
-        let ((copies, mut are_claimed), primary) = read;
+        let (mut copies, primary) = read;
         if !guards.guard_holds(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.
-            are_claimed = self.find_claimed(table, &dirty, &copies).await?;
+            self.find_claimed(table, &dirty, &mut copies).await?;
         }
         let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
-        for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
+        for copy in &copies {
+            let address = copy.address;
             if let Some(schema) = self.type_of_writable_list(table, address) {
                 memberships.push(derived.list_membership(schema, table, &dirty, address));
                 continue;
@@ -193,9 +193,9 @@ impl Worker {
                 old_blobs.push(name);
                 continue;
             }
-            let step = match is_claimed {
+            let step = match copy.is_claimed {
                 true => Some(CopyStep::Claimed),
-                false => self.plan_copy(table, &dirty, address, copy.with_owner(), &derived)?,
+                false => self.plan_copy(table, &dirty, copy, &derived)?,
             };
             steps.push((address, step));
         }
@@ -279,10 +279,10 @@ impl Worker {
         &self,
         table: &str,
         dirty: &StoredDirtyRow,
-        address: &CopyAddress,
-        found: Option<(&Row, CopyOwnership)>,
+        ReadCopy { address, found, .. }: &ReadCopy<'_>,
         derived: &DerivedRows<'_>,
     ) -> Result<Option<CopyStep>> {
+        let found = found.as_ref().map(|(row, owner)| (row, *owner));
         let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
             return Ok(None);
         };
@@ -309,48 +309,45 @@ impl Worker {
         }))
     }
 
-    /// Returns each copy together with the primary that it belongs to.
-    async fn find_owners(
+    /// Reads the copies that a dirty row names, each with the primary that it belongs to.
+    async fn read_copies<'d>(
         &self,
         table: &str,
-        dirty: &StoredDirtyRow,
-        copies: Vec<Option<Row>>,
-    ) -> Result<Vec<FoundCopy>> {
+        dirty: &'d StoredDirtyRow,
+    ) -> Result<Vec<ReadCopy<'d>>> {
         let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        let mut found = Vec::with_capacity(copies.len());
-        for (address, copy) in dirty.addresses.iter().zip(copies) {
-            let known = self.outbox().known_copy(table, address);
-            // A list or a blob has no copy here: it is read and written elsewhere.
-            found.push(match (copy, known) {
+        let read = dirty.addresses.iter().map(|address| async move {
+            Ok::<_, Error>((address, self.read_known_copy(table, address).await?))
+        });
+        let mut copies = Vec::new();
+        for (address, row) in try_join_all(read).await? {
+            let found = match (row, self.outbox().known_copy(table, address)) {
                 (Some(row), Some((_, kinds))) => {
                     let owner = compare_copy_owner(self.store(), &row, kinds, primary).await?;
-                    FoundCopy(Some((row, owner)))
+                    Some((row, owner))
                 }
-                _ => FoundCopy(None),
-            });
+                _ => None,
+            };
+            copies.push(ReadCopy { address, found, is_claimed: false });
         }
-        Ok(found)
+        Ok(copies)
     }
 
-    /// Returns for each copy whether a claim reserves it, so that the pass must leave it.
+    /// Notes at each copy whether a claim reserves it.
     async fn find_claimed(
         &self,
         table: &str,
         dirty: &StoredDirtyRow,
-        copies: &[FoundCopy],
-    ) -> Result<Vec<bool>> {
+        copies: &mut [ReadCopy<'_>],
+    ) -> Result<()> {
         let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
-        let mut are_claimed = Vec::with_capacity(copies.len());
         for copy in copies {
-            let copy = copy.with_owner();
-            let claim = copy.map(|(copy, _)| reserving_claim(copy)).transpose()?.flatten();
-            let (Some((copy, owner)), Some(id)) = (copy, claim) else {
-                are_claimed.push(false);
-                continue;
-            };
-            let is_own = owner == CopyOwnership::Ours;
-            let previous = previous_owner(copy)?;
+            copy.is_claimed = false;
+            let Some((row, owner)) = &copy.found else { continue };
+            let Some(id) = reserving_claim(row)? else { continue };
+            let is_own = *owner == CopyOwnership::Ours;
+            let previous = previous_owner(row)?;
             // The reservation of a claim that is gone is written as any copy. That of a dead claim is
             // too, unless it was taken over: then it may have to go back to its previous owner.
             let is_reserved = is_own
@@ -365,9 +362,9 @@ impl Worker {
                 && previous.is_some_and(|previous| {
                     previous.as_row_at().is_same_row(primary, TableCase::Insensitive)
                 });
-            are_claimed.push(is_reserved || is_taken_over);
+            copy.is_claimed = is_reserved || is_taken_over;
         }
-        Ok(are_claimed)
+        Ok(())
     }
 
     /// Sends the write of one copy, if there is any. `None` stands for an unknown index.

@@ -7,13 +7,11 @@ use super::{
 };
 use crate::{
     authentic::WorkAuthenticity,
-    backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
     error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
     guard::Mutation,
-    page::PageLoop,
     plan::outbox::{
         StoredDirtyRow, WorkAndConsentCodes, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
@@ -196,24 +194,12 @@ impl Worker {
     /// Returns the work in the poison table, without a check of its codes.
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", POISON_PARTITION);
-        let (mut all, mut pages) = (Vec::new(), PageLoop::from_start());
-        while let Some(from) = pages.begin_page() {
-            let scan = Scan {
-                table: POISON_TABLE,
-                filter: &filter,
-                select: None,
-                top: None,
-                from: from.as_ref(),
-            };
-            let page = match self.store().scan(scan).await {
-                Ok(page) => page,
-                Err(error) if error.is_table_missing() => return Ok(all),
-                Err(error) => return Err(error),
-            };
+        let mut pages = self.store().pages(POISON_TABLE, filter).empty_without_table();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next_page().await? {
             for row in page.rows {
                 all.push(Poisoned::from_row(row.map_err(|error| error.in_table(POISON_TABLE))?)?);
             }
-            pages.continue_at(page.next);
         }
         Ok(all)
     }

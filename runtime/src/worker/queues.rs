@@ -16,10 +16,11 @@ use super::{
     outcome::MessageOutcome,
     poison::{EXPIRED, NOT_AUTHENTIC},
     state::{RoundResult, UNKNOWN_MESSAGE_WAIT, WorkSelectionByAge, Worker},
+    verify::SignedMessage,
     visit::PartitionVisit,
 };
 use crate::{
-    authentic::{WorkRefusal, is_message_expired},
+    authentic::WorkRefusal,
     error::{Error, Result},
     guard::Mutation,
     plan::outbox::MessageIdentity,
@@ -261,19 +262,16 @@ impl Worker {
         id: &str,
         count: u32,
     ) -> Result<Option<MessageOutcome>> {
-        let codes = &self.outbox().codes;
-        let is_required =
-            codes.requires_code_for_message(self.handlers.authenticity(&envelope.name));
-        let (work, code) = (envelope.as_work(port.name(), id), envelope.authenticity_code());
-        let (sent, expires) =
-            (envelope.sent_time(), self.handlers.message_lifetime(&envelope.name));
-        match codes.verify_work(None, &work, code.as_deref(), is_required).await {
-            Ok(()) if is_required && expires.is_some() && sent.is_none() => {}
-            Ok(()) if is_message_expired(sent, expires, Some(self.outbox().server.now())) => {
-                return move_message_to_poison(port, message, EXPIRED).await.map(Some);
+        let signed = SignedMessage::in_queue(port.name(), id, envelope);
+        match self.verify_message(&signed).await {
+            Ok(()) if self.is_expired(&signed, self.outbox().server.now()) => {
+                move_message_to_poison(port, message, EXPIRED).await.map(Some)
             }
-            Ok(()) => return Ok(None),
-            Err(WorkRefusal::NotAuthentic) => {}
+            Ok(()) => Ok(None),
+            Err(WorkRefusal::NotAuthentic) => {
+                port.poison(message, NOT_AUTHENTIC).await?;
+                Ok(Some(MessageOutcome::Refused))
+            }
             Err(WorkRefusal::Passes(error)) => {
                 // The key store does not answer: the delivery is no try.
                 let mut envelope = envelope.clone();
@@ -284,20 +282,16 @@ impl Worker {
                     WorkSelectionByAge::PastGrace,
                 );
                 hide_message(port, message, wait, &[envelope.to_message_text()?]).await?;
-                return Err(error);
+                Err(error)
             }
-            Err(WorkRefusal::Counts(error)) => {
-                if count >= self.outbox().options.poison_after {
-                    return move_message_to_poison(port, message, &error.to_string())
-                        .await
-                        .map(Some);
-                }
+            Err(WorkRefusal::Counts(error)) if count >= self.outbox().options.poison_after => {
+                move_message_to_poison(port, message, &error.to_string()).await.map(Some)
+            }
+            Err(WorkRefusal::Counts(_)) => {
                 hide_message(port, message, FAILURE_DELAY * count, &[]).await?;
-                return Ok(Some(MessageOutcome::Failed));
+                Ok(Some(MessageOutcome::Failed))
             }
         }
-        port.poison(message, NOT_AUTHENTIC).await?;
-        Ok(Some(MessageOutcome::Refused))
     }
 
     /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which
@@ -326,8 +320,8 @@ impl Worker {
         } else {
             // Marked, so that whoever receives it next only removes the receipts.
             let done = envelope.mark_handled_and_drop_body(receipts).to_message_text()?;
-            let flight = self.outbox().options.flight;
-            port.extend(message, flight.min(LONGEST), Some(&done)).await?;
+            let write_deadline = self.outbox().options.flight;
+            port.extend(message, write_deadline.min(LONGEST), Some(&done)).await?;
         }
         Ok(MessageOutcome::Done)
     }

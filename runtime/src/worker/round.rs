@@ -6,14 +6,14 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    directory::{MarkersByPartition, read_directory_page},
+    directory::{DirectoryPages, MarkersByPartition},
     partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
     state::{RoundResult, WorkSelectionByAge, Worker, table_and_keys_of},
     stats::WorkerStats,
     visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
-use crate::{error::Result, guard::Mutation, page::PageLoop, plan::outbox::DirectoryMarker};
+use crate::{error::Result, guard::Mutation, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
@@ -21,17 +21,18 @@ impl Worker {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged) = (BTreeSet::new(), 0);
         let looks = self.choose_idle_partitions(due);
-        let mut pages = PageLoop::from_start();
-        while let Some(from) = pages.begin_page() {
+        let mut pages = DirectoryPages::from_start(&self.client);
+        while !pages.is_over() {
             if self.stopping.has_begun() {
                 return Ok(round);
             }
-            let page = read_directory_page(&self.client, from.as_ref()).await?;
+            let Some(page) = pages.next_page().await? else { break };
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
             round.add_round(self.work_on_page(page.markers, &looks, due).await);
-            let is_first_alone = self.outbox().guards.has_mutation(Mutation::FirstPageAlone);
-            pages.continue_at(page.next.filter(|_| !is_first_alone));
+            if self.outbox().guards.has_mutation(Mutation::FirstPageAlone) {
+                break;
+            }
         }
         // Forgets the partitions that left the directory.
         let is_listed =

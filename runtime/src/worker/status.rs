@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    directory::read_directory_page,
+    directory::DirectoryPages,
     partition::{Chunk, OutboxRow, PartitionReader},
 };
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
     edm::ValueRef,
     error::Result,
     outbox::{blob_writes::own_blob_name, state::Outbox},
-    page::PageLoop,
     plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
     row::Row,
     table::Client,
@@ -111,9 +110,8 @@ impl Client {
         most_partitions: u64,
     ) -> Result<(OutboxStatus, bool)> {
         let mut status = OutboxStatus::default();
-        let mut pages = PageLoop::from_start();
-        while let Some(from) = pages.begin_page() {
-            let page = read_directory_page(self, from.as_ref()).await?;
+        let mut pages = DirectoryPages::from_start(self);
+        while let Some(page) = pages.next_page().await? {
             status.unknown += page.damaged;
             for (table, partition_key) in page.markers.keys() {
                 if status.partitions >= most_partitions {
@@ -131,7 +129,6 @@ impl Client {
                     }
                 }
             }
-            pages.continue_at(page.next);
         }
         Ok((status, true))
     }

@@ -164,10 +164,11 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
         if group.is_empty() {
             return Ok(GroupWriteOutcome::Done);
         }
-        let (operations, roles) = self.operations_of_transaction(&group, &lists)?;
+        let operations = self.operations_of_transaction(&group, &lists)?;
         if operations.len() > BATCH_OPERATIONS && group.len() > 1 {
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
+        let (roles, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
         match self.table.client.store().seal_and_write(&self.table.name, operations).await {
             Ok(_) => {
                 self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
@@ -204,30 +205,25 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
             .await
     }
 
-    /// Returns the operations of a transaction, and what each of them writes.
+    /// Returns the operations of a transaction, each with its purpose.
     fn operations_of_transaction(
         &self,
         group: &[IndexedPrimary],
         lists: &Lists,
-    ) -> Result<(Vec<OperationToSeal>, Vec<Role>)> {
-        let (mut operations, mut roles) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<(Role, OperationToSeal)>> {
+        let mut operations = Vec::new();
         for IndexedPrimary { primary, .. } in group {
             // The touch goes first: a primary that changed makes the whole transaction fail.
-            for touch in touch_primary(self.table, primary)? {
-                operations.push(touch);
-                roles.push(Role::Primary);
-            }
+            let touches = touch_primary(self.table, primary)?.into_iter();
+            operations.extend(touches.map(|touch| (Role::Primary, touch)));
         }
         let mut deltas: BTreeMap<&str, ListDelta> = BTreeMap::new();
         for IndexedPrimary { primary, index_row } in group {
             match index_row {
                 IndexRow::Copy(copy) => {
                     let insert = Operation::insert(copy.clone());
-                    operations.push(OperationToSeal::new(
-                        insert,
-                        StoredAs::Entity(E::SCHEMA, self.family),
-                    ));
-                    roles.push(Role::Copy);
+                    let stored_as = StoredAs::Entity(E::SCHEMA, self.family);
+                    operations.push((Role::Copy, OperationToSeal::new(insert, stored_as)));
                 }
                 IndexRow::ListEntry(head) => {
                     deltas.entry(head).or_default().add.push(primary.row_key().to_owned());
@@ -238,11 +234,11 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         for (head, delta) in deltas {
             let current = lists.get(head).and_then(Option::as_ref);
             for operation in delta.list_operations((partition_key, head), current)? {
-                operations.push(OperationToSeal::new(operation, StoredAs::Framework));
-                roles.push(Role::List);
+                let to_seal = OperationToSeal::new(operation, StoredAs::Framework);
+                operations.push((Role::List, to_seal));
             }
         }
-        Ok((operations, roles))
+        Ok(operations)
     }
 
     /// Returns the primaries that are still to be written after another writer was first. Fails if

@@ -1,0 +1,59 @@
+//! Reads the rows of a table page by page, without decrypting them.
+
+use super::rows::Store;
+use crate::{
+    backend::{Rows, Scan},
+    error::Result,
+    filter::Filter,
+    page::{Continuation, PageLoop},
+};
+
+/// The pages of the rows of one table that match a filter, in the order in which they are read.
+pub(crate) struct ScanPages<'s> {
+    store: &'s Store,
+    table: &'s str,
+    filter: Filter,
+    columns: Option<Vec<String>>,
+    may_lack_table: bool,
+    pages: PageLoop<Continuation>,
+}
+
+impl Store {
+    /// Returns the pages of the rows of `table` that match `filter`. Reads nothing yet.
+    pub(crate) fn pages<'s>(&'s self, table: &'s str, filter: Filter) -> ScanPages<'s> {
+        let pages = PageLoop::from_start();
+        ScanPages { store: self, table, filter, columns: None, may_lack_table: false, pages }
+    }
+}
+
+impl ScanPages<'_> {
+    /// Reads only these properties of the rows.
+    pub(crate) fn with_columns(self, columns: Vec<String>) -> Self {
+        Self { columns: Some(columns), ..self }
+    }
+
+    /// Treats a missing table as one without rows.
+    pub(crate) fn empty_without_table(self) -> Self {
+        Self { may_lack_table: true, ..self }
+    }
+
+    /// Reads the next page. Returns `None` after the last one and after an error.
+    pub(crate) async fn next_page(&mut self) -> Result<Option<Rows>> {
+        let Some(from) = self.pages.begin_page() else { return Ok(None) };
+        let (filter, select) = (&self.filter, self.columns.as_deref());
+        let scan = Scan { table: self.table, filter, select, top: None, from: from.as_ref() };
+        match self.store.scan(scan).await {
+            Ok(mut page) => {
+                self.pages.continue_at(page.next.take());
+                Ok(Some(page))
+            }
+            Err(error) if self.may_lack_table && error.is_table_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whether the last page was read.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.pages.is_over()
+    }
+}

@@ -1,0 +1,143 @@
+//! Verifies the codes of messages before their handlers are called, and of messages and moves in the
+//! poison table.
+
+use std::borrow::Cow;
+
+use super::state::Worker;
+use crate::{
+    authentic::{MessageAuthenticity, Work, WorkAuthenticity, WorkRefusal, is_message_expired},
+    edm::Ticks,
+    entity::Message,
+    error::{Error, ErrorKind, Result},
+    plan::{
+        moves::MoveMessage,
+        outbox::{StoredMessage, WorkAndConsentCodes},
+    },
+    queue::Envelope,
+    row::Row,
+};
+
+/// A message with its code, as it is verified.
+pub(super) struct SignedMessage<'m> {
+    /// The partition whose scope has the keys; `None` for the default scope.
+    partition_key: Option<&'m str>,
+    name: &'m str,
+    sent: Option<Ticks>,
+    work: Work<'m>,
+    code: Option<Cow<'m, [u8]>>,
+}
+
+impl<'m> SignedMessage<'m> {
+    /// Returns a message of the outbox of `table`.
+    pub(super) fn in_outbox(table: &'m str, message: &'m StoredMessage) -> Self {
+        Self {
+            partition_key: Some(message.row.partition_key()),
+            name: &message.name,
+            sent: message.sent,
+            work: message.as_work(table),
+            code: message.codes.code.as_deref().map(Cow::Borrowed),
+        }
+    }
+
+    /// Returns a message of a queue, with the id that its code covers.
+    pub(super) fn in_queue(queue: &'m str, id: &'m str, envelope: &'m Envelope) -> Self {
+        Self {
+            partition_key: None,
+            name: &envelope.name,
+            sent: envelope.sent_time(),
+            work: envelope.as_work(queue, id),
+            code: envelope.authenticity_code().map(Cow::Owned),
+        }
+    }
+}
+
+impl Worker {
+    /// Returns whether this client can verify messages of that name: those that are declared
+    /// `authenticated` need keys.
+    pub(super) fn can_verify_message(&self, name: &str) -> bool {
+        self.handlers.authenticity(name) != MessageAuthenticity::Required
+            || self.outbox().codes.has_keys()
+    }
+
+    /// Verifies the code of a message. A message that needs a code and whose type expires is not
+    /// authentic without the time at which it was sent.
+    pub(super) async fn verify_message(
+        &self,
+        message: &SignedMessage<'_>,
+    ) -> Result<(), WorkRefusal> {
+        let SignedMessage { partition_key, name, sent, ref work, ref code } = *message;
+        let codes = &self.outbox().codes;
+        let is_required = codes.requires_code_for_message(self.handlers.authenticity(name));
+        codes.verify_work(partition_key, work, code.as_deref(), is_required).await?;
+        let expires = self.handlers.message_lifetime(name).is_some();
+        match is_required && expires && sent.is_none() {
+            true => Err(WorkRefusal::NotAuthentic),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether a message was sent longer ago than its type allows.
+    pub(super) fn is_expired(&self, message: &SignedMessage<'_>, now: Ticks) -> bool {
+        is_message_expired(message.sent, self.handlers.message_lifetime(message.name), Some(now))
+    }
+
+    /// Verifies the code of a message or a move in the poison table. Returns `Unverified` if that is
+    /// impossible, together with the error if an error prevented it, such as a failed request.
+    pub(super) async fn verify_put_aside(
+        &self,
+        table: &str,
+        row: &Row,
+    ) -> (WorkAuthenticity, Option<Error>) {
+        let codes = &self.outbox().codes;
+        let Ok(message) = StoredMessage::from_row(row.clone()) else {
+            return (WorkAuthenticity::Unverified, None);
+        };
+        let is_move = message.name == MoveMessage::NAME;
+        let is_required = match is_move {
+            true => codes.requires_code_by_default(),
+            false => codes.requires_code_for_message(self.handlers.authenticity(&message.name)),
+        };
+        // Without a code, only the declaration of the type tells whether one is missing.
+        if message.codes.code.is_none() {
+            let is_declared = is_move || self.handlers.has_handler_for(&message);
+            return match is_required {
+                true if !is_declared => (WorkAuthenticity::Unverified, None),
+                true => (WorkAuthenticity::NotAuthentic, None),
+                false => (WorkAuthenticity::Unsigned, None),
+            };
+        }
+        if !codes.has_keys() {
+            return (WorkAuthenticity::Unverified, None);
+        }
+        let verified = match is_move {
+            true => match self.verify_move_put_aside(table, &message).await {
+                Ok(Some(verified)) => verified,
+                Ok(None) => return (WorkAuthenticity::Unverified, None),
+                Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
+            },
+            false => self.verify_message(&SignedMessage::in_outbox(table, &message)).await,
+        };
+        match verified {
+            Ok(()) => (WorkAuthenticity::Authentic, None),
+            Err(WorkRefusal::NotAuthentic) => (WorkAuthenticity::NotAuthentic, None),
+            Err(WorkRefusal::Counts(error) | WorkRefusal::Passes(error)) => {
+                (WorkAuthenticity::Unverified, Some(error))
+            }
+        }
+    }
+
+    /// Signs a message or a move with this client's keys, for an operator who vouches for it.
+    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<WorkAndConsentCodes> {
+        let message = StoredMessage::from_row(row.clone())?;
+        if message.name != MoveMessage::NAME {
+            let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
+            let code = codes.sign_work(partition_key, &message.as_work(table), true).await?;
+            return Ok(WorkAndConsentCodes { code, consent: None });
+        }
+        let (move_message, Some(schema)) = self.parse_move(&message)? else {
+            let message = "this program does not know the type of the entity that moves";
+            return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
+        };
+        self.move_job(table, &message, &move_message, schema).sign_move().await
+    }
+}
