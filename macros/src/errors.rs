@@ -30,12 +30,14 @@ impl Errors {
         self.push(error);
     }
 
-    /// Returns whether a type without fields has some that could not be read.
+    /// Returns whether the type may seem to have no fields (`count` is 0) because something could not
+    /// be read.
     pub(crate) fn may_have_unread_fields(&self, count: usize) -> bool {
         count == 0 && self.is_incomplete
     }
 
-    /// Adds a mistake about something that is missing, unless it may stand in what could not be read.
+    /// Adds the mistake that something is missing. Adds nothing if the input was not read completely,
+    /// since the missing thing may be in the unread rest.
     pub(crate) fn add_unless_incomplete(&mut self, span: Span, message: impl Display) {
         if !self.is_incomplete {
             self.add_at(span, message);

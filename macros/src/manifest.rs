@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path, sync::OnceLock};
 
-/// Returns the name under which the package being compiled depends on entable, if it is another one
-/// and its manifest or its workspace's says so. `None` without a manifest, as without cargo.
+/// Returns the name under which the manifest of the package being compiled depends on entable, if
+/// that name is not `entable`. Reads the workspace's manifest for an inherited dependency. `None`
+/// if there is no such dependency, or no manifest, for example in a build without cargo.
 pub(crate) fn other_name_of_entable() -> Option<&'static str> {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
@@ -24,8 +25,9 @@ fn workspace_of(folder: &Path) -> Option<String> {
     })
 }
 
-/// Returns the name of a dependency with `package = "entable"`, unless one is called `entable`. Reads
-/// the workspace's manifest for a dependency with `workspace = true`.
+/// Returns the name of a dependency with `package = "entable"`. Returns `None` if there is none, or
+/// if a dependency is named `entable`. Reads the workspace's manifest for a dependency with
+/// `workspace = true`.
 fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Option<String> {
     let mut inherited = Vec::new();
     let mut found = None;
@@ -59,8 +61,8 @@ enum DependencyLine {
     Other,
 }
 
-/// Returns each line about a dependency with the name of the dependency: of the package, or those that
-/// the workspace gives its packages.
+/// Returns the dependencies in a manifest: for each line about one, its name and what the line says.
+/// Without `of_workspace`, reads the package's own dependencies, else `[workspace.dependencies]`.
 fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, DependencyLine)> {
     let mut table = String::new();
     let mut found = Vec::new();

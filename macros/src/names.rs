@@ -36,7 +36,8 @@ pub(crate) fn path_method_name(index: &Ident) -> Option<Ident> {
 /// Number of characters that the runtime's `FieldNamed` holds.
 const NAMED_CHARS: usize = 24;
 
-/// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
+/// Returns a type that spells a field's name: `_rt::FieldNamed<'a', 'g', 'e'>`. The compiler shows the
+/// type in its messages. Const parameters cannot be text, so the name is written as characters.
 pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
@@ -47,7 +48,7 @@ pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     quote! { _rt::FieldNamed<#(#chars),* #rest> }
 }
 
-/// Returns a hash of a name (FNV-1a).
+/// Returns a hash of a name (FNV-1a), which tells long names with the same beginning apart.
 fn fingerprint(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -231,33 +232,34 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
     syn::parse2(replace_self(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 
-/// Returns an identifier for a local variable of generated code.
-///
-/// Code that is reported at a user's token has that token's span, and the token may come from a
-/// `macro_rules!` macro, whose names do not see the derive's locals.
+/// Returns an identifier for a local variable of generated code. The identifier has the derive's
+/// own span: a token of the user may have the span of a `macro_rules!` macro, in which the derive's
+/// locals are not visible.
 pub(crate) fn call_site_ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns an identifier that the derive makes up, reported at `span`, a place in the user's code.
+/// Returns an identifier that the derive makes up. Errors about the identifier are shown at `span`,
+/// a place in the user's code.
 ///
-/// The token says that a macro wrote it: a lint about the name, such as `non_snake_case` for
-/// `remove__3rd`, then leaves the user alone.
+/// The span also marks the identifier as written by a macro, so that lints about the name do not
+/// fire, such as `non_snake_case` for `remove__3rd`.
 pub(crate) fn generated_ident(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::call_site().located_at(span))
 }
 
-/// Returns the identifier of a user's field for a method or constant that the derive makes: a lint about
-/// it, such as `dead_code`, leaves the user alone.
+/// Returns the identifier of a user's field for a method or constant that the derive makes. The span
+/// marks the identifier as written by a macro, so that lints about the method or constant do not fire,
+/// such as `dead_code`.
 pub(crate) fn generated_ident_of(field: &Ident) -> Ident {
     let mut ident = field.clone();
     ident.set_span(Span::call_site().located_at(field.span()));
     ident
 }
 
-/// Returns a visibility for items that the derive makes. An item begins at its visibility: with the
-/// user's token there, a lint would take the item for the user's own where a `macro_rules!` macro
-/// declares the struct.
+/// Returns a visibility for items that the derive makes, with spans that mark the tokens as written
+/// by a macro. An item's span begins at its visibility. With the user's own tokens, lints would
+/// take the item for the user's code if a `macro_rules!` macro declares the struct.
 pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     fn respanned(tokens: TokenStream) -> TokenStream {
         let respan = |mut token: TokenTree| {

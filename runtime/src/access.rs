@@ -79,7 +79,8 @@ pub struct Keys {
     pub(crate) partition: Option<String>,
     pub(crate) lower: Bound<String>,
     pub(crate) upper: Bound<String>,
-    /// The name of a key and what is wrong with it. The verb that gets the keys reports it.
+    /// The name of the first invalid key, `PartitionKey` or `RowKey`, and the fault in its text.
+    /// The verb to which the keys are passed reports the fault.
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
 }
 
@@ -94,9 +95,9 @@ fn key_text_fault(name: &'static str, text: &str) -> Option<(&'static str, Inval
 }
 
 impl Keys {
-    /// Selects all rows of a partition. A key with a character that the service forbids in keys is
-    /// refused by the verb that gets the keys: [`Path::whole_partition`](crate::Path::whole_partition)
-    /// gives the keys with such characters escaped.
+    /// Selects all rows of a partition. If the key contains a character that the service forbids in
+    /// keys, the verb to which the keys are passed returns an error.
+    /// [`Path::whole_partition`](crate::Path::whole_partition) escapes such characters.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

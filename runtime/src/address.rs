@@ -1,4 +1,4 @@
-//! Addresses of rows: table, PartitionKey and RowKey. Texts only.
+//! Addresses of rows: table, PartitionKey and RowKey as texts.
 
 /// The address of a row, as owned texts.
 ///
@@ -76,7 +76,8 @@ impl TableCase {
         }
     }
 
-    /// Returns the text that all names of one table share.
+    /// Returns the text by which tables are compared: the name in lower case if the store ignores
+    /// case, else the name itself. Two names of one table have the same text.
     pub(crate) fn canonical_table_name(self, table: &str) -> String {
         match self {
             Self::Insensitive => table.to_ascii_lowercase(),
@@ -84,16 +85,17 @@ impl TableCase {
         }
     }
 
-    /// Returns whether a stored name is the old form of a table's name, by which an earlier version
-    /// of this library meant `table`, or a table of exactly the stored name, on a store where these
-    /// are two.
+    /// Returns whether a stored name may mean `table` or another table. Such a name is the old form
+    /// of `table` on a store where case counts: an earlier version of this library wrote it for
+    /// `table`, but a table of exactly that name may exist too.
     pub(crate) fn is_ambiguous_table_name(self, stored: &str, table: &str) -> bool {
         self == Self::Sensitive && is_old_form(stored, table)
     }
 }
 
-/// Returns whether a stored name is a table's name in lower case, in which earlier versions of this
-/// library stored it, and not the name itself.
+/// Returns whether a stored name is the old form of a table's name: the name in lower case, as
+/// earlier versions of this library stored it. `false` if the stored name is exactly the table's
+/// name.
 pub(crate) fn is_old_form(stored: &str, table: &str) -> bool {
     stored != table && is_lower_case(stored) && stored.eq_ignore_ascii_case(table)
 }

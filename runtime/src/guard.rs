@@ -9,8 +9,8 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// A rule that keeps work in other partitions and queues in tables right. Programs hold every rule; a test build can
-/// disable one of them to show the damage.
+/// A rule on which the protocols for work in other partitions and for queues in tables depend. Programs keep
+/// every rule; a test build can disable one of them to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
@@ -277,7 +277,8 @@ impl Guards {
         self.disabled != Some(guard)
     }
 
-    /// Returns `value`, or `None` where the simulation disables the guard.
+    /// Returns `value`, such as an operation that belongs to a transaction. Returns `None` if the
+    /// simulation disables the guard, so that the caller leaves the value out.
     pub(crate) fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
         self.guard_holds(guard).then_some(value)
     }

@@ -88,7 +88,7 @@
 //! | [`replace`](Table::replace), [`delete`](Table::delete) | under the ETag that was read |
 //! | [`update`](Table::update) | reads, changes, writes, and again if another writer was first |
 //! | [`patch`](Table::patch), [`patch_at`](Table::patch_at) | some properties, under the ETag or under none |
-//! | [`insert_or_replace`](Table::insert_or_replace), [`insert_or_merge`](Table::insert_or_merge) | whatever is there |
+//! | [`insert_or_replace`](Table::insert_or_replace), [`insert_or_merge`](Table::insert_or_merge) | the row, whatever is stored under its keys |
 //! | [`transaction`](Client::transaction) | up to 100 rows of one partition, all or none |
 //! | [`bulk`](Client::bulk) | any number of rows, grouped; not atomic |
 //!

@@ -24,7 +24,7 @@ pub const STRING_UNITS: usize = PROPERTY_BYTES / 2;
 pub const ENTITY_BYTES: usize = 1024 * 1024 - 168;
 /// Operations of an entity group transaction, at most.
 pub const BATCH_OPERATIONS: usize = 100;
-/// Bytes of a request body. A batch has to stay below it.
+/// The size limit of a request body in bytes. The body of a batch has to be smaller.
 pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Entities in one response of the service, at most.
 pub const PAGE_ROWS: u32 = 1000;
@@ -146,7 +146,8 @@ pub fn is_identifier(name: &str) -> bool {
     characters.next().is_some_and(begins_identifier) && characters.all(continues_identifier)
 }
 
-/// Returns whether a character may begin a C# identifier: a letter, a number that is a letter, or `_`.
+/// Returns whether a character may begin a C# identifier: a letter, a letter number such as a Roman
+/// numeral (Unicode category Nl), or `_`.
 pub(crate) fn begins_identifier(character: char) -> bool {
     use GeneralCategory as Category;
     if character.is_ascii() {

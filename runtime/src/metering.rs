@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Whether a client reports figures. A client that does not never looks at the clock for them.
+/// Whether a client reports figures. Only then does the client look at the clock for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Metering {
     #[cfg(feature = "metrics")]
@@ -162,8 +162,8 @@ impl Metering {
     }
 }
 
-/// Reports a request that is sent again. A layer belongs to no client: it reports whenever the feature
-/// is on.
+/// Reports that a layer sends a request again. A layer belongs to no client, so it cannot ask whether
+/// the client reports figures: the retry is reported whenever the feature `metrics` is on.
 pub(crate) fn count_request_retry(table: &str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("entable.retries", "db.collection.name" => table.to_owned()).increment(1);

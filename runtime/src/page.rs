@@ -67,7 +67,7 @@ impl<C> PageLoop<C> {
         Self::At(cursor)
     }
 
-    /// Returns where the next page begins; `None` at the end.
+    /// Returns where the next page begins: `Some(None)` for the first page, `None` at the end.
     #[allow(clippy::option_option, reason = "a page to read, which may be the first one")]
     pub(crate) fn begin_page(&mut self) -> Option<Option<C>> {
         match std::mem::replace(self, Self::End) {
@@ -160,7 +160,8 @@ impl Cursor {
         [&[version][..], &check_sum(&body), &body].concat()
     }
 
-    /// Returns whether the cursor stands at the beginning of a table of several.
+    /// Returns whether the query reads several tables, and the cursor stands at the beginning of
+    /// one of them.
     pub(crate) fn begins_table(&self) -> bool {
         self.table.is_some() && self.at.partition_key.is_empty() && self.at.row_key.is_none()
     }

@@ -1,8 +1,8 @@
 //! A map that runs at most one piece of work per key at a time.
 //!
-//! A *slot* holds what is known for one key and a turn. A task that finds no answer in the slot
-//! takes the turn and works; tasks that need an answer for the same key wait for the turn and look
-//! into the slot again.
+//! A *slot* holds the state of one key, and a lock named *turn*. A task that finds no answer in the
+//! slot takes the turn and works; tasks that need an answer for the same key wait for the turn and
+//! look into the slot again.
 
 use std::{
     collections::HashMap,

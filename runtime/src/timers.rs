@@ -56,8 +56,8 @@ pub(crate) async fn sleep(time: Duration) {
     }
 }
 
-/// Waits for a future, and returns `None` if it takes longer than `time`. Without timers that is seen
-/// only when the future is polled.
+/// Waits for a future, and returns `None` if it takes longer than `time`. Without timers, the end of the time
+/// is noticed only when the task is woken: if nothing wakes the task, the wait has no end.
 pub(crate) async fn timeout<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
     if are_available() {
         return tokio::time::timeout(time, future).await.ok();

@@ -6,7 +6,7 @@ use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 use super::{IndexAttr, Setting, SettingValue, settings};
 use crate::{errors::Errors, names::Case, slot::Slot};
 
-/// Says where a row stores which entity type it is of.
+/// The place in a row that names the row's entity type.
 #[derive(Debug, Clone)]
 pub(crate) enum Discriminator {
     /// In a property of this name.
@@ -31,7 +31,7 @@ pub(crate) struct EntityAttr {
     pub(crate) seal: Slot<()>,
     pub(crate) wide: Slot<()>,
     pub(crate) drop_unknown: Slot<()>,
-    /// The field with the time after which the entity is over.
+    /// The field with the time of an entity's expiry, from `expires = field`.
     pub(crate) expires: Slot<Ident>,
     /// Declarations `index(..)` and `list(..)`, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
@@ -117,7 +117,8 @@ impl EntityAttr {
         }
     }
 
-    /// Notes that a misspelt name means the setting `name`.
+    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
+    /// missing.
     fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
             "name" => self.name.mark_misspelt(),

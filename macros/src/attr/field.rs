@@ -10,7 +10,8 @@ use crate::{errors::Errors, slot::Slot};
 pub(crate) struct EncryptSettings {
     /// Bytes of a padding block: the encrypted value is filled up to a multiple of it. 0: no padding.
     pub(crate) pad: u32,
-    /// Set by `hide_none`: `None` is stored as an encrypted value too, so that nobody can tell it.
+    /// Set by `hide_none`: `None` is stored as an encrypted value too, so that a reader of the
+    /// table cannot tell whether there is a value.
     pub(crate) hide_none: bool,
 }
 
@@ -90,7 +91,8 @@ impl FieldAttr {
         })
     }
 
-    /// Notes that a misspelt name means the setting `name`.
+    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
+    /// missing. Does nothing for `None`.
     fn mark_misspelt_setting(&mut self, name: Option<&str>) {
         match name {
             Some("rename") => self.rename.mark_misspelt(),

@@ -85,7 +85,8 @@ impl IndexAttr {
         }
     }
 
-    /// Notes that a misspelt name means the setting `name`.
+    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
+    /// missing.
     fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
             "row_key" => self.row_key.mark_misspelt(),

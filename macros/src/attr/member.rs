@@ -36,7 +36,8 @@ pub(crate) struct AggregateFieldAttr {
 }
 
 impl AggregateFieldAttr {
-    /// Reads the attributes of the field. Reports unless there is exactly one of `one`, `many`, `other`.
+    /// Reads the attributes of the field. Reports a field that has none of `one`, `many` and `other`,
+    /// and a field that has more than one of them.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Self {
         let mut read = Self::default();
         let settings = settings(attrs, errors);

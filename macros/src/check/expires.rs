@@ -1,8 +1,9 @@
-//! Checks the time after which an entity is over: `expires = field`.
+//! Checks the field with the time of an entity's expiry: `expires = field`.
 
 use crate::{errors::Errors, model::Entity, names};
 
-/// Reports a field that cannot say when an entity is over, and copies without it.
+/// Reports a field that cannot hold the time of an entity's expiry, and copies that leave the field
+/// out.
 pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let Some(expires) = &entity.expires else { return };
     let Some(field) = entity.fields.get(expires.field) else { return };

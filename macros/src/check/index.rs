@@ -31,10 +31,9 @@ pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports a remote copy whose keys do not tell every field of the primary's keys, since two entities
-/// could then have the same copy keys, unless the index is `unique`. If the entity has remote copies,
-/// also reports fields stored under the names of the properties that name a copy's primary
-/// (`OWNER_PROPERTIES`).
+/// Reports a remote copy whose keys do not determine the primary's keys: two entities could then have
+/// the same copy keys. A `unique` index is not reported. If the entity has remote copies, also reports
+/// fields stored under the names of the properties that name a copy's primary (`OWNER_PROPERTIES`).
 pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.is_copy());
     let mut has_any = false;

@@ -6,9 +6,11 @@ use crate::{
     template::Form,
 };
 
-/// Reports a part of variable width without a usable literal after it: the literal marks its end.
+/// Reports a part of variable width that is followed by another part, or by a literal that cannot
+/// mark its end: one that does not begin with an ASCII character.
 ///
-/// Decides by the names of types. Where these do not tell, a const assertion decides.
+/// Decides by the names of types whether a part's width is fixed. Where a name does not show the
+/// width, a const assertion decides later.
 pub(super) fn report_unseparated_parts(key: &KeyTemplate, entity: &Entity, errors: &mut Errors) {
     if !key.is_sound {
         return;

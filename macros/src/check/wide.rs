@@ -13,7 +13,8 @@ const PARTS_PROPERTY: &str = "EntableParts";
 /// Most rows of a wide entity: their numbers have two digits.
 const MAX_PARTS: usize = 99;
 
-/// Reports `part` on fields of an entity of one row, and what a wide entity cannot have.
+/// Reports `part` on fields of an entity of one row. Of a wide entity, reports full copies, and
+/// settings, fields, keys and parts that it cannot have.
 pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else {
         // A misspelt `wide` is reported already.
@@ -55,7 +56,8 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     parts(entity, errors);
 }
 
-/// Reports fields that cannot be in a part.
+/// Reports fields that a wide entity cannot have, such as `extra`, and `part` on a field that no
+/// part stores.
 fn fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;

@@ -30,8 +30,9 @@ pub(super) fn columns_of_properties(properties: &Properties) -> TokenStream {
     )
 }
 
-/// Returns columns that cannot be read, for a type that is refused: its uses still compile. Of two
-/// fields with one constant's name, the first has it.
+/// Returns column constants for a type that is refused, so that uses of the constants still
+/// compile. The constants cannot be used at run time. Of fields with the same constant name, only
+/// the first can have a constant.
 pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let columns = fields.iter().filter_map(|field| {
@@ -69,8 +70,8 @@ fn column_constant(
     })
 }
 
-/// Returns how the field is read from keys: for each form of a part that gives it back, the form and
-/// its reader.
+/// Returns how the field is read from keys: a pair of form and reader function for each form of a
+/// key part from which the field can be read. The same form is listed once.
 fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
     let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();

@@ -259,8 +259,9 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
     })
 }
 
-/// Returns the assertion that a date form is as fine as the field's type, where the type's name says
-/// so: an alias may have that name.
+/// Returns the assertion that a date form is as fine as the field's type. `None` if the part is no
+/// date, or if the type's name already shows that the field cannot be read back from it. The
+/// assertion is needed since an alias can have the name of another type.
 fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };

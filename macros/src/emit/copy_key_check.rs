@@ -10,8 +10,9 @@ use crate::{
     template::Form,
 };
 
-/// Returns the statement that compares the keys of a copy with what the fields of `__entity` give.
-/// Only keys with parts that do not give their fields back need it.
+/// Returns the statement that compares the keys of a copy with the keys that the fields of
+/// `__entity` make. Compares only a key that has a part from which the field cannot be read back,
+/// and of which the copy holds all fields.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
@@ -32,8 +33,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! { match __family.index { #(#arms)* _ => {} } }
 }
 
-/// Returns the check of the RowKey. Text in lower case is compared where it stands in the key; for
-/// other forms the key is written again.
+/// Returns the check of the RowKey, or `None` if it needs none. The check makes the whole key from
+/// the fields and compares it with the stored key. If all parts to compare are text in lower case,
+/// it first compares only these, which costs less, and makes the key only if one differs.
 fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {

@@ -75,7 +75,8 @@ fn opening_sentence(family: &Family) -> String {
     }
 }
 
-/// Returns the text of a template before the part behind the first `given` ones.
+/// Returns the text of a template up to its part number `given`, counted from 0: the text that keys
+/// with the first `given` parts begin with. Returns the whole template if it has no further part.
 fn template_prefix(template: &str, given: usize) -> &str {
     let end = template.match_indices('{').nth(given).map_or(template.len(), |(at, _)| at);
     template.get(..end).unwrap_or(template)
@@ -92,7 +93,7 @@ mod tests {
 
     use crate::driver;
 
-    /// Returns the code that the derive writes, with the lines of its documentation.
+    /// Returns the code that the derive writes for an example entity, including doc comments.
     fn expansion() -> String {
         let entity = quote! {
             #[table(

@@ -11,7 +11,8 @@ use crate::{
     names::{generated_ident_of, runtime_item},
 };
 
-/// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
+/// Returns the name of the constant with the JSON codec of a field. Only this constant requires
+/// serde's traits of the field's type, so a type without them is reported once.
 fn json_codec(field: &Field) -> Ident {
     format_ident!("__JSON_{}", field.constant)
 }
@@ -103,7 +104,8 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the padding of an encrypted field, or `None` if it is not encrypted.
+/// Returns the tokens for the padding of a field: `Some(pad)`, or `None` if the field is not
+/// encrypted.
 fn padding_of(field: &Field) -> TokenStream {
     match field.encrypt_settings() {
         Some(encrypt) => {
@@ -199,7 +201,8 @@ pub(super) fn offer_statement(
     }
 }
 
-/// Returns the type and the first value of the slot of a flattened struct's field.
+/// Returns the type and the initial value of a field's slot in a flattened struct. `None` if the
+/// field is skipped.
 pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {
@@ -244,8 +247,8 @@ pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<T
     }
 }
 
-/// Returns an expression for the `Result` of reading a field from its slot. In a flattened struct,
-/// `prefix` stands before the names of properties.
+/// Returns an expression for the `Result` of reading a field from its slot. `prefix` is given in a
+/// flattened struct only: an expression for the text before the names of its properties.
 pub(super) fn finish_expression(
     field: &Field,
     slot: &TokenStream,
@@ -310,7 +313,8 @@ pub(super) fn finish_expression(
     }
 }
 
-/// Returns the type and the value of the field's column constant.
+/// Returns the type and the value of the field's column constant. `None` if the field has no
+/// column: a skipped or `extra` field.
 pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
     Some(match &field.storage {
@@ -361,8 +365,9 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
     })
 }
 
-/// Returns the type and a value of the field's column constant that need nothing of the field's
-/// type: for an entity that is refused.
+/// Returns the type and the value of the field's column constant for an entity that is refused.
+/// Neither requires a trait of the field's type. `None` for a skipped or `extra` field, and for a
+/// series whose type is no array of literal length.
 pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, kind) = (&field.ty, column_kind(field));
     Some(match &field.storage {
@@ -436,7 +441,8 @@ fn column_kind(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the field's entries in the schema, separated by commas. `is_stored`: the primary's keys do not give it back.
+/// Returns the field's column schemas, separated by commas. `None` if the field has none.
+/// `is_stored` means that the rows store the field as a property: their keys do not contain its value.
 pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
@@ -487,7 +493,8 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
     Some(column_in_part(field.wide_part_of_property(0), quote! { #column #default }))
 }
 
-/// Returns the entry of a field that is stored as several properties, which its columns do not tell.
+/// Returns the field's `SeriesSchema`, which lists the properties of a series or a split field.
+/// `None` if the field is neither.
 pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
@@ -497,7 +504,8 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     })
 }
 
-/// Returns the column, in a part of a wide entity.
+/// Returns the column schema with the number of the part that stores the column. Returns `column`
+/// unchanged for part 1.
 fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     match u8::try_from(part) {
         Ok(part @ 2..) => quote! { _rt_ColumnSchema::in_part(#column, #part) },
@@ -505,7 +513,8 @@ fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the column, sealed if the field is encrypted.
+/// Returns the column schema with the settings of encryption if the field is encrypted, else
+/// `column` unchanged.
 fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
@@ -605,8 +614,9 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
     }
 }
 
-/// Emits a setter for an entity that does not compile anyway, so that the compiler reports the real
-/// mistake alone. The setter of a JSON or flattened field has no working body; others are ordinary ones.
+/// Emits a setter for an entity that is refused, so that the compiler reports the real mistake alone.
+/// The setter of a JSON or flattened field has an empty loop as its body. Setters of other fields are
+/// the usual ones.
 pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),

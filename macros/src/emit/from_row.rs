@@ -111,7 +111,9 @@ fn split_keys(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns which of `fields` is read from a part of the row family's keys.
+/// Returns the position in `fields` of the field that is read from the key part `source` of the row
+/// family. `source` is whether the part is in the RowKey, and the part's index. `None` if there is
+/// no such field.
 fn read_from(
     entity: &Entity,
     fields: &[usize],
@@ -210,8 +212,9 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the expression that reads a field from its key part, and `otherwise` where the row
-/// family's keys do not give it back. `None` if no row family's keys do.
+/// Returns the expression that reads a field from its key part. For row families from whose keys the
+/// field cannot be read, the expression has the value `otherwise`. Returns `None` if the keys of
+/// neither the primary nor a copy give the field.
 fn read_key(
     entity: &Entity,
     at: usize,

@@ -19,7 +19,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, path_builder::new_builder_value)
 }
 
-/// Returns the methods without an effect, for an entity that is refused.
+/// Returns the methods that begin a path through an index, for an entity that is refused. The
+/// methods compile, but have no working body.
 pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, |_, _| quote! { loop {} })
 }

@@ -59,8 +59,8 @@ fn write_parts(
     quote! { #(#parts)* }
 }
 
-/// Returns two expressions, the key writers of a row family with all parts written. `place`
-/// returns the expression for a field.
+/// Returns two expressions separated by a comma: the writers of PartitionKey and RowKey of a row
+/// family, with all parts written. `place` returns the expression for a field's value.
 pub(super) fn filled_key_writers(
     entity: &Entity,
     family: &Family,

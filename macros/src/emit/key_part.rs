@@ -1,8 +1,9 @@
 //! Generates the code that writes and reads the parts of keys.
 //!
-//! The field's traits are named as `<Type as Trait>::item` throughout: what a type lacks is then
-//! reported at the type, in the same words each time, and so once. A function of a trait that is
-//! handed on instead of called has the type's span, for the same reason.
+//! Items of the field's traits are always named as `<Type as Trait>::item`. The compiler then
+//! reports a missing trait at the type and in the same words each time, and shows equal reports
+//! once. For the same reason, a trait's function that is passed as an argument has the span of the
+//! type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -62,8 +63,8 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
     }
 }
 
-/// Returns the call that fixes a part of a path builder's draft. `value` is a reference to the field's
-/// value.
+/// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference
+/// to the field's value.
 pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
@@ -112,8 +113,8 @@ pub(super) fn fix_input_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
     }
 }
 
-/// Returns the call that bounds a part of a path builder's draft by `__range`. `None` if keys do not
-/// sort as the part's values do.
+/// Returns the call that limits a part of the keys in a `PathDraft` to the values in `__range`.
+/// `None` if a range of values is not exactly a range of keys.
 pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
     let bounds = quote! { #at, __range };
@@ -185,7 +186,7 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the part as a constant of its template.
+/// Returns the expression for the part in the constant that describes its template.
 pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);

@@ -1,4 +1,5 @@
-//! Generates the implementation of `Message`: its name, its version, and how it is stored.
+//! Generates the implementation of `Message`: the message's name and version, its expiry, and
+//! whether it must be authentic.
 
 use proc_macro2::TokenStream;
 use quote::quote;

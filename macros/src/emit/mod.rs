@@ -1,11 +1,13 @@
 //! Fourth stage: generates code.
 //!
-//! All of it stands in a block of its own, so that its types do not clash with the user's. It names
-//! only `_rt` and the names of `_rt::short`, which begin with `_rt_`, and calls traits by their full
-//! paths. Names of locals and of generated types begin with `__`, because the user's types are in scope.
+//! All generated code stands in a block of its own, so that generated types do not clash with the
+//! user's. The code names only `_rt`, the names of `_rt::short`, which begin with `_rt_`, and paths
+//! of `::core`, and calls traits by their full paths. Names of locals and of generated types begin
+//! with `__`, because the user's types are in scope.
 //!
-//! Compilers read this code for every entity, so that it is short: no closures where a function of the
-//! runtime serves, no `?` where [`unwrap_or_return`] serves, tables of constants instead of repeated code.
+//! The code is kept short, since the compiler reads it for every entity: no closures where a
+//! function of the runtime serves, no `?` where [`unwrap_or_return`] serves, tables of constants
+//! instead of repeated code.
 
 mod aggregate;
 mod columns;
@@ -96,8 +98,9 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
     scoped_block(&set.runtime, &quote! { #members #body })
 }
 
-/// Returns an expression for the value of a `Result`, which leaves the function with its error.
-/// `?` would do, at twice the work for the compiler: it calls two functions of traits.
+/// Returns an expression for the value of a `Result`. On an error, the expression returns from the
+/// enclosing function with that error. The operator `?` does the same, but costs the compiler twice
+/// the work, since it calls functions of two traits.
 fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
@@ -109,9 +112,9 @@ fn unwrap_or_return(result: &TokenStream) -> TokenStream {
 
 /// Returns a block in which `_rt` is the runtime, and frequent names of it are imported as `_rt_Name`.
 ///
-/// Has no `allow`: where the user's crate forbids a lint, an `allow` of it is an error. Lints are
-/// silent about tokens that a macro wrote. A name that the derive makes up, or a path of the runtime,
-/// therefore never has a span of the user's: see `names::generated_ident` and `names::runtime_item`.
+/// The block has no `allow`, since an `allow` of a lint is an error where the user's crate forbids
+/// that lint. Instead, no generated name or runtime path has a span of the user's code: lints ignore
+/// tokens that a macro wrote. See `names::generated_ident` and `names::runtime_item`.
 fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]

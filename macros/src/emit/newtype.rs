@@ -1,4 +1,4 @@
-//! Generates the impls of a struct that is stored as its one field is.
+//! Generates the impls of a struct with one field that is stored in the same way as the field.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -6,10 +6,11 @@ use syn::{Member, Type};
 
 use crate::model::Newtype;
 
-/// Returns the impls of `EdmValue`, `KeyPart` and of those traits of key parts that the field has.
+/// Returns the impls of `EdmValue`, `KeyPart` and the traits for the forms of key parts.
 ///
-/// Whether it has them is asked where they are used: the unused lifetime keeps the compiler from
-/// asking here.
+/// An impl is in force only if the type of the field has the same trait. The lifetime `'__a` in the
+/// bounds of an impl is unused: it makes the compiler check a bound where the impl is used instead
+/// of here.
 pub(super) fn emit(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;

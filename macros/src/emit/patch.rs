@@ -62,8 +62,8 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
     }
 }
 
-/// Returns a method for a field of the key that no argument fits: the compiler then says why a key is
-/// not patched.
+/// Returns a method that no argument fits, for a field of the key. A call of the method does not
+/// compile, and the compiler's error says why a key is not patched.
 fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
@@ -72,8 +72,9 @@ fn refusing_method(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the method that removes a property. Whether the field is an `Option` is asked of its type
-/// where the method is called, since an `Option` may have another name.
+/// Returns the method that removes a property. `None` if the field cannot be removed, because it is
+/// stored as JSON, flattened or skipped, for example. A bound on the field's type makes a call fail
+/// to compile if the field is not an `Option`: an alias of `Option` is allowed too.
 fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     match &field.storage {
         Storage::Plain => {}
@@ -112,7 +113,8 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     })
 }
 
-/// Returns the method that removes a slot of a series.
+/// Returns the method that removes the value of one slot of a series. `None` if the field is no
+/// series.
 fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
     let (series_slot_type, of) = (field.series_slot_type()?, &field.name);
     let doc = if field.is_removable() {

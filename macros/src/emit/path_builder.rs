@@ -1,12 +1,14 @@
-//! Generates path builders: one type for each entity, with a marker type for every set of key parts that
-//! can be given so far. Markers need no code; a number in their place, as a const argument, would be an
-//! expression that the compiler checks and evaluates wherever the type is written.
+//! Generates path builders: one type for each entity, with a marker type for every set of key parts
+//! that may have been given so far. Markers need no code. A number as a const argument instead would be
+//! an expression that the compiler evaluates wherever the type is written.
 //!
-//! The next part is always the first that is missing, through the PartitionKey and on through the
-//! RowKey. An exact value fixes all parts of its field at once; a period or the buckets fix one.
+//! The next part is always the first that is missing, first in the PartitionKey, then in the RowKey. An
+//! exact value sets all parts of its field at once. A period sets only its date part, and a bucket
+//! (`{f:bucket(16)}`) only its own part.
 //!
-//! Where a field names the table, a state has two more flags: whether the field's value is given, so
-//! that the table is known, and whether a window of it is given, so that several tables are.
+//! For an entity with dated tables, a state has two more flags. The first says whether the value that
+//! names the table is given, so that one table is read. The second says whether a range of these values
+//! is given, so that several tables are read.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -69,8 +71,8 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Token
     quote! { _rt_point(_rt_start_path(#constant) #(#fixes)* #table) }
 }
 
-/// Returns the call that tells a path builder's draft the field that names the table. `value` is a
-/// reference to the field's value.
+/// Returns the call that gives a `PathDraft` the value of the field that names the table. `value`
+/// is a reference to the field's value.
 fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
     let (name, to_ticks) =
         (&field.name, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
@@ -83,8 +85,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     builders_of_families(entity, false)
 }
 
-/// Emits path builders that take any value and do nothing, for an entity that is refused. In a
-/// template with a part that names no field, any field may come next.
+/// Emits path builders that take any value and do nothing, for an entity that is refused. If a part
+/// of a template names no known field, the builders accept any field next.
 pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     builders_of_families(entity, true)
 }
@@ -186,7 +188,8 @@ impl<'m> Builder<'m> {
         if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
     }
 
-    /// Returns whether the builder state fixes the one table that the path reads.
+    /// Returns whether the builder state determines the one table that the path reads. True if the
+    /// entity does not have dated tables, or if a part of the keys names no known field.
     fn has_table(&self, given: &Given) -> bool {
         self.table_flags() == 0 || given.get(self.parts.len()).copied().unwrap_or_default()
     }
@@ -196,8 +199,9 @@ impl<'m> Builder<'m> {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
 
-    /// Returns whether the keys give back the field that names the table, so that a point needs no
-    /// other value for it.
+    /// Returns whether the keys contain the value of the field that names the table. A path to one
+    /// row then needs no other value to find the table. True if the entity does not have dated
+    /// tables.
     fn keys_hold_time(&self) -> bool {
         self.dated_field()
             .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
@@ -216,7 +220,8 @@ impl<'m> Builder<'m> {
         dated.is_some_and(|(at, _)| self.family.partition.parts().all(|part| part.field != at))
     }
 
-    /// Returns whether a part of the keys names no field, so that nobody knows what comes next.
+    /// Returns whether a part of the keys names no known field, so that the derive cannot tell
+    /// which field comes next.
     fn has_lost_part(&self) -> bool {
         self.family.partition.has_lost_part || self.family.row.has_lost_part
     }
@@ -292,7 +297,8 @@ impl<'m> Builder<'m> {
             && field.is_some_and(|field| !part.is_read_back_exactly(field))
     }
 
-    /// Returns whether the part is a bucket of the PartitionKey.
+    /// Returns whether the part is in the PartitionKey and has the form `{f:bucket(16)}`, a hash of
+    /// the field.
     fn is_bucket(&self, at: usize, part: &Part) -> bool {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
@@ -309,7 +315,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the view of a range or a partition: primary rows and full copies have one in common.
+    /// Returns the view type of a path to many rows, a range or a partition. Primaries and full
+    /// copies share the view `FullRow`. Other row families have the same view as for a point.
     fn view_of_many(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt_FullRow },
@@ -510,8 +517,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the methods for a field of an entity that is refused. `is_open`: the PartitionKey is
-    /// known, so that the field may be bounded.
+    /// Returns the methods for a field of an entity that is refused: they take any argument and do
+    /// nothing. `is_open` adds methods for a range and a prefix.
     fn takes_anything(
         &self,
         given: &Given,
@@ -543,7 +550,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that makes one path for each bucket.
+    /// Returns the method that makes one path for each bucket, the hashes that a part
+    /// `{f:bucket(16)}` can have. Returns no tokens for another part.
     fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());

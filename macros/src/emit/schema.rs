@@ -130,14 +130,15 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     Some(quote! { parts: &[#(#markers),*], part_rows: _rt_Some(__PARTS), })
 }
 
-/// Returns the schema's property that says when an entity is over.
+/// Returns the setting of the schema that names the property with the time of an entity's expiry.
+/// `None` if the entity has no `expires`.
 fn expires(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
     Some(quote! { expires: _rt_Some(#property), })
 }
 
-/// Returns the value of a row family's constant. What it does not name is as in `Family::of_primary`,
-/// `of_copy` or `of_list`.
+/// Returns the value of a row family's constant. Settings that the value does not name are taken from
+/// `Family::of_primary`, `of_copy` or `of_list`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_entity_type();
@@ -189,7 +190,8 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the constant `__PARTS` of a wide entity: a row family that has the keys of any part.
+/// Returns the constant `__PARTS` of a wide entity: a row family whose template fits the keys of
+/// every part. `None` if the entity is not wide.
 fn any_part(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
     let constant = family_constant_name(primary);

@@ -1,4 +1,5 @@
-//! Generates what tells the rows of a set's members apart, and the impls of enums of entities.
+//! Generates the constants by which a set finds the member type of a row, and the impls of enums of
+//! entities.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -10,8 +11,9 @@ use crate::{
     names::call_site_ident,
 };
 
-/// Returns the constants with the members' schemas and the table of their discriminators, which the
-/// compiler sorts, and the impl of `Set`.
+/// Returns the constant with the members' schemas, the statics with their discriminators and forms of
+/// keys, which the compiler computes, the impl of `Set`, and assertions that no row could belong to
+/// two members.
 pub(super) fn member_constants(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
@@ -200,8 +202,9 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
 
 /// Returns the impls that write a value of the set: they write the member that it holds.
 ///
-/// The bounds hold for entities and not for projections. Their unused lifetime keeps the compiler from
-/// asking before the impls are used.
+/// The impls require that every member is an entity, not a projection. The lifetime in their bounds is
+/// unused: it makes the compiler check the bounds where the impls are used instead of here, so that a
+/// set of projections compiles.
 fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();

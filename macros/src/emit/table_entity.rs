@@ -96,7 +96,8 @@ fn check(path: &Path) -> TokenStream {
     }
 }
 
-/// Returns the methods that read rows of older versions.
+/// Returns the methods that read rows of older versions by the type `older`. `from_version` converts
+/// the value by `UpgradeFrom`.
 fn older(older: &Path) -> TokenStream {
     // The conversion that is missing is shown where the older version is named.
     let upgrade_from = runtime_item("UpgradeFrom", older.span());

@@ -73,7 +73,8 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
     Some(quote! { if let #(#families)|* = __family.index { #write } })
 }
 
-/// Returns the method that asks the `when` functions of indexes, if there are any.
+/// Returns the method that calls an index's `when` function to find whether the entity is in the
+/// index. `None` if no index has a `when`.
 fn conditions(entity: &Entity) -> Option<TokenStream> {
     let arms: Vec<TokenStream> = entity
         .families

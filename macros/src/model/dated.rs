@@ -1,4 +1,5 @@
-//! Describes a table's name with the period of a field in it: `name = "Logins{at:%Y%m%d}"`.
+//! Describes a dated table's name: literal text and the date form of a field, as in `name =
+//! "Logins{at:%Y%m%d}"`.
 
 use syn::LitStr;
 
@@ -64,7 +65,8 @@ impl DatedTableName {
     }
 }
 
-/// Returns the date form of the part, if tables can be named by it.
+/// Returns the date form of the part and its finest unit. Returns an error message if the part is
+/// no date or its form is none of `%Y`, `%Y%m`, `%Y%m%d` and `%Y%m%d%H`.
 fn date_form(key: &KeyTemplate, part: &Part) -> Result<(String, Fineness), String> {
     const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
     match &part.form {

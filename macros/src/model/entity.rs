@@ -43,19 +43,19 @@ pub(crate) struct Entity {
     pub(crate) wide: Option<Span>,
     /// Set by `seal`: each row has a property that authenticates all others.
     pub(crate) is_sealed: bool,
-    /// Whether a write drops the properties that the struct does not declare: said with
-    /// `drop_unknown`, and so where the struct holds them itself.
+    /// Whether a write drops the properties that the struct does not declare: set by
+    /// `drop_unknown`.
     pub(crate) drops_unknown: bool,
-    /// The field with the time after which the entity is over, from `expires = field`.
+    /// The field with the time of an entity's expiry, from `expires = field`.
     pub(crate) expires: Option<ExpiryField>,
     pub(crate) fields: Vec<Field>,
     /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
-    /// The attributes as they are written, which tell what could not be read.
+    /// The attributes as they are written. They also say which settings could not be read.
     pub(crate) attr: EntityAttr,
 }
 
-/// The time after which an entity is over.
+/// The field that holds the time of an entity's expiry.
 #[derive(Debug)]
 pub(crate) struct ExpiryField {
     /// Index of the field among the entity's fields.
@@ -115,7 +115,7 @@ impl Entity {
         }
     }
 
-    /// Returns the parts of a wide entity that store a property.
+    /// Returns the numbers of the parts of a wide entity that store at least one property.
     pub(crate) fn nonempty_wide_parts(&self) -> BTreeSet<usize> {
         let Some(primary) = self.primary() else { return BTreeSet::new() };
         let fields = self.fields.iter().enumerate();
@@ -184,8 +184,8 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
-    /// Returns whether the primary's keys and the table's name allow a patch to set the field:
-    /// neither depends on it. The keys of indexes may depend on it.
+    /// Returns whether the primary stays in its place if the field changes: neither the primary's keys
+    /// nor the table's name depend on the field. The keys of indexes may depend on it.
     pub(crate) fn can_change_in_place(&self, at: usize) -> bool {
         !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
     }
@@ -262,7 +262,8 @@ fn row_families(
 /// Methods of the trait `TableEntity`: an index with such a method would shadow it.
 const TRAIT_METHODS: [&str; 3] = ["primary", "scan", "patch"];
 
-/// Returns whether the index's method is free. Reports the clash if it is not.
+/// Returns whether a method can be named after the index: the name is valid and no other method has
+/// it. Reports the mistake otherwise.
 fn has_free_method(
     index: &IndexAttr,
     methods: &mut HashMap<String, String>,
@@ -324,7 +325,8 @@ fn primary_family(
 /// The end of the RowKey of a wide entity's first row.
 const FIRST_PART: &str = "_01";
 
-/// Returns the RowKey of a wide entity's first row.
+/// Returns the RowKey of a wide entity's first row: `key` with the suffix of part 1. Reports faults
+/// of the extended template. Returns `key` unchanged if it has faults already.
 fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Errors) -> KeyTemplate {
     if !key.is_sound {
         return key.clone();

@@ -42,7 +42,8 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// Returns whether the field is stored as one property, if no key gives it back.
+    /// Returns whether a field with this storage is one property. Rows whose keys contain the value
+    /// do not store the property.
     pub(crate) fn is_one_property(&self) -> bool {
         matches!(self, Self::Plain | Self::Json)
     }
@@ -62,7 +63,8 @@ impl Storage {
         *self == Self::Extra
     }
 
-    /// Returns the prefix of the field's properties, if it has several.
+    /// Returns the prefix before the property names of a flattened struct's fields. `None` for
+    /// other fields.
     pub(crate) fn prefix(&self) -> Option<&str> {
         match self {
             Self::Flattened(prefix) => Some(prefix),
@@ -76,7 +78,8 @@ impl Storage {
         }
     }
 
-    /// Returns whether the field is stored as properties whose names are all known here.
+    /// Returns whether the field is stored as one or more properties and the derive knows all their
+    /// names. A flattened struct's names are not known.
     pub(crate) fn has_known_names(&self) -> bool {
         self.is_one_property() || matches!(self, Self::Series(_) | Self::Split(_) | Self::Blob(_))
     }
@@ -101,7 +104,9 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     /// The field's name, without `r#`.
     pub(crate) name: String,
-    /// The name of the property that stores the field.
+    /// The name of the property that stores the field: from `rename`, else the field's name in the
+    /// case of `rename_all`. For a field stored as several properties, their names begin with this
+    /// name unless a setting names them.
     pub(crate) property: String,
     /// Span of the property's name: of `rename = ".."`, else of the field.
     pub(crate) property_span: Span,
@@ -111,7 +116,8 @@ pub(crate) struct Field {
     pub(crate) absent: AbsenceRule,
     /// Whether a key holds a keyed hash of the field, `{field:hmac}`.
     pub(crate) has_token: bool,
-    /// Whether the entity is stored as several rows, so that a long series is cut.
+    /// Whether the entity is stored as several rows. A long series is then divided among several
+    /// parts.
     pub(crate) is_wide: bool,
     /// Whether the property's name follows from a setting that could not be read.
     pub(crate) is_name_lost: bool,
@@ -150,13 +156,14 @@ impl Field {
         })
     }
 
-    /// Notes that the setting from which the names of fields without `rename` follow is lost.
+    /// Notes that the setting for the case of property names could not be read. The property name
+    /// of a field without `rename` is then unknown.
     pub(crate) fn mark_case_unknown(&mut self) {
         self.is_name_lost |= !self.attr.rename.is_set();
     }
 
-    /// Returns how the properties of the field are called in the list of properties that copies leave
-    /// out: a `*` stands for all names that begin so.
+    /// Returns the names of the field's properties for the list of properties that copies leave out.
+    /// A name that ends with `*` stands for all names that begin with the text before it.
     pub(crate) fn property_patterns(&self) -> Vec<String> {
         match self.storage.prefix() {
             Some(prefix) => vec![format!("{prefix}*")],
@@ -177,8 +184,9 @@ impl Field {
         }
     }
 
-    /// Returns the part of a wide entity that stores the field's property of this index; 1 for every
-    /// property of an entity of one row.
+    /// Returns the number of the part that stores one of the field's properties. `property` is the
+    /// position among the field's property names, counted from 0. The number is 1 for every property
+    /// of an entity of one row.
     pub(crate) fn wide_part_of_property(&self, property: usize) -> usize {
         let first = self.attr.part.get().and_then(|part| usize::try_from(*part).ok()).unwrap_or(1);
         match &self.storage {

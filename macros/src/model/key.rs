@@ -38,7 +38,8 @@ pub(crate) struct KeyTemplate {
     pub(crate) segments: Vec<Segment>,
     /// Whether the template has no faults.
     pub(crate) is_sound: bool,
-    /// Whether a part is missing among the segments: nobody can tell which field it means.
+    /// Whether a part of the template is missing among the segments, because the derive could not
+    /// tell which field the part names.
     pub(crate) has_lost_part: bool,
 }
 
@@ -78,7 +79,8 @@ pub(crate) struct Family {
     /// One flag per field of the entity: whether rows hold it, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
     pub(crate) unique: bool,
-    /// The function of `when = path`: an entity has the row only if it returns `true`.
+    /// The function of `when = path`: an entity has a row of this family only if the function
+    /// returns `true`.
     pub(crate) when: Option<Path>,
 }
 
@@ -117,7 +119,8 @@ impl KeyTemplate {
         Self { literal: literal.clone(), text, segments, is_sound, has_lost_part }
     }
 
-    /// Returns a key whose template is missing or unreadable. `span` is where that was reported.
+    /// Returns a key without text and segments, for a template that is missing or could not be
+    /// read. The key counts as faulty. `span` is the place where the fault was reported.
     pub(crate) fn unknown(span: Span) -> Self {
         let literal = LitStr::new("", span);
         Self {
@@ -146,7 +149,8 @@ impl KeyTemplate {
         Fault::new(place, message).message_with_carets(&self.text)
     }
 
-    /// Returns the segments that follow a part, each with whether that part has a fixed width.
+    /// Returns each segment that directly follows a part, together with whether the part before it
+    /// has a fixed width. `None` as the width means that the type's name does not show it.
     pub(crate) fn segment_after_each_part<'k>(
         &'k self,
         fields: &'k [Field],
@@ -169,7 +173,8 @@ impl KeyTemplate {
         }
     }
 
-    /// Returns the message for a part that directly follows a part of variable width.
+    /// Returns the message that a part directly follows a part of variable width, without a literal
+    /// between them. `second` is the later part.
     pub(crate) fn unseparated_message(&self, second: &Part) -> String {
         self.template_error_text(&second.place, UNSEPARATED)
     }
@@ -196,7 +201,9 @@ fn literal_length(segments: &[Segment], faults: &mut Vec<Fault>) {
     }
 }
 
-/// Returns the index of a field. Fails with the field that a misspelt name means, and a message.
+/// Returns the index of the field called `name`. If there is no such field, returns the error
+/// message, and before it the index of the field with the nearest name, or `None` if no name is
+/// near.
 fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, String)> {
     let position = |name: &str| fields.iter().position(|field| field.name == name);
     position(name).ok_or_else(|| {
@@ -282,7 +289,9 @@ impl Family {
         }
     }
 
-    /// Returns which part gives a field back: `true` for the RowKey, and the index among its parts.
+    /// Returns the key part from which the field can be read: `true` for the RowKey or `false` for
+    /// the PartitionKey, and the part's index in that key. `None` if no part contains the field's
+    /// exact value.
     pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
         let gives = |part: &Part| {
             part.field == field

@@ -15,7 +15,7 @@ pub(crate) struct Message {
     pub(crate) name: LitStr,
     pub(crate) version: u32,
     /// Whether messages need a code: `Some(true)` for `authenticated`, `Some(false)` for
-    /// `unauthenticated`.
+    /// `unauthenticated`, `None` without either.
     pub(crate) authenticated: Option<bool>,
     /// The time after which a message is not handled any more, in seconds.
     pub(crate) expires: Option<u64>,

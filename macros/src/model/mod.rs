@@ -29,13 +29,15 @@ pub(crate) use self::{
 };
 use crate::{errors::Errors, manifest, slot::Slot};
 
-/// Returns the path of the crate `entable`: `::entable` unless `crate = ".."` names another. Reports a
-/// package that calls the crate otherwise and does not say so.
+/// Returns the path of the crate `entable`: `::entable`, or the path in `crate = ".."`. If the
+/// package's manifest depends on entable under another name and `crate` is not given, returns that
+/// name as the path and reports the missing `crate`.
 fn runtime_path(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Path {
     runtime_called(manifest::other_name_of_entable(), given, input, errors)
 }
 
-/// Returns the path of the crate `entable`, under the name `name` if the package renames the dependency.
+/// Returns the path in `crate = ".."`, else `::name`, else `::entable`. `name` is another name under
+/// which the package depends on entable. Reports the missing `crate` if `name` is used.
 fn runtime_called(
     name: Option<&str>,
     given: &Slot<Path>,
@@ -55,8 +57,8 @@ fn runtime_called(
     syn::parse_quote!(::#name)
 }
 
-/// Returns the fields of a struct with named fields. Reports any other type, alone: what else may seem
-/// missing follows from it.
+/// Returns the fields of a struct with named fields. Reports any other type and returns no fields. No
+/// missing field is reported then, since the type would be at fault.
 fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
     let wrong = |what: &str, span: Span| {
         let message = format!("expected a struct with named fields, found {what}");
@@ -98,8 +100,8 @@ mod tests {
     use super::runtime_called;
     use crate::{errors::Errors, slot::Slot};
 
-    /// Returns the crate path that `runtime_called` chooses, and its error messages, for a package
-    /// that depends on the crate under `name`.
+    /// Returns the crate path from `runtime_called` and the text of the errors that it reported,
+    /// for a package that depends on the crate under `name`.
     fn path_and_messages(name: Option<&str>, given: &Slot<Path>) -> (String, String) {
         let input: DeriveInput = parse_quote! { struct Employee { id: u32 } };
         let mut errors = Errors::default();

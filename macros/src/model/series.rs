@@ -22,8 +22,9 @@ pub(crate) fn array_slot_type_and_count(ty: &Type) -> Option<(&Type, usize)> {
     }
 }
 
-/// Takes the pattern of a series apart, such as `Day{:03}`: the text before, the width, and the text
-/// after. `None` if it has not exactly one `{:0w}`.
+/// Splits the pattern of a series, such as `Day{:03}`, into the text before the number, the digits
+/// of the number, and the text after it. `None` if the pattern does not have exactly one number
+/// `{:01}` to `{:09}`.
 pub(crate) fn split_pattern(text: &str) -> Option<(&str, usize, &str)> {
     let (before, rest) = text.split_once("{:0")?;
     let (width, after) = rest.split_once('}')?;
@@ -36,16 +37,17 @@ pub(crate) fn last_slot_digit_count(slots: usize) -> usize {
     slots.saturating_sub(1).to_string().len()
 }
 
-/// Returns the names of the slots' properties: by the pattern, else the property's own name and the
-/// number of the slot in the digits that the last one has.
+/// Returns the property names of a series' slots. Without a pattern, a name is the property's own
+/// name and the slot's number, padded with zeros to the digits of the last slot's number.
 pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
     let (before, width, after) =
         pattern.and_then(split_pattern).unwrap_or((property, last_slot_digit_count(slots), ""));
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
 }
 
-/// Returns how many parts after its first one the slot of a series is in, which is cut into equal
-/// pieces: the first pieces of 365 slots have 183 and 182.
+/// Returns in which part of a wide entity a slot of a series is, counted from the first part of the
+/// series. The series is cut into nearly equal pieces, longer ones first: 365 slots become 183 and
+/// 182.
 pub(crate) fn part_offset_of_slot(slot: usize, slots: usize) -> usize {
     let pieces = slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
     let (least, longer) = (slots / pieces, slots % pieces);

@@ -39,7 +39,7 @@ pub(crate) struct Member {
     pub(crate) count: RowsPerMember,
 }
 
-/// Says how many rows a field of the struct takes.
+/// The number of rows that a field of the struct takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowsPerMember {
     /// One row; for an `Option` also none.

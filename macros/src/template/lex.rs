@@ -1,4 +1,4 @@
-//! Splits the text of a key template into literals and braces.
+//! Splits the text of a key template into literals and the contents of braces.
 
 use std::ops::Range;
 

@@ -37,7 +37,8 @@ pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
     (pieces, faults)
 }
 
-/// Returns field and form of a part; for a malformed one the message, and the field if it has one.
+/// Returns the field's name and the form of a part. For a malformed part, the error is the field's
+/// name, if it is a valid one, and the message.
 fn part(inner: &str) -> Result<(String, Form), (Option<String>, String)> {
     let (field, form) = match inner.split_once(':') {
         Some((field, spec)) => (field, Some(spec)),

@@ -16,7 +16,9 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
     }
 }
 
-/// Fails to compile if an entity has more properties than the service accepts.
+/// Fails to compile if a row of an entity has more properties than the service accepts. `markers`
+/// is the number of properties that the library adds to the row: a discriminator, a seal, and those
+/// that name the primary of a remote copy.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_property_count(
@@ -29,8 +31,8 @@ pub const fn assert_property_count(
     }
 }
 
-/// Fails to compile if a part of a wide entity has more properties than the service accepts, with its
-/// type and `EntableParts`.
+/// Fails to compile if a part of a wide entity has more properties than the service accepts. The
+/// library adds two properties to each part: the type marker and `EntableParts`.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_wide_part_properties(
@@ -79,7 +81,8 @@ pub const fn assert_blob_feature() {
     }
 }
 
-/// Fails to compile if a date form is coarser than its field, although the type's name says otherwise.
+/// Fails to compile if a date form is coarser than its field's type. The derive judges a type by its
+/// name; this assertion finds a type whose name misleads, such as an alias.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_date_form_resolution(form: &str, value: Resolution, message: &'static str) {

@@ -15,10 +15,13 @@ use crate::{
     row::Row,
 };
 
-/// The slot of a part that no field is read from, in the table of [`key_texts`].
+/// The value for a part that no field is read from, in the lists of indexes that [`key_texts`]
+/// takes.
 pub const UNREAD: usize = usize::MAX;
 
-/// Creates a part of a template.
+/// Creates the segment of a template that writes `field` in the form `form`. `width` is the length
+/// of its text if that is fixed. `encode` writes the value of a stored property as the segment's
+/// text.
 pub const fn part_segment(
     field: &'static str,
     form: Form,
@@ -34,7 +37,8 @@ pub const fn width_of_date(form: &str) -> Option<usize> {
     Some(date_width(form))
 }
 
-/// Returns the width of a part that is a bucket's number.
+/// Returns the width of a part of the form `{field:bucket(count)}`: the digits of the greatest
+/// bucket. Never `None`.
 pub const fn width_of_bucket(count: u32) -> Option<usize> {
     Some(bucket_width(count))
 }
@@ -107,7 +111,8 @@ pub fn encode_lower<T: TextPart + EdmValue>(
     Ok(())
 }
 
-/// Appends the bucket of a stored value, for the form `{field:bucket(16)}`.
+/// Appends the bucket of a stored value, for the form `{field:bucket(16)}`. The bucket is a hash of
+/// the value's key text, a number below 16 here.
 ///
 /// # Errors
 ///
@@ -139,11 +144,11 @@ fn other_form_error() -> InvalidValue {
     InvalidValue::new("the part has another form than its encoder")
 }
 
-/// Appends what [`DatePart::to_ticks`] made of a field, in a date form.
+/// Appends a time in a date form. `ticks` is the result of [`DatePart::to_ticks`].
 ///
 /// # Errors
 ///
-/// A time that has no ticks.
+/// Returns the error in `ticks`, for a time outside the range that ticks can express.
 pub fn write_date(
     ticks: Result<Ticks, InvalidValue>,
     form: &str,
@@ -152,7 +157,7 @@ pub fn write_date(
     crate::key::encode_ticks_in_form(ticks?, form, out)
 }
 
-/// Appends the bucket of what `encode` writes of a value.
+/// Appends a value's bucket: the hash of the text that `encode` writes of the value, below `count`.
 ///
 /// # Errors
 ///
@@ -168,11 +173,11 @@ fn write_bucket_of<T>(
     write_bucket(crate::key::bucket(&text, count), count, out)
 }
 
-/// Appends the number of a bucket, as a key has it.
+/// Appends the number of a bucket, padded to the width that all buckets of a key have.
 ///
 /// # Errors
 ///
-/// Never: it has the form of a part's encoder.
+/// None. The function returns a `Result` because encoders of parts do.
 fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
     crate::key::push_bucket(bucket, count, out);
     Ok(())
@@ -180,8 +185,8 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
 
 /// Puts the text of each key part that a field is read from into `texts`. `slots` gives, for each
 /// row family, the index in `texts` of every part of the PartitionKey and of every part of the
-/// RowKey. [`UNREAD`] marks a part that no field is read from; a key with such parts only is not
-/// checked against its template.
+/// RowKey. [`UNREAD`] marks a part that no field is read from. A key all of whose parts are
+/// `UNREAD` is not compared with its template.
 ///
 /// # Errors
 ///
@@ -222,8 +227,8 @@ fn read_key<'r>(
 
 /// Reads a field from a part, by the decoder of its form.
 ///
-/// Generated code names the field's traits itself, `<Type as Trait>::item`, and hands their
-/// functions on: so a type that lacks a trait is one message of the compiler's, at the type.
+/// Generated code passes the decoder as `<Type as Trait>::item`. If the type lacks the trait, the
+/// compiler then reports that once, at the type.
 ///
 /// # Errors
 ///

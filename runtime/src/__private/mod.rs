@@ -206,7 +206,7 @@ pub fn given_family_or_primary<P: Projection>(
     family.map_or_else(|| P::Entity::SCHEMA.primary(), Ok)
 }
 
-/// A value that a patch can set a property of type `F` to.
+/// A value that a patch accepts for a property whose field has the type `F`.
 pub trait PatchInput<F> {
     /// Sets the property.
     fn set<E>(self, patch: Patch<E>, name: &'static str) -> Patch<E>;
@@ -254,7 +254,7 @@ impl<T> Removable for Option<T> {}
     note = "a projection's field has the type that the entity's field has"
 )]
 pub trait SameType<T> {
-    /// Returns the value unchanged.
+    /// Returns the value unchanged. A call compiles only if the two types are equal.
     fn same(value: T) -> Self;
 }
 
@@ -264,7 +264,7 @@ impl<T> SameType<T> for T {
     }
 }
 
-/// A projection's field that can be read by the entity's column of type `C`.
+/// The type of a projection's field that the entity's column of type `C` can be read into.
 pub trait Projected<C>: Sized {
     /// Reads the field from a row.
     ///
@@ -280,7 +280,8 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     }
 }
 
-/// Joins the prefixes of a struct that is flattened into a flattened struct.
+/// Returns the prefix of a flattened struct inside another flattened struct: `prefix` is that of
+/// the outer struct, `name` that of the inner one within it.
 pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
 }
@@ -290,8 +291,8 @@ pub fn unknown_variant_error(expected: &str, found: &str) -> InvalidValue {
     InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
 }
 
-/// Returns what the schema of an entity has in common with those of all others: generated code takes from
-/// it the members that it does not set.
+/// Returns a schema with the members that have the same form for every entity. Generated code sets the
+/// other members itself.
 pub const fn schema_defaults_of_entity<E: TableEntity>() -> Schema {
     Schema {
         rows_through: rows_of_any_version::<E>,
@@ -301,7 +302,8 @@ pub const fn schema_defaults_of_entity<E: TableEntity>() -> Schema {
     }
 }
 
-/// Creates the column of a field whose property `read` reads.
+/// Creates the column of a field that is stored as the property `name`. `read` makes the field's
+/// value from the stored value, which is `None` if the row lacks the property.
 pub const fn stored_column<E, F>(
     name: &'static str,
     read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,

@@ -8,14 +8,16 @@ use crate::{
     row::Row,
 };
 
-/// Returns the slots of fields before a row is read. How many there are follows from their use.
+/// Returns one empty slot for each field, to be filled from a row. The compiler infers the number
+/// of slots.
 #[inline]
 pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
     [None; SLOTS]
 }
 
-/// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`;
-/// others are passed over. Starts at the byte offset `from`.
+/// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`.
+/// Ignores other properties, and properties before the byte offset `from` in the row, which another
+/// reader has read already.
 ///
 /// # Errors
 ///
@@ -35,7 +37,7 @@ pub fn find_properties<'r, const NAMES: usize>(
     Ok(())
 }
 
-/// Puts a property into the slot of its name. Returns `false` if it has none.
+/// Puts a property into the slot of its name. Returns `false` if no slot has that name.
 #[inline]
 pub fn place_property<'r, const NAMES: usize>(
     name: &[u8],
@@ -59,8 +61,9 @@ pub fn place_property<'r, const NAMES: usize>(
     true
 }
 
-/// Compares two names. Those of up to 16 bytes are compared as two numbers that may overlap: a call
-/// of the general comparison would take longer than reading the property.
+/// Compares two names. Names of 2 to 16 bytes are equal if their first bytes and their last bytes
+/// are equal, each compared as one number; the two numbers may overlap. A call of the general
+/// comparison would take longer than reading the property.
 #[inline]
 fn is_same_name(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
@@ -89,7 +92,7 @@ pub fn finish_stored<'r, T>(
     from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
-/// Reads a field of the entity itself from what was found of it, by
+/// Reads a field of the entity, not of a flattened struct, from its stored value, by
 /// [`Property::from_stored`](crate::Property).
 ///
 /// # Errors

@@ -15,7 +15,8 @@ use crate::{
     seal::{KeyProvider, KeyScope, work_key_id_of},
 };
 
-/// The keys of a client, and its rule about work without a code.
+/// The keys with which a client makes and verifies codes over work, and its setting for work
+/// without a code.
 #[derive(Clone, Default)]
 pub(crate) struct WorkCodes {
     #[cfg(feature = "encrypt")]
@@ -40,7 +41,8 @@ pub(crate) enum WorkRefusal {
 }
 
 impl WorkCodes {
-    /// Returns the codes with the keys that make and verify them, and with the rule for work without a code.
+    /// Returns this value with the keys that make and verify codes, the setting for work without a
+    /// code, and the store's rule about case in names of tables.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with_keys(
         self,
@@ -132,7 +134,8 @@ impl WorkCodes {
     }
 
     /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
-    /// default scope. A client without keys verifies nothing.
+    /// default scope. A client without keys accepts any code. Work without a code is refused if
+    /// `is_required`.
     #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
     pub(crate) async fn verify_work(
         &self,
@@ -162,7 +165,8 @@ impl WorkCodes {
 }
 
 impl WorkRefusal {
-    /// Tells from the error of a key whether the key may come back by itself.
+    /// Returns the refusal of work whose key could not be fetched. `Counts` if the key is not known
+    /// or destroyed, `Passes` if a later attempt may succeed.
     #[cfg(feature = "encrypt")]
     fn from_key_error(error: Error) -> Self {
         match error.seal_fault() {

@@ -23,8 +23,8 @@ pub enum MessageAuthenticity {
     NotRequired,
 }
 
-/// Tells whether a holder of the keys asked for work that was put aside. Every other text in the poison
-/// table may be written by anybody who can write the store.
+/// Whether a holder of the keys asked for work that was put aside. The worker computes this value. Any
+/// other text in the poison table may come from anybody who can write to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkAuthenticity {

@@ -41,7 +41,7 @@ pub(crate) enum Work<'w> {
     Arrival { place: MoveIdentity<'w> },
 }
 
-/// The id of a move, the type of the entity, and the two rows.
+/// The identity of a move: its id, the type of the entity, and the source and target row.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
 pub(crate) struct MoveIdentity<'w> {
@@ -62,8 +62,8 @@ const EXPIRES_FLAG: u8 = 0x80;
 #[cfg(feature = "encrypt")]
 impl Work<'_> {
     /// Returns the bytes that the code over the work covers. If the store ignores the case of
-    /// tables' names, so does the code: a worker finds the name in a directory marker, which
-    /// anybody may have written.
+    /// tables' names, the bytes contain them in lower case. A worker takes the table's name from a
+    /// directory marker, and the case there may differ from the name that was signed.
     pub(crate) fn signed_input(&self, case: TableCase) -> WorkInput {
         match self {
             Self::Message { table, partition_key, id, name, version, body, sent } => {
@@ -137,8 +137,8 @@ fn finish_message(
     input
 }
 
-/// Returns whether a message that was sent at `sent` is older than its type allows. Returns `false`
-/// if one of the three is unknown.
+/// Returns whether a message that was sent at `sent` is older than `expires`, its type's limit.
+/// Returns `false` if `sent`, `expires` or `now` is `None`.
 pub(crate) fn is_message_expired(
     sent: Option<Ticks>,
     expires: Option<std::time::Duration>,

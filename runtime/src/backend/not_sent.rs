@@ -1,11 +1,11 @@
-//! The mark of requests that never left this process.
+//! The type that marks the error of a request that never left this process.
 
 use std::{error::Error as StdError, fmt};
 
 use crate::error::{BoxError, Error};
 
-/// The source of an error that says that the request was never sent. Any such request can be repeated,
-/// also a write.
+/// An error that, as the source of another error, says that the request was never sent. Any such
+/// request can be repeated, also a write.
 #[derive(Debug)]
 pub struct NotSent(BoxError);
 

@@ -37,8 +37,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   readers would disagree about its value or its place.
 /// * The date of a page and the Timestamps of its rows come from one clock. Work that has to wait until
 ///   a row is old is never done with a backend whose pages have no date.
-/// * A batch whose [deadline](crate::Batch::check_deadline) is over is refused with its error, and nothing of
-///   it is sent. The check is the last thing before the bytes of the request leave, or before rows change.
+/// * A batch whose [deadline](crate::Batch::check_deadline) is over is refused with the deadline's
+///   error, and nothing of the batch is sent. The check is the last thing before the bytes of the
+///   request leave, or before rows change.
 /// * If the future of a write is dropped, the write may or may not happen.
 ///
 /// [`ErrorKind::Backend`]: crate::ErrorKind::Backend
@@ -52,9 +53,9 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         None
     }
 
-    /// Returns the port of the store, which spans and figures tell as `server.port`; `None` by default, which
-    /// suits stores in this process, and for the port that the address has without naming one (443 with https). A
-    /// layer asks the backend that it is around.
+    /// Returns the port of the store, which spans and metrics show as `server.port`. `None` by default,
+    /// which suits stores in this process. Also `None` if the address names no port, so that the
+    /// protocol's own is used (443 with https). A layer asks the backend that it is around.
     fn server_port(&self) -> Option<u16> {
         None
     }
@@ -87,9 +88,9 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         Box::pin(async { Err(no_backups_error()) })
     }
 
-    /// Returns the rows of this moment, which stay readable while writers go on. Fails with `is_unsupported`
-    /// by default, which suits stores without snapshots; a layer asks the backend that it is around, and
-    /// sees nothing of what is read from the snapshot.
+    /// Returns a snapshot: the rows of this moment, which stay readable while writers go on. Fails with
+    /// `is_unsupported` by default, which suits stores without snapshots. A layer asks the backend that
+    /// it is around. Reads from the snapshot do not pass through the layer.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async { Err(no_snapshots_error()) })
     }

@@ -17,15 +17,16 @@ pub struct Capabilities {
     pub exclusive: bool,
     /// Whether names that differ in case alone name one table.
     pub table_case: TableCase,
-    /// Whether each read shows every write that was acknowledged before it was sent. Where it is false,
+    /// Whether a read shows every write that was acknowledged before the read was sent. If `false`,
     /// unique values in other partitions and moves between partitions are refused, and workers take no
     /// partition out of the directory of open work.
     pub strong_reads: bool,
 }
 
 impl Capabilities {
-    /// Makes the capabilities of a backend that returns rows in order, that other processes may write
-    /// too, whose reads show every acknowledged write, and where case does not count in names of tables.
+    /// Makes the capabilities of a backend called `name`. `durable` says whether rows are kept when
+    /// the process ends. By default, the backend returns rows in order, its reads show every
+    /// acknowledged write, other processes may write, and case does not count in names of tables.
     pub const fn new(name: &'static str, durable: bool) -> Self {
         let table_case = TableCase::Insensitive;
         Self { name, ordered: true, durable, exclusive: false, table_case, strong_reads: true }
@@ -93,8 +94,8 @@ pub struct Rows {
     pub rows: Vec<Result<Row>>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Continuation>,
-    /// The time of the answer by the clock that Timestamps come from, which tells the age of a row; `None`
-    /// if the store does not say it.
+    /// The time of the answer by the clock of the store's Timestamps. A row's age is this time minus
+    /// its Timestamp. `None` if the store does not give its time.
     pub date: Option<Ticks>,
 }
 
@@ -129,7 +130,7 @@ pub enum TableRequest<'a> {
 pub struct TableNames {
     /// The names, in the case that the tables were created with.
     pub names: Vec<String>,
-    /// Where the next page begins; `None` at the end.
+    /// The continuation of the next page, to be passed as `from`; `None` at the end.
     pub next: Option<String>,
 }
 

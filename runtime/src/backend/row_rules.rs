@@ -17,15 +17,15 @@ use crate::{
 };
 
 /// Returns the Timestamp of the next write: the clock's time, or one tick after the last write if the
-/// clock is behind. A row that is deleted and inserted again within one tick of the clock then has
-/// another ETag than before.
+/// clock is not later. A row that is deleted and inserted again within one tick of the clock thus gets
+/// another ETag.
 pub(crate) fn next_write_time(clock: &dyn Clock, last: Ticks) -> Ticks {
     clock.now().max(last.next())
 }
 
-/// Returns the row that `operation` leaves where `current` is stored, at time `now`; `None` if no row is
-/// left. The new Timestamp is always later than the old one, so that two versions of a row never share
-/// an ETag.
+/// Returns the row that results if `operation` is applied at time `now` to the stored row `current`, or
+/// to no row if `current` is `None`. Returns `None` if no row is left. The new Timestamp is always
+/// later than the old one, so that two versions of a row never share an ETag.
 ///
 /// # Errors
 ///
@@ -78,7 +78,8 @@ pub(crate) fn operation_error(error: Error, batch: &Batch, index: usize) -> Erro
     }
 }
 
-/// Returns the answer to an operation that has left `row`, or no row.
+/// Returns the answer to an operation that was applied: status 201 for an insert, else 204, and the
+/// ETag of `row`, the resulting row. There is no ETag if no row is left.
 pub(crate) fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
     let status = if operation.verb() == Verb::Insert { 201 } else { 204 };
     Written::new(status, row.and_then(Row::etag))

@@ -123,9 +123,10 @@ fn partitions_within((lower, upper): &(Bound<String>, Bound<String>)) -> ScanRan
     }
 }
 
-/// Cuts a bound before its first U+0000, which would be taken for the boundary, and makes it the kind
-/// that `cut` says. No key contains U+0000: keys above such a literal are those above the text before
-/// it, and keys below the literal are those up to that text.
+/// Cuts the text of a bound before its first U+0000, which would be taken for the boundary, and makes
+/// the rest an included or excluded bound, as `cut` does. No stored key contains U+0000. Keys above
+/// such a text are therefore the keys above the rest, and keys below it are the keys up to the rest.
+/// A bound without U+0000 is unchanged.
 fn cut_before_nul<'a>(
     bound: &'a Bound<String>,
     cut: impl FnOnce(&'a str) -> Bound<&'a str>,

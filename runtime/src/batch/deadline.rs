@@ -30,7 +30,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Creates a deadline that is that far ahead.
+    /// Creates a deadline `time` from now.
     pub fn after(time: Duration, clock: Arc<dyn Clock>) -> Self {
         let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
         // The wall clock as well: the timers' clock stands still while the machine is suspended.

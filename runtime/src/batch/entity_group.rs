@@ -88,9 +88,10 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the row is in another partition or is written by the batch already; `is_too_large`
-    /// for the 101st operation, with the index 99 as the service says it, for a batch of 4 MiB and more, and
-    /// for a row above the service's limits. [`Error::failed_index`] is the operation's index.
+    /// `is_invalid` if the row is in another partition or is written by the batch already;
+    /// `is_too_large` for the 101st operation, for a batch of 4 MiB and more, and for a row above the
+    /// service's limits. [`Error::failed_index`] is the operation's index; for the 101st operation, it
+    /// is 99, as in the service's own error.
     pub fn push(&mut self, operation: Operation) -> Result<()> {
         let index = self.operations.len();
         self.add(operation).map_err(|error| match error.failed_index() {
@@ -141,8 +142,8 @@ impl Batch {
         }
     }
 
-    /// Returns the position of the row in the order of RowKeys. Fails if the batch writes the row
-    /// already.
+    /// Returns the position at which the row belongs among the batch's rows in the order of
+    /// RowKeys. Fails if the batch writes the row already.
     fn insert_position(&self, row: &Row) -> Result<usize> {
         // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
         let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
@@ -231,7 +232,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// Creates the answer from a status and the row's new ETag, which contains the Timestamp.
+    /// Creates the answer from an HTTP status and the row's new ETag. The Timestamp is read from
+    /// the ETag, and is `None` if the ETag does not contain it.
     pub fn new(status: u16, etag: Option<ETag>) -> Self {
         let timestamp = etag.as_ref().and_then(ETag::timestamp);
         Self { status, etag, timestamp }

@@ -1,5 +1,5 @@
-//! Writes rows as blobs of JSON, one blob for each row. Names the folder of the blobs that such rows
-//! point to.
+//! Writes rows as blobs of JSON, one blob for each row. Also names the folder for copies of the
+//! blobs to which such rows point.
 
 use std::fmt::Write;
 
@@ -100,8 +100,8 @@ fn json_of(row: &Row) -> Result<String> {
 ///
 /// # Errors
 ///
-/// `is_conflict` if the blob holds something else, which also happens where a file system takes two
-/// names for one; `is_contended` if others kept replacing it.
+/// `is_conflict` if the blob holds something else, for example another row on a file system that
+/// treats two names as equal; `is_contended` if others kept replacing the blob.
 pub(crate) async fn put_row_if_newer(
     store: &dyn ObjectStore,
     path: &Path,

@@ -1,13 +1,14 @@
-//! Work that takes the processor or a disk for a while, on a thread beside that of the task.
+//! Runs work that takes the processor or a disk for a while on another thread than the calling
+//! task.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs the work on a thread for blocking work and returns its result. Begins at once, before the first
-/// poll. Outside of a runtime the work runs here.
+/// Runs the work on a thread for blocking work and returns its result. The work begins at the call,
+/// before the first poll. Outside of a runtime, the call itself runs the work on the calling thread.
 ///
 /// # Errors
 ///
-/// `is_backend` if the runtime is shut down meanwhile.
+/// `is_backend` if the runtime is shut down before the work is done.
 pub(crate) fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T>> + Send + 'static {

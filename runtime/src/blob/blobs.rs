@@ -1,4 +1,5 @@
-//! The store of a client's blobs, and who compares versions when one is replaced.
+//! The store of a client's blobs, and whether that store or this process compares versions when a
+//! blob is replaced.
 
 use std::{any::TypeId, fmt, sync::Arc};
 
@@ -23,7 +24,8 @@ enum Comparison {
     InProcess,
 }
 
-/// An object store that the user hands to a client, with what its type tells about it.
+/// An object store that the user hands to a client, with how it compares versions, if its type
+/// shows that.
 #[derive(Clone)]
 pub(crate) struct UserBlobStore {
     store: Arc<dyn ObjectStore>,
@@ -48,7 +50,7 @@ impl UserBlobStore {
     }
 }
 
-/// The blobs of a client.
+/// The handle with which a client reads and writes blobs.
 #[derive(Clone)]
 pub(crate) struct Blobs {
     pub(super) store: Arc<dyn ObjectStore>,
@@ -61,13 +63,13 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// Creates the part of a client that reads and writes blobs. `backend` keeps the client's
-    /// tables.
+    /// Creates a client's handle to blobs. `backend` is the name of the backend that keeps the
+    /// client's tables, for error messages.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` if the object store's type is one that cannot replace a blob on the
-    /// condition that it is unchanged, and other processes may write.
+    /// `is_unsupported` if other processes may write, and the object store's type cannot replace a
+    /// blob on the condition that it is unchanged.
     pub(crate) fn new(
         store: UserBlobStore,
         is_sole_writer: bool,
@@ -80,13 +82,14 @@ impl Blobs {
         Ok(blobs)
     }
 
-    /// Returns the store of all blobs.
+    /// Returns the object store that the user handed to the client.
     pub(crate) fn inner_object_store(&self) -> Arc<dyn ObjectStore> {
         self.store.clone()
     }
 
-    /// Refuses a store whose blobs this client could not replace safely. Sends one request per
-    /// client if the store's type does not tell.
+    /// Refuses a store whose blobs this client could not replace safely. If the store's type does
+    /// not show whether it compares versions, the first call of a client tests that with a request
+    /// to the store.
     ///
     /// # Errors
     ///

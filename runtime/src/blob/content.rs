@@ -58,7 +58,8 @@ impl BlobStoreTime {
         Self(meta.last_modified.timestamp_micros())
     }
 
-    /// Returns whether a blob was written that long ago, or longer.
+    /// Returns whether a blob was written at least `age` before `self`, a time by the store's own
+    /// clock.
     pub(crate) fn is_blob_older_than(self, age: Duration, blob: &ListedBlob) -> bool {
         let elapsed = self.0.saturating_sub(blob.modified.0);
         u64::try_from(elapsed).is_ok_and(|elapsed| Duration::from_micros(elapsed) >= age)
@@ -81,7 +82,8 @@ impl Blobs {
         }
     }
 
-    /// Translates the error of a write that must not replace a blob. Names a store that has no such writes.
+    /// Translates the error of a write that must not replace a blob. If the store does not support such
+    /// writes, the error is `is_unsupported` and names the store.
     fn refused_write_error(&self, error: StoreError) -> Error {
         let (StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) = error else {
             return blob_store_error(error);
@@ -93,9 +95,9 @@ impl Blobs {
         Error::new(ErrorKind::Unsupported, message).with_source(error)
     }
 
-    /// Writes a stream's bytes as a new blob, with a few parts of 8 MiB in memory. If a blob of
-    /// that name exists, returns `None` for up to 8 MiB; more bytes replace it, so the name has to
-    /// be new.
+    /// Writes a stream's bytes as a new blob, with a few parts of 8 MiB in memory. Returns the
+    /// length and hash of the bytes. The name has to be new: if a blob of that name exists, up to 8
+    /// MiB of bytes are not written and the result is `None`, but more bytes replace the blob.
     ///
     /// # Errors
     ///
@@ -201,7 +203,8 @@ impl Blobs {
         found_or_none(answer.bytes().await)
     }
 
-    /// Reads a range of a blob's bytes; `None` if the blob does not exist.
+    /// Reads a range of a blob's bytes; `None` if the blob does not exist. A range that goes beyond
+    /// the end of the blob is cut or refused as the object store does.
     pub(crate) async fn read_blob_range(
         &self,
         name: &str,
@@ -227,8 +230,9 @@ impl Blobs {
         }))
     }
 
-    /// Returns whether `source` reads `folder` of this store, so that both name the same blobs. To find
-    /// out, writes the blob `probe` into the folder, looks for it in `source`, and deletes it.
+    /// Returns whether `source` is `folder` of this store: `name` in `source` is then `folder/name`
+    /// here. To find out, writes the blob `probe` into the folder, looks for `probe` in `source`, and
+    /// deletes the blob. Fails if one of these requests fails.
     pub(crate) async fn probe_same_blobs(
         &self,
         source: &Self,
@@ -250,7 +254,7 @@ impl Blobs {
         found_or_none(self.store.delete(&blob_path(name)?).await).map(drop)
     }
 
-    /// Lists the blobs whose names begin with a segment.
+    /// Lists the blobs in the folder `segment` and its subfolders.
     pub(crate) fn list_blobs(&self, segment: &str) -> BoxStream<'static, Result<ListedBlob>> {
         let listed = |meta: ObjectMeta| ListedBlob {
             name: meta.location.to_string(),
@@ -259,7 +263,8 @@ impl Blobs {
         self.store.list(Some(&Path::from(segment))).map_ok(listed).map_err(blob_store_error).boxed()
     }
 
-    /// Returns the store's own time, which it tells when a blob is written.
+    /// Returns the present time by the store's own clock. Writes a small blob and reads its time,
+    /// since a store gives its time only with a written blob.
     pub(crate) async fn now(&self) -> Result<BlobStoreTime> {
         let probe = Path::from(TIME_PROBE);
         self.store.put(&probe, PutPayload::default()).await.map_err(blob_store_error)?;

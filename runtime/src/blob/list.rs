@@ -34,8 +34,8 @@ struct Header {
 #[derive(Debug, Clone)]
 pub(crate) struct BlobList {
     pub(crate) ids: Vec<String>,
-    /// `None` for a list that was read under its old name: it is written under its present one, where
-    /// there is no blob yet.
+    /// `None` for a list in a blob that an earlier version of this library named by the table in
+    /// lower case. The next write creates the blob under the list's present name.
     pub(crate) version: Option<BlobVersion>,
 }
 
@@ -75,7 +75,8 @@ impl BlobList {
     }
 }
 
-/// Returns the text of the list with `ids` after a change. `write_id` must be new for every write.
+/// Returns the text of a list in a blob: `ids` with the change `delta` applied. `write_id` must be
+/// new for every write, so that no two writes have the same text.
 pub(crate) fn list_text_after(
     place: RowAt<'_>,
     case: TableCase,
@@ -108,7 +109,8 @@ pub(crate) fn list_text_after(
     Ok(text)
 }
 
-/// Parses one line of a list in a blob.
+/// Parses one line of a list in a blob: the JSON text of a `T`. Fails with `is_decode` for any
+/// other text.
 fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
         Error::new(ErrorKind::Decode, "expected a list with one JSON value per line")

@@ -14,7 +14,7 @@ use crate::{
 const MAX_SEGMENT: usize = 200;
 
 /// Returns the path of the blob of the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, each
-/// part escaped, the table in the form that all its names share.
+/// part escaped. The table is in lower case if `case` says that case does not count.
 pub(crate) fn list_blob_path(at: RowAt<'_>, case: TableCase) -> Result<Path> {
     let table = case.canonical_table_name(at.table);
     let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);

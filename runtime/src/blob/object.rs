@@ -16,8 +16,9 @@ pub(crate) struct BlobVersion {
     pub(super) e_tag: Option<String>,
     /// The version id that the store returned, for stores that keep versions.
     pub(super) version_id: Option<String>,
-    /// The hash of the text, for stores that do not compare versions. Every write stores a text of
-    /// its own, so the hash identifies the version; the times of a file system do not.
+    /// The hash of the text, for stores that do not compare versions. Every write stores a text
+    /// that differs from all earlier ones, so the hash identifies the version. The times of a file
+    /// system do not identify it.
     pub(super) digest: Option<String>,
 }
 

@@ -168,7 +168,7 @@ impl PartUpload {
     ///
     /// # Errors
     ///
-    /// The first error of a part, or that of the end.
+    /// The first error of a part, else the error of ending the upload, else that of the hash.
     pub(super) async fn finish(&mut self) -> Result<[u8; 32]> {
         self.wait_until(|upload| upload.puts.is_empty()).await?;
         // The row needs the hash, the store does not: the last parts are hashed while it ends the upload.
@@ -179,8 +179,8 @@ impl PartUpload {
         hash
     }
 
-    /// Gives the upload up, unless the store has ended it. An error of that is not told: the upload's own
-    /// error is the one to tell, and what is left has no name.
+    /// Aborts the upload, unless the store has completed it. Ignores an error of the abort, because the caller
+    /// reports the error that stopped the upload. Parts that remain in the store belong to no blob.
     pub(super) async fn abort(mut self) {
         self.puts.shutdown().await;
         if !self.is_complete {
@@ -196,7 +196,8 @@ impl PartUpload {
         .await
     }
 
-    /// Takes what is written and hashed so far. The context is woken when there is more to take.
+    /// Collects the results of finished puts, and hashes on, as far as possible without waiting. Wakes the
+    /// context when more is possible. Fails with the error of a put or of the hash.
     fn poll_parts(&mut self, cx: &mut Context<'_>) -> Result<()> {
         while let Poll::Ready(Some(put)) = self.puts.poll_join_next(cx) {
             put.map_err(StoreError::from).flatten().map_err(blob_store_error)?;

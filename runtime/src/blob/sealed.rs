@@ -1,5 +1,6 @@
-//! Encrypted contents: chunks of 64 KiB, each sealed for its position, so that a content can be written
-//! and read piece by piece and a range needs only its own chunks.
+//! Encrypts contents in chunks of 64 KiB. Each chunk is sealed, which means encrypted and authenticated, for
+//! its position: a chunk at another position is refused. A content can be written and read piece by piece, and
+//! a range needs only its own chunks.
 //!
 //! `docs/envelope.md` specifies the format.
 
@@ -33,7 +34,8 @@ const PIECE_CHUNKS: usize = 16;
 /// Number of pieces that are sealed at once.
 const PIECES_AHEAD: usize = 2;
 
-/// Returns the number of chunks of a content. An empty content has one, which marks its end.
+/// Returns the number of chunks of a content of `len` bytes before encryption. An empty content has one empty
+/// chunk, which marks the end of the content.
 fn chunk_count(len: u64) -> u64 {
     len.div_ceil(CHUNK_BYTES).max(1)
 }
@@ -43,7 +45,8 @@ pub(crate) fn sealed_len(len: u64) -> u64 {
     len.saturating_add(chunk_count(len).saturating_mul(TAG_BYTES))
 }
 
-/// Returns the number of bytes of a content whose sealed form was just written.
+/// Returns the length of the content whose sealed form has `sealed` bytes. Does not check `sealed`: the caller
+/// has just written that form.
 pub(crate) fn content_len(sealed: u64) -> u64 {
     sealed.saturating_sub(sealed.div_ceil(SEALED_BYTES).saturating_mul(TAG_BYTES))
 }
@@ -66,8 +69,9 @@ pub(crate) fn seal_and_hash_bytes(key: &BlobKey, content: &Bytes) -> (PutPayload
     (PutPayload::from(sealed), hash)
 }
 
-/// Seals chunks one after the other into `sealed`, which has the size of all of them with their tags.
-/// `first` is the index of the first one, and `last` that of the content's last chunk if it is here.
+/// Seals chunks one after the other into `sealed`, which has exactly the size of all chunks with their
+/// authentication tags. `first` is the index of the first chunk. `last` is the index of the content's last
+/// chunk, or `None` if the content goes on after these chunks.
 fn seal_chunks<'c>(
     cipher: &BlobCipher,
     first: u64,
@@ -82,11 +86,11 @@ fn seal_chunks<'c>(
     }
 }
 
-/// Seals a content piece by piece. Each item is a sealed piece of up to 1 MiB of content. If `expected`,
-/// the length and hash of the content, is given and does not fit, the last item is an error.
+/// Seals a content piece by piece. Each item is a sealed piece of up to 1 MiB of content. If `expected` is
+/// given and the content has another length or hash, the last item is an error, `is_corrupt`.
 ///
-/// Within a runtime, pieces are sealed on other threads, two at a time, while the caller hashes and
-/// writes the earlier ones. A content of one piece is sealed on the thread that polls the stream.
+/// Within a runtime, pieces are sealed on other threads, two at a time, while the caller hashes and writes the
+/// sealed pieces before them. A content of one piece is sealed on the thread that polls the stream.
 pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
     key: &BlobKey,
     content: S,
@@ -168,8 +172,8 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
 struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
-    /// Returns a buffer of that many bytes: a new one of zeros, or a used one that still has the sealed bytes
-    /// of an earlier piece.
+    /// Returns a buffer of `len` bytes, which goes back to these buffers when it is dropped. The bytes are
+    /// zeros, or sealed bytes of an earlier piece: the caller overwrites all of them.
     fn lend(&self, len: usize) -> LentBuffer {
         let used = self.lock().pop().map(|mut used| {
             used.resize(len, 0);
@@ -214,8 +218,9 @@ pub(crate) fn open_bytes(key: &BlobKey, len: u64, sealed: &Bytes) -> Result<Byte
     open_chunks(key, len, 0, sealed).map(Bytes::from)
 }
 
-/// Opens a content of `len` bytes piece by piece. An item is a chunk that was sealed for its position; the
-/// last item is an error if the stored bytes do not end with the content's last chunk.
+/// Opens a content of `len` bytes piece by piece. Each item is one decrypted chunk. The last item is an
+/// `is_corrupt` error if a chunk was not sealed for its position, or if the stored bytes do not end with the
+/// content's last chunk.
 pub(crate) fn open_stream(
     key: &BlobKey,
     len: u64,
@@ -279,11 +284,11 @@ impl ChunkRange {
         Self { sealed, first, within, len }
     }
 
-    /// Opens the stored bytes of the chunks, and returns the range.
+    /// Opens the chunks in `sealed`, and returns the bytes of the range.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` if these are not the bytes that were stored.
+    /// `is_corrupt` if `sealed` does not have the bytes that were stored.
     pub(crate) fn open_chunks(&self, key: &BlobKey, sealed: &Bytes) -> Result<Bytes> {
         let expected = self.sealed.end - self.sealed.start;
         if length(sealed) != expected {
@@ -294,7 +299,8 @@ impl ChunkRange {
     }
 }
 
-/// Opens chunks from the index `first` on.
+/// Opens the consecutive chunks in `sealed`, the first of which has the index `first` in a content of `len`
+/// bytes. Fails with `is_corrupt` for a chunk that was not sealed for its position.
 fn open_chunks(key: &BlobKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec<u8>> {
     let (cipher, count) = (key.cipher(), chunk_count(len));
     let mut content = Vec::with_capacity(sealed.len());
@@ -465,7 +471,7 @@ mod tests {
         }
     }
 
-    /// Reads stored bytes in every way. All of them have to refuse what was not stored.
+    /// Asserts that altered stored bytes fail with `is_corrupt`, read as a whole and read as a stream.
     fn refused(what: &str, len: u64, stored: &Bytes) {
         let error = open_bytes(&key(), len, stored).unwrap_err();
         assert!(error.is_corrupt(), "{what}: {error}");

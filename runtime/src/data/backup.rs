@@ -5,8 +5,9 @@ use std::path::Path;
 use crate::{backend::BackupReport, error::Result, table::Client};
 
 impl Client {
-    /// Writes a snapshot of a store in a file into a new file, which opens as a store, while writers go on.
-    /// It is [`Embedded::backup`](crate::backend::Embedded::backup) through the client's layers.
+    /// Writes a snapshot of a store in a file to a new file at `path`. The new file opens as a store. Writers
+    /// may go on meanwhile. The call goes to [`Embedded::backup`](crate::backend::Embedded::backup) through the
+    /// client's layers.
     ///
     /// ```
     /// use entable::prelude::*;

@@ -24,13 +24,14 @@ const DESCRIBED: usize = 100;
 
 /// A copy of tables into another store, which [`Client::copy_to`] makes and which runs when it is awaited.
 ///
-/// It reads both stores in the order of the keys and writes the rows that differ. So it needs no record of how
-/// far it came: after a failure or a kill the next run reads what is there and writes the rest. A run
-/// after the last change of the source, with writers stopped, makes the target equal.
+/// It reads both stores in the order of the keys and writes the rows that differ. So it needs no record of its
+/// progress: after a failure or a kill the next run reads what is there and writes the rest. If no writer
+/// changes the source any more, a run makes each copied row equal in the target; [`Self::delete_extra`] also
+/// deletes the rows that only the target has.
 ///
 /// Rows are copied as they are stored: sealed rows stay sealed, indexes and lists come as rows. Rows of the
-/// outbox stay, therefore work that is open refuses the copy: run a worker first. Values, lists and rows in
-/// blobs do not come along: copy them first, with `Client::copy_blobs_to`.
+/// outbox are not copied, so by default a copy fails while work is open: run a worker first. Values, lists and
+/// rows in blobs are not copied either: copy them first, with `Client::copy_blobs_to`.
 #[must_use = "nothing is copied before it is awaited"]
 pub struct Copy {
     from: Client,
@@ -57,9 +58,10 @@ impl fmt::Debug for Copy {
 pub struct CopyProgress {
     /// The table that is copied or verified.
     pub table: String,
-    /// Whether the table is copied already, and compared.
+    /// Whether the table is being compared. `false` while its rows are copied.
     pub is_verifying: bool,
-    /// Rows of the source that were read in this pass.
+    /// The rows that were read since the copy or the comparison of the table began. A row in both stores counts
+    /// once.
     pub rows: u64,
     /// Rows that were written.
     pub written: u64,
@@ -86,7 +88,7 @@ impl CopyReport {
 pub struct TableCopy {
     /// The table.
     pub table: String,
-    /// The rows that were written, because the target had none or others.
+    /// The rows that were written, because the target did not have the row or had a different one.
     pub written: RowsDigest,
     /// The rows of the target that were deleted, because the source has none.
     pub deleted: u64,
@@ -115,7 +117,8 @@ impl TableCopy {
     }
 }
 
-/// A partition that is not equal in both stores: a writer was faster, or the target has rows of its own.
+/// A partition that differs between the stores, for example because a writer changed a row after it was copied,
+/// or because the target has rows that the source lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionDifference {
@@ -166,7 +169,8 @@ impl Copy {
         Self { tables: names.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Copies and verifies the rows that match a filter.
+    /// Copies and compares only the rows that match a filter, in both stores. A copy with a filter and
+    /// [`delete_extra`](Self::delete_extra) fails with `is_invalid`.
     pub fn filter(self, filter: Filter) -> Self {
         Self { filter, ..self }
     }
@@ -389,7 +393,8 @@ fn take_refused(writer: &mut RowWriter, copied: &mut TableCopy) {
     }
 }
 
-/// Adds the rows of a partition to those of the table, and keeps the partition if it differs.
+/// Adds the digests of a partition that was read to the digests of its table. If the partition differs between
+/// the stores, counts it in `copied` and describes it there, up to 100 partitions.
 fn end_partition(
     partition: Option<PartitionDifference>,
     copied: &mut TableCopy,

@@ -47,14 +47,16 @@ pub struct CopyBlobsReport {
     pub bytes: u64,
     /// The blobs that were equal in both stores.
     pub equal: u64,
-    /// The blobs that differ, which [`CopyBlobs::compare_only`] finds.
+    /// The blobs that the target lacks or has with other bytes. Only [`CopyBlobs::compare_only`] counts them; a
+    /// copy writes them.
     pub different: u64,
     /// The blobs that were gone when it was their turn, because a writer has replaced or deleted them.
     pub gone: u64,
 }
 
 impl CopyBlobsReport {
-    /// Returns whether every blob that was listed is in the target now.
+    /// Returns whether the target has every blob that the source listed: no blob differs, and no blob was gone
+    /// before it could be copied.
     pub const fn is_equal(&self) -> bool {
         self.different == 0 && self.gone == 0
     }
@@ -157,8 +159,8 @@ impl CopyBlobs {
         Ok(report)
     }
 
-    /// Refuses two stores that name the blobs of a table in two ways: rows would point to names that the other
-    /// store does not take for theirs.
+    /// Refuses two stores of which only one ignores case in the names of tables. The two stores name the blobs
+    /// of a table differently, so a copied row would point to a blob name that the target does not use.
     fn check_case(&self) -> Result<()> {
         let case = |client: &Client| client.store().table_case();
         if case(&self.from) == case(&self.to) {

@@ -4,7 +4,8 @@ use std::io::{BufRead, Read};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes of the longest record. A row has at most 1 MiB, and quotes double at most.
+/// The most bytes of a record. A row has at most 1 MiB, and even with every quote doubled its text stays far
+/// below.
 pub(crate) const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// One field of a record.
@@ -36,8 +37,9 @@ impl<R: BufRead> RecordReader<R> {
         Self { input, next_line: 1 }
     }
 
-    /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open.
-    /// Returns `None` at the end of the input. A record longer than 16 MiB is cut.
+    /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open. Returns `None`
+    /// at the end of the input. A record longer than 16 MiB is cut there: the rest of its line is skipped, and
+    /// the next record begins with the next line.
     pub(crate) fn next_record(&mut self, is_quoting: bool) -> std::io::Result<Option<RecordText>> {
         let mut record = RecordText { line: self.next_line, text: Vec::new() };
         let mut is_open = false;
@@ -121,8 +123,8 @@ pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
     }
 }
 
-/// Reads a quoted field, whose first quote is behind. Returns what follows the last quote, or `None` if
-/// there is none.
+/// Reads a quoted field from `rest`, which begins after the opening quote. Returns the field and the text after
+/// the closing quote, or `None` if there is no closing quote.
 fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
     let mut text = String::new();
     loop {
@@ -142,7 +144,8 @@ fn invalid_record_error(at: usize, what: &str) -> Error {
     Error::new(ErrorKind::Invalid, format!("column {}: {what}", at + 1))
 }
 
-/// Appends a field, in quotes where it would be read as something else without.
+/// Appends a field. Puts the field in quotes if it is empty, begins or ends with a space, or contains a quote,
+/// a comma or a line break.
 pub(crate) fn push_field(out: &mut Vec<u8>, text: &str) {
     let is_plain = !text.is_empty()
         && !text.starts_with(' ')

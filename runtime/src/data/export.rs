@@ -62,30 +62,30 @@ pub struct ExportProgress {
     pub rows: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// The bytes by which the store's file has grown since the export began, because the snapshot keeps the
-    /// space of replaced and deleted rows; 0 without [`Export::snapshot`].
+    /// The bytes by which the store's file has grown since the export began: while there is a snapshot, the
+    /// space of replaced and deleted rows is not used again. 0 without [`Export::snapshot`].
     pub growth: u64,
 }
 
-/// The content of an export.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ExportReport {
     /// The table.
     pub table: String,
-    /// Number, size and hash of all exported rows, those included that an earlier attempt wrote to the file
-    /// and that the export kept.
+    /// Number, size and hash of all exported rows. Includes the rows that an earlier attempt wrote and this
+    /// export kept.
     pub digest: RowsDigest,
     /// The bytes of text.
     pub file_bytes: u64,
-    /// The rows of an earlier attempt that it continued.
+    /// The rows that an earlier attempt wrote and this export kept.
     pub resumed: u64,
     /// The rows of the outbox, which are left out.
     pub outbox_rows: u64,
     /// The requests that were sent.
     pub requests: u64,
-    /// The snapshots that the rows are of: 1 if all are of one moment, more if the file grew too much, 0 without
-    /// [`Export::snapshot`].
+    /// The number of snapshots that the rows were read from: 1 if all rows are of one moment, more if the file
+    /// grew by more than [`Export::snapshot`] allows, 0 without it.
     pub snapshots: u64,
 }
 
@@ -125,13 +125,15 @@ impl Export {
         Self { filter, ..self }
     }
 
-    /// Sets the format; [`Format::JsonLines`] by default. CSV reads the table twice, first for its columns.
+    /// Sets the format; [`Format::JsonLines`] by default. CSV reads the table twice, first for its columns; a
+    /// row with a property that no row had then, or of another type, ends the export with `is_contended`.
     pub fn format(self, format: Format) -> Self {
         Self { format, ..self }
     }
 
-    /// Continues an earlier [`to_file`](Self::to_file) to the same path that did not come to its end, after
-    /// its last whole line. Begins anew if there is none. The filter has to be that of the earlier attempt.
+    /// Continues an earlier [`to_file`](Self::to_file) to the same path that was interrupted, after the last
+    /// whole line of that attempt. Begins anew if there was no earlier attempt. The filter has to be that of
+    /// the earlier attempt.
     pub fn resume(self) -> Self {
         Self { is_resumed: true, ..self }
     }
@@ -269,10 +271,10 @@ impl Export {
         Ok(report)
     }
 
-    /// Reads the rows that an earlier attempt has written to `file`, whose path is `part`: their digest, the
-    /// length of their lines in bytes, and the keys of the last one, after which the export goes on. Ignores
-    /// a last line that a crash has cut off. Fails with `is_unsupported` for CSV that is not empty, since it
-    /// cannot be continued, and with `is_invalid` for a line that is no row.
+    /// Reads the rows that an earlier attempt has written to `file`, the file at the path `part`. Returns their
+    /// digest, the length of their lines in bytes, and the keys of the last row, after which the export goes
+    /// on. Ignores a last line that a crash has cut off. Fails with `is_unsupported` if the format is CSV and
+    /// the file is not empty, since CSV cannot be continued. Fails with `is_invalid` for a line that is no row.
     fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<EarlierRows> {
         let mut earlier = EarlierRows::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {

@@ -1,4 +1,4 @@
-//! Tells rows and tables of the outbox, which belong to one store and never move.
+//! Recognises the rows and tables of the outbox, which belong to one store and are never copied to another.
 
 use crate::{
     error::{Error, ErrorKind, Result},

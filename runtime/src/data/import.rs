@@ -22,7 +22,7 @@ use crate::{
     table::{Client, job::Listener},
 };
 
-/// Treatment of a row whose keys are taken, by an import.
+/// How an import writes a row whose keys the table already has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ImportMode {
@@ -37,9 +37,10 @@ pub enum ImportMode {
 
 /// An import of text into a table, which [`Client::import`] makes.
 ///
-/// Rows are written as the lines say, grouped into transactions by partition: fastest if the lines are in the
-/// order of the keys, as an export is. Rows with equal keys are written in the order of their lines. Indexes and
-/// lists are rows of the table and come with it; import every table of a type, then run its `check`.
+/// Each line becomes one row. Rows are grouped into transactions by partition, which is fastest if the lines
+/// are in the order of the keys, like the lines of an export. Rows with equal keys are written in the order of
+/// their lines. Indexes and lists are rows too, and come with the table that they are in. Import every table of
+/// a type, then run its `check`.
 #[must_use = "nothing is written before `from_file` or `read_from`"]
 pub struct Import<'w> {
     client: Client,
@@ -150,7 +151,8 @@ impl<'w> Import<'w> {
     }
 
     /// Writes the lines that hold no row, and those whose rows the store refuses, to `aside`, and goes on. By
-    /// default the first such line ends the import. A CSV file's header is written first.
+    /// default the first such line ends the import. For CSV, the header of the input is written before the
+    /// first of these lines.
     pub fn skip_bad(self, aside: &'w mut (dyn Write + Send)) -> Self {
         Self { skip_bad: Some(aside), ..self }
     }
@@ -179,15 +181,15 @@ impl<'w> Import<'w> {
             .map_err(|error| error.with_message_prefix(&format!("`{}`, ", path.display())))
     }
 
-    /// Reads the rows from any reader, such as standard input. At most 16 MiB of a line and the groups that
-    /// are sent are in memory.
+    /// Reads the rows from any reader, such as standard input. Memory holds at most 16 MiB of one line, and the
+    /// groups of rows that are being sent.
     ///
     /// # Errors
     ///
-    /// Fails at the first line that holds no row or whose row the store refuses, unless
-    /// [`skip_bad`](Self::skip_bad) sets them aside: with `is_invalid`, `is_decode`, `is_too_large` or
-    /// `is_conflict`, and the line in front of the message. After a failure of the store, the message names
-    /// the first line that was not written; all lines before it were.
+    /// Fails with `is_invalid`, `is_decode`, `is_too_large` or `is_conflict` at the first line that holds no
+    /// row or whose row the store refuses; the message begins with the number of the line.
+    /// [`skip_bad`](Self::skip_bad) sets such lines aside instead. After a failure of the store, the message
+    /// names the first line that was not written; all lines before it were written.
     pub async fn read_from(mut self, input: impl BufRead + Send) -> Result<ImportReport> {
         refuse_framework_table(&self.table)?;
         self.client.create_table_if_not_exists(&self.table).await?;
@@ -262,13 +264,13 @@ impl<'w> Import<'w> {
         }
     }
 
-    /// Returns the error that ends the import after a failure of the store. It names `line`, the first line
-    /// that is not written because of the failure: a later import goes on there.
+    /// Returns the error that ends the import after a failure of the store. The error names `line`, the first
+    /// line that was not written because of the failure: a later import goes on there.
     ///
-    /// Before that, writes the earlier lines whose rows the store has refused to the output of
-    /// [`skip_bad`](Self::skip_bad), because the later import does not read them. If writing them fails,
-    /// returns that error instead. Without `skip_bad`, returns the error of the first such line if there is
-    /// one.
+    /// That import does not read the earlier lines whose rows the store has refused. With
+    /// [`skip_bad`](Self::skip_bad) such lines are therefore written to its output first; if that fails,
+    /// returns the error of the output. Without `skip_bad`, returns the error of the first refused line, if
+    /// there is one.
     fn stopped_error(
         &self,
         (line, error): (u64, Error),
@@ -319,7 +321,8 @@ impl BadLines<'_> {
         Ok(())
     }
 
-    /// Sets the lines aside whose rows the store has refused.
+    /// Handles the lines whose rows the store has refused, and removes them from `writer`. Writes them to
+    /// `out`; fails with the error of the first line if `out` is `None`.
     fn take_refused(&mut self, writer: &mut RowWriter) -> Result<()> {
         let mut refused = std::mem::take(&mut writer.refused);
         refused.sort_by_key(|(write, _)| write.line);

@@ -15,8 +15,8 @@ use crate::{
 /// Bytes of a page up to which the page that follows is read ahead, which bounds the memory for both.
 const READ_AHEAD_BYTES: usize = 4 * 1024 * 1024;
 
-/// The rows of a table in the order of their keys, without those of the outbox. At most two pages are in memory:
-/// while the rows of one are worked on, the following is read.
+/// The rows of a table in the order of their keys, without the rows of the outbox. At most two pages are in
+/// memory: the caller works on one page while the next page is read.
 pub(crate) struct RowPages<'s> {
     store: Store,
     table: &'s str,
@@ -69,8 +69,8 @@ impl<'s> RowPages<'s> {
         Ok(Self { filters: [in_partition, behind].into(), ..self })
     }
 
-    /// Reads the following pages from another state of the store. Continuations name keys, which every state
-    /// understands.
+    /// Reads the following pages from `store`, another snapshot of the same store or that store itself. The
+    /// position of the reading is a key, so it stays valid.
     pub(crate) fn switch_store(&mut self, store: &Store) {
         self.store = store.clone();
         self.ahead = None;
@@ -115,7 +115,8 @@ impl<'s> RowPages<'s> {
         }))
     }
 
-    /// Ends the reading, such as that of a table which does not exist.
+    /// Ends the reading: requests no further page. A copy calls this for a target table that does not exist, so
+    /// that the table counts as empty.
     pub(crate) fn end_reading(&mut self) {
         self.filters.clear();
         self.ahead = None;

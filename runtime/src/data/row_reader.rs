@@ -19,7 +19,8 @@ use crate::{
 /// The mark of UTF-8 that some programs write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One line or record, and the row that it holds.
+/// One line, or one record of CSV, with the row that it holds. If it holds no row, `row` is the
+/// error.
 pub(crate) struct LineRow {
     /// The line, from 1.
     pub(crate) line: u64,
@@ -241,7 +242,8 @@ fn csv_row(columns: &[Column], fields: &[Field]) -> Result<Row> {
     row.finish()
 }
 
-/// Parses the text of a value as the export writes it. Returns `None` if it has another form.
+/// Parses the text of a CSV value of type `edm`, as an export writes it or in a similar form such as
+/// `TRUE`. Returns `None` for another text.
 fn parse(edm: EdmType, text: &str) -> Option<Value> {
     Some(match edm {
         EdmType::String => Value::String(unescape_formula(text).to_owned()),
@@ -260,8 +262,8 @@ fn parse(edm: EdmType, text: &str) -> Option<Value> {
     })
 }
 
-/// Chooses the type of a value without a declared one: what stands in quotes is text, and so is a number
-/// that its type would print in another way, such as `007`.
+/// Chooses the type of a CSV value whose column declares no type. A field in quotes is text. A text such as
+/// `007` is text too, because a number would be printed in another way: `7`.
 fn infer_value(field: &Field) -> Value {
     let text = field.text.as_str();
     let string = || Value::String(unescape_formula(text).to_owned());

@@ -276,7 +276,9 @@ async fn send_group(
     store.apply_unsealed(&batch).await.map(drop)
 }
 
-/// Returns whether a request that failed may succeed if it is sent again a moment later.
+/// Returns whether a request that failed may succeed if it is sent again a moment later. After any
+/// failure but "too busy", a request is sent again only if `is_repeatable`: none of its writes is an
+/// insert.
 fn may_pass(error: &Error, is_repeatable: bool) -> bool {
     // The group may have been written: only a write that may be repeated is.
     error.is_throttled() || (is_repeatable && error.is_answer_lost())

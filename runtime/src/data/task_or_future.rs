@@ -12,8 +12,8 @@ use tracing::Instrument;
 
 use crate::backend::BoxFuture;
 
-/// Work that goes on beside its caller where the caller runs in a runtime of tokio, and while it is awaited
-/// elsewhere. Dropping it ends it.
+/// Work that runs as a task of its own if the caller is in a runtime of tokio. Outside of a runtime the work
+/// advances only while it is awaited. Dropping this value ends the work.
 pub(crate) enum TaskOrFuture<T> {
     Task(JoinHandle<T>),
     Own(BoxFuture<'static, T>),

@@ -117,8 +117,8 @@ impl InvalidValue {
         Self { message: message.into(), side: None, beyond: None }
     }
 
-    /// Creates the error of a value that lies on one side of all values that fit. A condition or a
-    /// bound of a range is answered all the same.
+    /// Creates the error of a value that lies below or above all values that fit. Comparisons and
+    /// ranges with such a value do not fail, since the side decides their result.
     pub fn out_of_range(side: Side, message: impl Into<Cow<'static, str>>) -> Self {
         Self { side: Some(side), ..Self::new(message) }
     }

@@ -1,5 +1,5 @@
-//! Defines where a value lies that a property or a part of a key cannot hold: conditions and ranges
-//! are answered for it too.
+//! Defines on which side of all valid values a value lies that a property or a part of a key cannot
+//! hold. So conditions and ranges with such a value have a result and do not fail.
 
 use super::Ticks;
 
@@ -13,7 +13,7 @@ pub enum Side {
     Above,
 }
 
-/// A value that no property can hold and a key can.
+/// A value that a key can hold, but no property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOnlyValue {
     /// A number above the largest Int64.

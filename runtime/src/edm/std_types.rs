@@ -99,7 +99,7 @@ integers! {
 impl EdmValue for u64 {
     const EDM: EdmType = EdmType::Int64;
 
-    /// Fails above the largest Int64.
+    /// Fails for a number above the largest Int64.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         match i64::try_from(*self) {
@@ -200,7 +200,8 @@ pub(super) fn edm_datetime_from_ticks(
 impl EdmValue for OffsetDateTime {
     const EDM: EdmType = EdmType::DateTime;
 
-    /// Converts to UTC and cuts to 100 ns. Fails outside the years 1601 to 9999.
+    /// Converts the time to UTC and rounds it down to 100 ns. Fails for a time outside the years
+    /// 1601 to 9999.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         edm_datetime_from_ticks(Ticks::try_from(*self).ok(), self)

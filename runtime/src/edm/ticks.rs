@@ -140,7 +140,7 @@ impl fmt::Debug for Ticks {
     }
 }
 
-/// The error of a text or time that is not in the years 1 to 9999 or not in the expected form.
+/// The error of a text that is not in the expected form, or of a time outside the years 1 to 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a time between the years 1 and 9999 in the form `2014-08-22T00:50:32.1234567Z`")]
 pub struct ParseTicksError;

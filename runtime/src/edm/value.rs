@@ -32,8 +32,8 @@ pub enum EdmType {
 }
 
 impl EdmType {
-    /// Returns whether JSON does not tell the type, so that a property is sent with an annotation of its
-    /// type. A Double is always annotated, because some servers read `3.0` as an Int32.
+    /// Returns whether a property of this type is sent with an annotation of the type, because its JSON value
+    /// alone does not show the type. A Double is always annotated, because some servers read `3.0` as an Int32.
     pub(crate) const fn needs_annotation(self) -> bool {
         !matches!(self, Self::Boolean | Self::Int32 | Self::String)
     }

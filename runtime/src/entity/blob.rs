@@ -111,13 +111,13 @@ impl Blob {
         Self { content, len, hash, content_type: String::new(), key }
     }
 
-    /// Creates the value that a row holds.
+    /// Creates the value of a blob to which a stored row points. Its key is set by `with_key`.
     pub(super) fn stored(name: &str, len: u64, hash: [u8; 32], content_type: &str) -> Self {
         let (content, content_type) = (Content::Stored(name.into()), content_type.to_owned());
         Self { content, len, hash, content_type, key: None }
     }
 
-    /// Adds the key of the stored bytes.
+    /// Sets the key that encrypts the stored bytes, or `None` for a blob that is not encrypted.
     pub(super) fn with_key(self, key: Option<BlobKey>) -> Self {
         Self { key, ..self }
     }
@@ -184,8 +184,9 @@ impl Blob {
         self.len == 0
     }
 
-    /// Returns the SHA-256 hash of the bytes, as the store has them: those of an encrypted blob are
-    /// encrypted once it is uploaded.
+    /// Returns the SHA-256 hash of the bytes as the store has them. Before an encrypted blob is
+    /// uploaded, this is the hash of the plain bytes; after the upload, that of the encrypted
+    /// bytes.
     ///
     /// ```
     /// use entable::Blob;
@@ -197,7 +198,7 @@ impl Blob {
         &self.hash
     }
 
-    /// Returns the bytes that are still to be uploaded.
+    /// Returns the bytes that are still to be uploaded, or `None` after the upload.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "uploaded by a write"))]
     pub(crate) fn bytes_to_upload(&self) -> Option<&Bytes> {
         match &self.content {
@@ -206,7 +207,8 @@ impl Blob {
         }
     }
 
-    /// Returns the upload that no row points to yet.
+    /// Returns the upload of a blob that was uploaded by itself, so that no row points to it yet. Returns
+    /// `None` for bytes that are not uploaded, and for a value that a row holds.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
     pub(crate) fn unreferenced_upload(&self) -> Option<&UploadedBlob> {
         match &self.content {
@@ -226,7 +228,8 @@ impl Blob {
         Self { content: Content::Stored(name.into()), ..self.clone() }
     }
 
-    /// Returns the value as it is once its bytes are stored encrypted: `hash` is that of the stored bytes.
+    /// Returns the value after its bytes were stored encrypted under `key`. `hash` is the hash of the encrypted
+    /// bytes. Length and bytes stay those of the plain content.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn as_stored_encrypted(&self, key: BlobKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
@@ -272,7 +275,7 @@ pub trait BlobField: Sized {
     ///
     /// # Errors
     ///
-    /// Fails if the value is absent and must not be.
+    /// Fails if `blob` is `None` and the field type is not an `Option`.
     fn of_blob(blob: Option<Blob>) -> Result<Self, InvalidValue>;
 }
 
@@ -316,7 +319,8 @@ pub struct BlobNames {
 }
 
 impl BlobNames {
-    /// Iterates over the names of all properties that are set.
+    /// Iterates over the names of all properties that describe the blob. The name of the key's property is
+    /// among them if the field is encrypted.
     pub(crate) fn property_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.other_names())
     }
@@ -348,8 +352,8 @@ pub fn collect_blob_field_value(
     values.extend(value.cloned().map(|blob| BlobFieldValue { field, names, blob }));
 }
 
-/// Copies a row with what it holds of stored blobs: name, hash and key. A row that does not hold a blob's
-/// name stays without them.
+/// Returns a copy of the row that points to the blobs in `stored`: sets the name, hash and key of each blob.
+/// Skips a blob whose name property the row does not have.
 pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> Result<Row> {
     let mut values = Vec::new();
     for BlobFieldValue { names, blob, .. } in stored {

@@ -88,8 +88,8 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     }
 }
 
-/// Writes what a row holds of a blob. The name is empty until the blob is uploaded, and the key of one
-/// that is to be encrypted is missing. An absent value writes nothing.
+/// Writes the properties in which a row describes a blob. Before the upload, the name is empty, and the key of
+/// a blob that will be encrypted is left out. An absent value writes nothing.
 #[doc(hidden)]
 pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option<&Blob>) {
     let Some(blob) = value else { return };

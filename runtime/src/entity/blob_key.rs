@@ -10,13 +10,15 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// A key of a build without the feature `encrypt`, which nothing makes.
+/// Stands for the key of an encrypted blob in a build without the feature `encrypt`. Nothing
+/// creates such a key.
 #[cfg(not(feature = "encrypt"))]
 #[allow(dead_code, reason = "nothing makes one")]
 #[derive(Debug, Clone)]
 pub(crate) struct BlobKey;
 
-/// A cipher of a build without the feature `encrypt`, which no key gives.
+/// Stands for the cipher of an encrypted blob in a build without the feature `encrypt`. Nothing
+/// creates one, because there is no key.
 #[cfg(not(feature = "encrypt"))]
 #[allow(dead_code, reason = "nothing makes one")]
 pub(crate) struct BlobCipher;
@@ -41,7 +43,7 @@ impl BlobKey {
         Vec::new()
     }
 
-    /// Returns a cipher. In a build without encryption it decrypts no chunk.
+    /// Returns the cipher. Never runs, because a build without the feature `encrypt` has no key.
     pub(crate) fn cipher(&self) -> BlobCipher {
         BlobCipher
     }
@@ -50,7 +52,8 @@ impl BlobKey {
 #[cfg(not(feature = "encrypt"))]
 #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "seals blobs"))]
 impl BlobCipher {
-    /// Fills the buffer with zeros, so that a chunk is never stored unencrypted.
+    /// Fills the buffer with zeros. Never runs, because there is no key; if it ran by mistake, the
+    /// chunk would still not be stored unencrypted.
     pub(crate) fn seal_chunk(&self, _: u64, _: bool, _: &[u8], sealed: &mut [u8]) {
         sealed.fill(0);
     }

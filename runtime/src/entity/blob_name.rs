@@ -15,11 +15,12 @@ const NAME_CHARS: usize = 1_024;
 /// Number of hex digits at the end of a name.
 const RANDOM_DIGITS: usize = 24;
 
-/// Returns the name of a new blob of a field.
+/// Returns the name of a new blob of a field: table, keys and field, each escaped, and then
+/// `random`.
 ///
 /// # Errors
 ///
-/// `is_too_large` if the escaped keys do not fit.
+/// `is_too_large` if an escaped part, or the whole name, is longer than a blob's name allows.
 pub(crate) fn blob_name(
     owner: RowAt<'_>,
     case: TableCase,
@@ -107,7 +108,7 @@ pub(crate) fn escaped(text: &str) -> String {
     if segment.is_empty() { "=".to_owned() } else { segment }
 }
 
-/// Returns the text that a segment stands for; `None` if no text is escaped so.
+/// Returns the text whose escaped form is `segment`, or `None` if no text has this escaped form.
 fn unescaped(segment: &str) -> Option<String> {
     if segment == "=" {
         return Some(String::new());

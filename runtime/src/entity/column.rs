@@ -22,7 +22,8 @@ enum ReadProperty<F> {
     Row(fn(&Row, &str) -> Result<F>),
 }
 
-/// How a field is read back from the text of a part of a key, by the part's form.
+/// The function that reads a field from the text of a part of a key. The form of the part selects
+/// the variant.
 pub enum ReadPart<F> {
     /// The form is the type's own; escapes are undone where the part's width varies.
     Plain(fn(&str) -> Result<F, InvalidValue>),
@@ -86,8 +87,9 @@ impl<F> ReadPart<F> {
 /// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
 /// [`Predicate`].
 ///
-/// A value that no row can hold is compared all the same: it lies below or above all values of the
-/// property, or of the part of the key that holds the field.
+/// A number or a time before 1601 that no row can hold can be compared too. It lies below or above
+/// all values of the property, or of the part of the key that holds the field, so the comparison is
+/// true for all of them or for none.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -151,8 +153,8 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Stored(read))
     }
 
-    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads,
-    /// and whose value no error may show.
+    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored)
+    /// reads. Errors do not show its values, because the field is encrypted or hashed in a key.
     #[doc(hidden)]
     pub const fn secret(
         name: &'static str,
@@ -161,7 +163,8 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Secret(read))
     }
 
-    /// Returns the column, whose field the keys of some of the entity's rows give back.
+    /// Returns the column with functions that read its field from keys: `parts` has one function
+    /// for each form of a part that holds the field.
     #[doc(hidden)]
     #[must_use]
     pub const fn in_keys(mut self, parts: &'static [(Form, ReadPart<F>)]) -> Self {
@@ -173,7 +176,8 @@ impl<E, F, K> Column<E, F, K> {
         Self { name: Cow::Borrowed(name), read, parts: &[], out_of_range: None, of: PhantomData }
     }
 
-    /// Creates the column of a slot that the series does not have: each use of it fails.
+    /// Creates the column for a slot number that a series does not have, such as slot 12 of a field
+    /// with 12 slots. Each use of the column fails.
     pub(super) fn for_missing_slot(slot: usize, length: usize) -> Self {
         let read = ReadProperty::Row(|_, name: &str| {
             Err(InvalidValue::new("a slot out of range").into_read_error(name))
@@ -249,7 +253,7 @@ impl<E, F, K> Column<E, F, K> {
     }
 }
 
-/// Returns the fault of a slot that a series does not have.
+/// Returns the error for a slot number that is not below the length of the series.
 pub(super) fn slot_out_of_range_error(slot: usize, length: usize) -> InvalidValue {
     InvalidValue::new(format!(
         "slot {slot} of a series of {length}, expected a number from 0 to {}",
@@ -342,8 +346,8 @@ impl<E, F, K> ReadColumn for Column<E, F, K> {
     }
 }
 
-/// Reads a field from a row, from its keys or its property. Compiled once for each type of a field:
-/// a column is a type of its own for each entity.
+/// Reads a field from a row, from its keys or its property. Takes the data of a column and not the
+/// column, so that it is compiled once for each field type and not again for each entity.
 fn read_field<F>(
     name: &str,
     read: ReadProperty<F>,

@@ -18,9 +18,9 @@ pub struct DatedTables {
     pub template: &'static str,
     /// The text that each table's name begins with. It ends with a letter.
     pub prefix: &'static str,
-    /// The date form that follows: a beginning of `%Y%m%d%H`.
+    /// The date form that follows the prefix: `%Y`, `%Y%m`, `%Y%m%d` or `%Y%m%d%H`.
     pub form: &'static str,
-    /// The property of the field.
+    /// The property of the field whose time selects the table.
     pub property: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub struct DatedTables {
 pub(crate) struct TimeWindow {
     pub(crate) from: Ticks,
     pub(crate) until: Ticks,
-    /// Whether the path gives one time, so that it reads one table.
+    /// Whether the path gives a single time and no window, so that only the table of that time is read.
     pub(crate) is_time: bool,
 }
 
@@ -39,8 +39,8 @@ impl TimeWindow {
         Self { from: time, until: time, is_time: true }
     }
 
-    /// Returns the fault of a window of more than one time in an untyped query, which does not know
-    /// the property of the time. Returns `None` for the window of one time.
+    /// Returns the subject and the error for a window of times in an untyped query, which cannot filter by the
+    /// property of the time. Returns `None` if the path gives a single time.
     pub(crate) fn fault_in_untyped_query(self) -> Option<(&'static str, InvalidValue)> {
         let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
         (!self.is_time).then(|| ("the window", InvalidValue::new(message)))
@@ -78,7 +78,8 @@ impl DatedTables {
         Ok(name)
     }
 
-    /// Returns the digits that end the name of a period's table.
+    /// Returns the digits at the end of the name of a period's table. Fails if the date form cannot write the
+    /// start of the period.
     pub(crate) fn digits_of(&self, period: Period) -> Result<String, InvalidValue> {
         let mut digits = String::new();
         encode_ticks_in_form(period.start, self.form, &mut digits)?;
@@ -133,7 +134,7 @@ impl DatedTables {
         Some(self.period_at(before))
     }
 
-    /// Returns the first and the last period of a window; `None` if the window is empty.
+    /// Returns the first and the last period that have times of the window, or `None` if the window is empty.
     pub(crate) fn first_and_last_period_in(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
         if window.is_time {
@@ -144,14 +145,15 @@ impl DatedTables {
         (window.from < window.until).then(|| (first, self.period_at(last)))
     }
 
-    /// Returns whether a window begins and ends where periods do, so that its tables hold no other
-    /// times.
+    /// Returns whether a window begins and ends where periods begin. Then all times in the tables of its
+    /// periods are in the window.
     pub(crate) fn has_whole_periods(&self, window: TimeWindow) -> bool {
         let is_start = |time: Ticks| self.period_at(time).start == time;
         is_start(window.from) && is_start(window.until)
     }
 
-    /// Returns whether rows of the family stand newest first in a table, so that tables do too.
+    /// Returns whether RowKeys of the family hold the time in descending form, newest first. Then a query reads
+    /// the tables newest first too.
     pub(crate) fn is_newest_first(&self, family: &Family) -> bool {
         let mut parts = family.row.parts();
         parts.any(|part| part.field == self.property && part.form == Form::Descending)
@@ -175,8 +177,8 @@ pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Invalid, message).in_table(table)
 }
 
-/// Refuses a write to a dated table of an entity that belongs to another one of its type. `home` is the
-/// entity's own table. A table of any other name takes entities of every time.
+/// Refuses to write an entity to the dated table of another period. `home` is the entity's own table. A table
+/// whose name is not that of a dated table of the type takes entities of every time.
 #[allow(clippy::ptr_arg, reason = "an owned name is that of a dated table")]
 pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<()> {
     // The name of a table that is not dated is a constant.

@@ -182,8 +182,9 @@ impl DynamicEntity {
         self
     }
 
-    /// Stores a property encrypted whenever the entity is written, even if its value is absent. A
-    /// property that was encrypted when the entity was read stays so without this call.
+    /// Stores a property encrypted whenever the entity is written. If the property is absent, a
+    /// write of the whole entity stores an encrypted absence in its place. A property that was
+    /// encrypted when the entity was read stays encrypted without this call.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -236,7 +237,7 @@ impl DynamicEntity {
         self
     }
 
-    /// Permits names that belong to the library if they are permitted in `other`.
+    /// Permits names that belong to the library exactly if `other` permits them.
     pub(crate) fn allow_framework_names_like(&mut self, other: &Self) {
         self.allows_framework_names = other.allows_framework_names;
     }
@@ -318,8 +319,8 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a property that belongs to the library and was not read so; otherwise fails as
-    /// [`to_row`](Self::to_row) does.
+    /// `is_invalid` for a property that belongs to the library, unless the entity was read with the same value
+    /// of it; otherwise fails as [`to_row`](Self::to_row) does.
     pub(crate) fn row_to_replace(&self) -> Result<Row> {
         let is_refused = |name: &str, value: &Value| {
             is_framework_property(name) && self.read.get(name) != Some(value)
@@ -337,8 +338,8 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a RowKey that belongs to the library and was not read so; otherwise fails as
-    /// [`row_to_replace`](Self::row_to_replace) does.
+    /// `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row;
+    /// otherwise fails as [`row_to_replace`](Self::row_to_replace) does.
     pub(crate) fn row_to_insert(&self) -> Result<Row> {
         let is_permitted = self.allows_framework_names || self.was_framework_row;
         if !is_permitted && self.row_key.starts_with(RESERVED) {

@@ -20,7 +20,8 @@ pub trait EncodeRows {
     /// Writes the properties of the entity's row in that row family.
     fn write_properties(&self, family: &'static Family, out: &mut PropertyWriter<'_>);
 
-    /// Returns whether the entity has a row in that row family: `when` of an index.
+    /// Returns whether the entity has a row in that row family. For an index with a condition, such
+    /// as `when = Employee::is_reachable`, the condition decides.
     fn has_row(&self, family: &'static Family) -> bool {
         let _ = family;
         true
@@ -130,11 +131,12 @@ pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> R
     )
 }
 
-/// Returns the keys of a copy's primary, for `TableEntity::owner_of`.
+/// Returns the keys of the primary that a copy belongs to, from the writers of both keys.
+/// `TableEntity::owner_of` calls it.
 ///
 /// # Errors
 ///
-/// Returns the error of a key that could not be written.
+/// The error of the first part of a key that could not be written.
 pub fn finish_owner_key_writers(
     partition_key: KeyWriter,
     row_key: KeyWriter,

@@ -24,8 +24,8 @@ impl Schema {
             .filter_map(move |version| version.expires.filter(|name| !newer(version, name)))
     }
 
-    /// Returns the time after which a row of the type is over, by the version that wrote the row.
-    /// `None` for a row that stays, and for one of another type.
+    /// Returns the time after which a row of the type is over, by the version that wrote the row. Returns
+    /// `None` for a row that stays or is of an unknown version, and for a row of another type.
     pub(crate) fn expiry_of(
         &'static self,
         row: &Row,
@@ -57,8 +57,8 @@ impl Schema {
         self.expiry_of_primary(row).is_some_and(|expiry| expiry <= date)
     }
 
-    /// Returns the filter for rows whose time of expiry compares with `time`. It selects nothing if
-    /// entities of the type stay.
+    /// Returns the filter for rows whose time of expiry, in any version, compares with `time` as `comparison`
+    /// says. The filter selects nothing if no version of the type expires.
     pub(crate) fn expiry_comparison_filter(
         &'static self,
         comparison: Comparison,
@@ -70,9 +70,9 @@ impl Schema {
         each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 
-    /// Returns the local index whose RowKeys begin with the time after which an entity is over, such as
-    /// `index(ByUntil, row_key = "until_{until}_{id}")`. `None` if some version that expires has no such
-    /// index, or another one.
+    /// Returns the local index without a condition whose RowKeys begin with the time after which an entity is
+    /// over, such as `index(ByUntil, row_key = "until_{until}_{id}")`. Returns `None` unless every version that
+    /// expires has this index, with equal key templates, and for an entity with blind tokens in its keys.
     pub(crate) fn expiry_index(&'static self) -> Option<&'static Family> {
         let index_of = |version: &'static Schema| {
             let (property, families) = (version.expires?, version.families);
@@ -90,8 +90,8 @@ impl Schema {
         expiring.all(|version| index_of(version).is_some_and(is_index)).then_some(index)
     }
 
-    /// Returns the filter for the RowKeys of an [`expiry_index`](Self::expiry_index) that begin with a
-    /// time up to `time`. `None` if no key holds that time.
+    /// Returns the filter for the RowKeys of an [`expiry_index`](Self::expiry_index) that begin with `time` or
+    /// an earlier time. Returns `None` if the keys cannot hold `time`.
     pub(crate) fn expiry_range(index: &Family, time: Ticks) -> Option<Filter> {
         let part = index.row.parts().next()?;
         let encode = |out: &mut String| (part.encode)(part.form, ValueRef::DateTime(time), out);
@@ -111,7 +111,8 @@ impl Schema {
     }
 }
 
-/// Returns whether RowKeys of the family begin with a property, after a literal, so that they sort by it.
+/// Returns whether RowKeys of the family begin with a property, or with a literal and then the property, in
+/// plain or date form. Then the rows are sorted by the property.
 fn begins_with(family: &Family, property: &str) -> bool {
     let ([Segment::Literal(_), Segment::Part(part), ..] | [Segment::Part(part), ..]) =
         family.row.segments
@@ -122,7 +123,7 @@ fn begins_with(family: &Family, property: &str) -> bool {
 }
 
 impl Members {
-    /// Returns whether entities of a member say when they are over.
+    /// Returns whether entities of some type in the set have a time after which they are over.
     pub(crate) fn can_expire(&self) -> bool {
         self.schemas().iter().any(|schema| schema.can_expire())
     }

@@ -40,7 +40,8 @@ impl<E, F> Flattened<E, F> {
         column.within(self)
     }
 
-    /// Returns the columns of a struct that is flattened into the flattened struct.
+    /// Returns the columns of a struct that is flattened two levels deep: `inner` is flattened into
+    /// `F`, and `F` into the entity.
     pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
     where
         F: FlattenedField<A>,

@@ -13,13 +13,14 @@ pub(crate) const FRAMEWORK_TYPE_PREFIX: &str = "entable.";
 /// The property that authenticates all others of a row, if the entity declares `seal`.
 pub const SEAL: &str = "EntitySeal";
 
-/// The property with the id of the move that a row is the source of.
+/// The property of a row that a move is transferring to other keys: the id of the move.
 pub(crate) const MOVING: &str = "EntableMoving";
-/// The property of a row that a move inserted: the move, its source, and the ETag of the source that
-/// was copied.
+/// The property of a row that a move inserted: a JSON list with the id of the move, the table and keys of the
+/// source, and the ETag under which the source was copied.
 pub(crate) const MOVED_BY: &str = "EntableMovedBy";
 
-/// The properties that the library writes into remote copies.
+/// The properties that the library writes into remote copies. They name the primary that a copy
+/// belongs to and the state of the copy; `remote_copy.rs` describes each.
 pub(crate) const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
 /// Returns the type of a row of the library, such as `entable.list`; `None` for any other row.

@@ -1,4 +1,5 @@
-//! The table of an entity: the one that its type declares, or the one that its time names.
+//! The table of an entity: the table that its type declares, or, for dated tables, the table of the
+//! period that the entity's time is in.
 
 use std::borrow::Cow;
 
@@ -28,8 +29,8 @@ pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'sta
     }
 }
 
-/// Returns the table of an entity whose tables are named by `time`. The declared name stands for a time
-/// that no table's name can hold; making the entity's row fails for such a time.
+/// Returns the table of an entity whose tables are named by `time`. Returns the declared name for a time that
+/// no table's name can hold; making the entity's row fails for such a time.
 pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
     let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
         let name = dated.name_of(dated.period_at(time));
@@ -38,7 +39,8 @@ pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'st
     name.map_or(Cow::Borrowed(schema.table), Cow::Owned)
 }
 
-/// Returns the table of the entity as it was read, whatever the value became since.
+/// Returns the table of the entity's primary as it was read. Changes of the value since then make
+/// no difference.
 pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
     if E::SCHEMA.dated.is_none() {
         return Ok(Cow::Borrowed(E::SCHEMA.table));
@@ -48,11 +50,12 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
     Ok(E::from_row(&primary)?.home_table())
 }
 
-/// Returns the table that a stored entity is in.
+/// Returns the table of a stored entity that is about to be replaced. A replace does not move an
+/// entity to another table.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the value belongs to another table now.
+/// `is_invalid` if the value was changed so that it belongs to another table.
 pub(crate) fn table_to_replace_in<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
     let table = table_of_stored(stored)?;
     let wanted = stored.home_table();

@@ -23,8 +23,8 @@ pub trait Message: MessageBody + Send + 'static {
     const EXPIRES: Option<Duration> = None;
 }
 
-/// A type that serde can write and read. It is a separate bound, so that the compiler does not
-/// report [`Message`] as sealed where `Serialize` or `Deserialize` is missing.
+/// A type that serde can write and read. Without this extra bound, the compiler would report that
+/// [`Message`] is a sealed trait where `Serialize` or `Deserialize` is missing.
 pub trait MessageBody: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> MessageBody for T {}

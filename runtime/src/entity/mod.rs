@@ -1,5 +1,5 @@
-//! Defines what the derives implement for entities. What only generated code names is public under
-//! `__private` alone.
+//! Defines what the derives implement for entities. Items that only generated code names are public
+//! in `__private` alone.
 
 mod framework;
 mod kind;

@@ -77,8 +77,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Removes the value of the property `name` from the patch's error, because the property is
-    /// encrypted.
+    /// Removes the value of the property `name` from the error that the patch keeps. The property is encrypted
+    /// or hashed in a key, so no error may show its value.
     #[doc(hidden)]
     #[must_use]
     pub fn redacted(mut self, name: &str) -> Self {
@@ -164,7 +164,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets a field that is kept in a blob. The verb that gets the patch uploads its bytes.
+    /// Sets a field that is kept in a blob. The verb that receives the patch uploads the bytes of `value`.
     #[doc(hidden)]
     #[must_use]
     pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
@@ -199,7 +199,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Takes out the values of fields that are kept in blobs.
+    /// Removes the values of fields that are kept in blobs from the patch, and returns them. The verb uploads
+    /// them.
     pub(crate) fn take_blobs(&mut self) -> Vec<BlobFieldValue> {
         std::mem::take(&mut self.blobs)
     }

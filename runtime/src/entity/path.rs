@@ -30,8 +30,8 @@ pub trait Path: Sized {
         self.clone().access().into_keys()
     }
 
-    /// Returns the keys of the whole partition that the path is in, whatever rows it leads to: for sets
-    /// and aggregates, which read rows of several types.
+    /// Returns the keys of the whole partition that the path is in, without bounds of the RowKey. Sets and
+    /// aggregates take these keys, since they read rows of several types.
     ///
     /// ```
     /// use entable::prelude::*;

@@ -9,7 +9,8 @@ use futures_util::{
 
 use crate::error::Result;
 
-/// The work in other partitions that a write left to the background. Most writes leave none.
+/// The work in other partitions that goes on after a write has returned. `None` if the write left
+/// no work, as most writes do. The result of the work is kept for `wait`.
 #[derive(Clone, Default)]
 pub(crate) struct BackgroundWork(Option<Shared<BoxFuture<'static, Result<()>>>>);
 

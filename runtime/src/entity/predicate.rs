@@ -25,10 +25,10 @@ impl<E> Predicate<E> {
         Self { filter, fault: None, of: PhantomData }
     }
 
-    /// Creates the condition for a comparison that is refused with `invalid`: the property cannot hold
-    /// the value, or the series lacks the slot. If a key can hold the value (a number above Int64, a
-    /// time before 1601), the condition keeps the comparison, which keys that hold the field answer;
-    /// otherwise it holds the error.
+    /// Creates the condition for a comparison with a value that the property cannot hold, or of a slot that the
+    /// series lacks; `invalid` is the reason. If a key can hold the value (a number above Int64, a time before
+    /// 1601), the condition keeps the comparison, since a key that holds the field can answer it. Otherwise the
+    /// condition holds the error.
     pub(super) fn of_unstorable_value(
         property: Cow<'static, str>,
         comparison: Comparison,

@@ -35,8 +35,8 @@ pub trait Properties: Sized + 'static {
     /// `is_invalid`, naming the property, for a value that cannot be stored.
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()>;
 
-    /// Puts a property into its slot if `name`, without the prefix, is a field of the struct.
-    /// Returns whether it is.
+    /// Puts a property into its slot and returns `true`, if `name` is a field of the struct.
+    /// Otherwise returns `false`. The caller has removed the prefix from `name`.
     fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool;
 
     /// Builds the struct from the slots.
@@ -118,8 +118,9 @@ impl<'b> PropertyWriter<'b> {
         inner.return_first_error()
     }
 
-    /// Writes what [`Property::to_stored`] made of a field. An error is kept for
-    /// [`return_first_error`](Self::return_first_error), so that generated code has one branch for all fields.
+    /// Writes the result of [`Property::to_stored`] for a field. Keeps an error for
+    /// [`return_first_error`](Self::return_first_error), so that generated code checks for errors
+    /// once and not after each field.
     #[doc(hidden)]
     #[inline]
     pub fn store(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
@@ -144,7 +145,8 @@ impl<'b> PropertyWriter<'b> {
         }
     }
 
-    /// Keeps the error of a field that is written in another way than by [`store`](Self::store).
+    /// Keeps the error of a field that [`store`](Self::store) does not write. An earlier error
+    /// stays; `Ok` changes nothing.
     #[doc(hidden)]
     pub fn keep_error(&mut self, written: Result<()>) {
         if let (Err(error), None) = (written, &self.fault) {
@@ -166,8 +168,9 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for a name that the service refuses, and `is_invalid` for
-    /// the name of a field, because the row could not be read back.
+    /// `is_invalid` and `is_too_large` for a name that the service refuses. `is_invalid` for the
+    /// name of a property that stores a field or that the library writes, because the row has one
+    /// property of each name.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
         crate::limits::check_property_name(name).map_err(|error| self.error_at_row(error))?;

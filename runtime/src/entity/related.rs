@@ -9,9 +9,9 @@ use crate::{
 };
 
 impl<A: TableEntity> Point<A> {
-    /// Returns the point of another entity whose key consists of fields of this key in equal forms:
-    /// a row per employee in another table, or a row per department in each of its employees'
-    /// partitions.
+    /// Returns the point of another entity whose key has only fields of this key, in equal forms.
+    /// Examples are a row in another table for each employee, and a row for the department in the
+    /// partition of its employees.
     ///
     /// It does not compile if a part of the other key is not a part of this one.
     ///
@@ -114,8 +114,8 @@ impl<A: TableEntity> Stored<A> {
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
-/// Derives the keys of an entity's row in the row family `to` from those of its row in the row
-/// family `from`.
+/// Derives the keys of an entity's row in the row family `to` from the keys of its row in the row
+/// family `from`. Fails if these do not hold a field that `to` needs, in the same form.
 pub(crate) fn derive_keys(
     from: &'static Family,
     to: &'static Family,
@@ -143,7 +143,8 @@ pub(crate) fn derive_keys(
     Ok((write(&to.partition)?, write(&to.row)?))
 }
 
-/// Returns the text of the part of `from` that writes the field of `part` in the form of `part`.
+/// Returns the text of the field of `part`, taken from the keys of a row of the row family `from`.
+/// Fails if neither key has a part that writes this field in the form of `part`.
 fn text_of(
     from: &'static Family,
     part: &Part,

@@ -52,19 +52,21 @@ pub(crate) enum RowKind {
     Unmarked,
 }
 
-/// Tells how a row that an earlier storage client library wrote shows that it is a primary: by the
-/// discriminator, or by its keys alone. The migration adds the discriminator to rows that lack it.
+/// How a row is known to be a primary that an earlier storage client library may have written: as
+/// this library knows its own rows, or by its keys although the discriminator property is missing.
+/// The migration from that library adds that property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
 pub(crate) enum PrimaryMarking {
-    /// The row names its type in the discriminator, as rows of this library do.
+    /// The row is marked as rows of this library are: by the discriminator property, or by its keys
+    /// if the type has no such property.
     Marked,
     /// A row that only its keys show to be a primary. The migration adds this property, the discriminator.
     Unmarked(&'static str),
 }
 
 impl RowKind {
-    /// Returns whether the row is of this row family, in whichever version it was written.
+    /// Returns whether the row is of this row family, whichever version wrote the row.
     pub(crate) fn is_of_family(&self, family: &Family) -> bool {
         match self {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
@@ -80,8 +82,9 @@ impl RowKind {
 }
 
 impl Schema {
-    /// Classifies a row. The row family `expected` is compared first, so that a read through a path
-    /// costs one comparison of texts.
+    /// Classifies a row. Compares the row with the row family `expected` first, since a row that
+    /// was read through a path is usually of that family. If the row does not match, compares it
+    /// with all other row families.
     ///
     /// # Errors
     ///
@@ -107,8 +110,9 @@ impl Schema {
         }
     }
 
-    /// Classifies a row as one of the row families that `accepts` takes. A row of another row
-    /// family of this type is foreign.
+    /// Classifies a row as one of the row families that `accepts` takes. With a
+    /// discriminator property, a primary, copy or part of a known version is classified as
+    /// `RowKind::Foreign`, like a row of another type, if `accepts` refuses its row family.
     ///
     /// # Errors
     ///
@@ -199,7 +203,8 @@ impl Schema {
         })
     }
 
-    /// Returns whether `accepts` takes a row family of primaries or copies.
+    /// Returns whether `accepts` takes at least one row family of primaries or copies, in some
+    /// version.
     fn has_entity_family(&'static self, accepts: impl Fn(&'static Family) -> bool) -> bool {
         self.versions().any(|schema| {
             let families: &'static [Family] = schema.families;
@@ -219,8 +224,8 @@ impl Schema {
         }
     }
 
-    /// Returns the row kind that a discriminator's value names, or `None` if the value belongs to another entity
-    /// type.
+    /// Returns the row kind that a discriminator's value names, or `None` if the value belongs to another
+    /// entity type.
     fn kind_by_marker(&'static self, marker: &str) -> Option<RowKind> {
         let (entity, index) = match marker.split_once('#') {
             Some((entity, index)) => (entity, Some(index)),
@@ -269,7 +274,8 @@ impl Schema {
         })
     }
 
-    /// Finds the list that a row belongs to, or tells another row of the framework.
+    /// Classifies a row of the library: as the list that it belongs to, or else as
+    /// `RowKind::Framework`. Returns `None` for a row of an entity.
     fn framework_kind(
         &'static self,
         row: &Row,
@@ -332,7 +338,8 @@ impl Schema {
         })
     }
 
-    /// Recognises a row of another row family by its discriminator alone.
+    /// Recognises a row that is not of the row family searched for, by its discriminator alone:
+    /// `Foreign` with the discriminator's value, or `Unmarked` without one.
     fn other_row(&self, row: &Row) -> Result<Recognition> {
         let Some(name) = self.type_property() else { return Ok(Recognition::Unmarked) };
         let marker = self.discriminator_of(row, name)?;

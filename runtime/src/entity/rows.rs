@@ -35,8 +35,8 @@ impl EntityRows {
 }
 
 impl EntityRows {
-    /// Marks properties as encrypted that are marked so in `before`, the primary row that these
-    /// rows follow.
+    /// Marks the properties as encrypted that are marked in `before`, the primary that these rows
+    /// replace or are made from. A row that has marks keeps its own.
     pub(crate) fn with_encrypted_names_of(mut self, before: &Row) -> Self {
         self.primary = self.primary.with_encrypted_names_of(before);
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
@@ -45,7 +45,8 @@ impl EntityRows {
         self
     }
 
-    /// Puts the values of `newer` in place of those of the same fields, and adds the others.
+    /// Sets the values of blob fields that `newer` has, and keeps the values of all other blob
+    /// fields.
     pub(crate) fn with_newer_blob_values(mut self, newer: &[BlobFieldValue]) -> Self {
         self.blobs.retain(|value| newer.iter().all(|newer| newer.names != value.names));
         self.blobs.extend_from_slice(newer);
@@ -71,7 +72,7 @@ pub struct CopyRow {
     pub row: Row,
 }
 
-/// An entry of a list (index entity): which list, and the RowKey of the entity in it.
+/// An entry of a local list: the list, and the RowKey under which the list contains the entity.
 #[derive(Debug, Clone)]
 pub struct ListEntry {
     /// The list's row family.
@@ -82,8 +83,8 @@ pub struct ListEntry {
     pub id: String,
 }
 
-/// The position of a remote list that contains the entity: in another partition or table, or in a
-/// blob. Its entry is the entity's keys.
+/// The keys of a remote list that contains the entity: in another partition or table, or in a blob.
+/// The list contains the entity by its PartitionKey and RowKey.
 #[derive(Debug, Clone)]
 pub struct RemoteListKeys {
     /// The list's row family.

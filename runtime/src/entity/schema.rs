@@ -33,9 +33,10 @@ pub struct ColumnSchema {
     /// Whether rows store the field as a property. A field that they do not store is read from
     /// their keys.
     pub stored: bool,
-    /// The columns of a flattened struct. Their names are appended to this name.
+    /// The columns of a flattened struct; empty for any other column. The full name of such a column is `name`
+    /// and then its own name.
     pub nested: &'static [ColumnSchema],
-    /// How the values are encrypted, if they are.
+    /// How the values are encrypted; `None` if they are not.
     pub sealed: Option<ColumnEncryption>,
     /// Whether rows without the property are read with a default value.
     pub has_default: bool,
@@ -48,7 +49,8 @@ pub struct ColumnSchema {
 pub struct SeriesSchema {
     /// The name of the field.
     pub field: &'static str,
-    /// The property of the first slot or piece. Those of the others follow it in the columns.
+    /// The first property of the field. A series has one property for each slot (element), a split field one
+    /// for each piece. The other properties follow in the entity's list of columns.
     pub first: &'static str,
     /// Number of slots or pieces.
     pub slots: usize,
@@ -93,13 +95,14 @@ impl ColumnSchema {
         }
     }
 
-    /// Creates the column of a field that is one property, by [`Property::COLUMN`](crate::Property).
+    /// Creates the column of a field that is one property. The tuple is [`Property::COLUMN`](crate::Property)
+    /// of the field's type: the stored type, and whether the property may be absent.
     #[doc(hidden)]
     pub const fn of_property_type(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
         Self::plain(name, edm, optional)
     }
 
-    /// Creates the column of a field that the primary's keys give back.
+    /// Creates the column of a field that is read from the primary's keys and has no property.
     #[doc(hidden)]
     pub const fn of_key_field(name: &'static str) -> Self {
         Self {
@@ -174,7 +177,8 @@ impl ColumnSchema {
         self.name == name || token == Some(name)
     }
 
-    /// Returns the maximum number of properties that part number `part` of a wide entity stores for the columns.
+    /// Returns the maximum number of properties that part number `part` of a wide entity stores for the
+    /// columns.
     pub const fn property_count_in_part(columns: &[Self], part: usize) -> usize {
         let mut rest = columns;
         let mut count = 0;
@@ -215,8 +219,8 @@ pub(crate) type OwnerKeyTexts = (String, String);
 pub struct Schema {
     /// The name of the struct.
     pub entity: &'static str,
-    /// The table, unless the caller names another. For dated tables it is the template, which stands
-    /// for all of them.
+    /// The table, unless the caller names another. For dated tables it is the template of their names, such as
+    /// `Logins{at:%Y%m%d}`.
     pub table: &'static str,
     /// The discriminator's value without a version, such as `Employee`.
     pub entity_type: &'static str,
@@ -247,7 +251,8 @@ pub struct Schema {
     /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
     /// an entity that is one row.
     pub parts: &'static [&'static str],
-    /// A row family with the keys of any part of a wide entity, to compare keys with.
+    /// A row family that matches the keys of every part of a wide entity, to find out whether keys can collide.
+    /// `None` if the entity is not wide.
     pub part_rows: Option<&'static Family>,
     /// The properties of the fields with `#[table(blob)]`.
     pub blobs: &'static [BlobNames],
@@ -255,11 +260,11 @@ pub struct Schema {
     pub dated: Option<DatedTables>,
     /// The property with the time after which an entity is over, from `expires = field`.
     pub expires: Option<&'static str>,
-    /// Returns every row that the entity in a row of this row family is stored as, by the version
-    /// that wrote the row.
+    /// Returns every row that an entity is stored as, from one of its rows, which is of this row family. The
+    /// rows have the form of the version that wrote that row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
-    /// Returns the primary row of the entity in a row of this row family, as this version writes
-    /// it.
+    /// Returns the primary row of an entity, from one of its rows, which is of this row family. The result has
+    /// the form of this version.
     pub primary_in_current_form: fn(&Row, &'static Family) -> Result<Row>,
     /// Returns the keys of the primary that a copy of this row family and version belongs to, or
     /// `None` if the copy does not hold them.
@@ -291,7 +296,8 @@ pub(crate) struct CopyAndPrimaryFamily {
 const NO_FAMILIES: &str = "the schema has no families";
 
 impl Schema {
-    /// A schema without rows: that of a refused entity.
+    /// A schema without rows. It is the schema of an entity whose declaration the derive has refused with an
+    /// error, and gives the defaults of other schemas.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         entity: "",
@@ -436,9 +442,9 @@ impl Schema {
         Ok(None)
     }
 
-    /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
-    /// that version. `is_own` tells whether they are in the table that an index declares, `None` for
-    /// the primaries' own.
+    /// Finds the row family of the remote copies of index `name`, in this version or an older one, and the row
+    /// family of the same version's primaries. `is_own` receives the table that an index declares, or `None`
+    /// for an index in the primaries' table, and returns whether it is the table searched for.
     pub(crate) fn find_remote_copy_family(
         &'static self,
         name: &str,
@@ -453,9 +459,9 @@ impl Schema {
         })
     }
 
-    /// Returns whether this version of the entity, or an older one, declares a list `name` that is
-    /// kept in another partition: in blobs if `in_blob`, else in rows. `is_own` tells whether it is in the table that a list declares, `None`
-    /// for the primaries' own.
+    /// Returns whether this version of the entity, or an older one, declares a remote list `name`: in blobs if
+    /// `in_blob`, else in rows. `is_own` receives the table that a list declares, or `None` for a list in the
+    /// primaries' table, and returns whether it is the table searched for.
     pub(crate) fn has_remote_list_named(
         &'static self,
         name: &str,
@@ -472,8 +478,8 @@ impl Schema {
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }
 
-    /// Returns whether a copy, a list or a copy's condition can depend on the property, or a blob
-    /// belongs to it.
+    /// Returns whether a change of the property can change a copy or a list, also through the condition of a
+    /// copy. This is `true` for every property of a blob field.
     pub fn may_change_copies(&self, property: &str) -> bool {
         let depends = |family: &Family| {
             let held = family.is_copy() && !family.leaves_out(property);

@@ -1,4 +1,5 @@
-//! Finds the columns of an entity that are stored encrypted (sealed), also in flattened structs.
+//! Finds the columns of an entity whose values are stored encrypted, also in flattened structs. The
+//! code calls such columns sealed.
 
 use std::borrow::Cow;
 
@@ -24,8 +25,9 @@ impl Schema {
         self.sealed || has_sealed_column(self.columns)
     }
 
-    /// Returns the table that encrypted values of a row family's rows are bound to. It is the
-    /// declared name, wherever the rows are stored.
+    /// Returns the table whose name is authenticated with the encrypted values of a row family's
+    /// rows: the table that the family declares, or else the entity's. The table in which the rows
+    /// are stored makes no difference.
     #[cfg(feature = "encrypt")]
     pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)

@@ -87,7 +87,7 @@ impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K,
 }
 
 /// Writes the slots of a series, each as a property. An absent slot writes nothing. `to_stored` is
-/// that of [`Property`].
+/// [`Property`]'s method of that name for the type of a slot.
 #[doc(hidden)]
 pub fn store_series<T, const N: usize>(
     out: &mut PropertyWriter<'_>,
@@ -105,8 +105,8 @@ pub fn store_series<T, const N: usize>(
     }
 }
 
-/// Reads a series from what was found of its slots. A missing slot has the default of its type.
-/// `from_stored` is that of [`Property`].
+/// Reads a series from the values that a row has for its slots. A missing slot has the default of
+/// its type. `from_stored` is [`Property`]'s function of that name for the type of a slot.
 ///
 /// # Errors
 ///

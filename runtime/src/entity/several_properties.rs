@@ -1,4 +1,5 @@
-//! Reads and refuses to compare fields that are stored as several properties: series and long texts.
+//! Reads fields that are stored as several properties (series and long texts), and refuses comparisons with
+//! such a field as a whole.
 
 use crate::{
     edm::{InvalidValue, ValueRef},
@@ -46,7 +47,7 @@ pub(super) fn find_values<'r, const N: usize>(
     Ok(found)
 }
 
-/// Returns the fault without the value in its text if the value `is_secret`.
+/// Returns the error `invalid`. Removes the value from its text if `is_secret`.
 pub(super) fn redacted_if(is_secret: bool, invalid: InvalidValue) -> InvalidValue {
     if is_secret { invalid.redacted() } else { invalid }
 }

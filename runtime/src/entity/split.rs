@@ -73,11 +73,12 @@ pub trait SplitValue: Sized {
     /// Returns the text or bytes; `None` if they are absent.
     fn whole(&self) -> Option<TextOrBytes<'_>>;
 
-    /// Joins the pieces; none are there if the value is absent.
+    /// Joins the pieces to the value. `pieces` is `None` if the value is absent.
     ///
     /// # Errors
     ///
-    /// Fails if the value must not be absent, or if the pieces are of another type.
+    /// Fails if `pieces` is `None` and the type is no `Option`, or if the pieces are of another
+    /// type.
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue>;
 }
 
@@ -147,7 +148,8 @@ impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
 /// Most bytes by which a sealed value is longer than its text.
 const SEAL_BYTES: usize = 512;
 
-/// Returns the most bytes in one piece of a text: a sealed piece, padded, has to fit into a property.
+/// Returns the most bytes in one piece of a text. A piece of an encrypted field is shorter: its padded and
+/// encrypted form has to fit into a property.
 fn piece_bytes(pad: Option<u32>) -> usize {
     match pad {
         None => usize::MAX,
@@ -170,8 +172,9 @@ fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// Writes a text or bytes in pieces; the pieces that are not needed are written empty. An absent
-/// value writes nothing. `whole` is that of a [`SplitValue`], `pad` the padding of an encrypted field.
+/// Writes a text or bytes in pieces. An absent value writes nothing. `whole` is the result of
+/// `SplitValue::whole`, and `pad` the padding of an encrypted field. Pieces that are not needed are written
+/// empty, so that they replace the pieces of an earlier value.
 ///
 /// # Errors
 ///
@@ -261,11 +264,13 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     }
 }
 
-/// Joins the pieces that were found in a row to a text or bytes. `join` is the method of [`SplitValue`].
+/// Joins the pieces that were found in a row to a value. `join` is the method of [`SplitValue`]. If no piece
+/// was found, the value is absent.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
+/// `is_decode`, naming the property, if only some pieces were found, a piece does not fit, or the
+/// value is absent and the type is no `Option`.
 #[doc(hidden)]
 pub fn finish_split<T, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -278,7 +283,8 @@ pub fn finish_split<T, const N: usize>(
     value.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(first))
 }
 
-/// Returns all pieces, or `None` if there is none.
+/// Returns all pieces, or `None` if the row has none of them. Fails with `is_decode` if the row has only some
+/// of them.
 fn whole_pieces<'r, const N: usize>(
     found: [Option<ValueRef<'r>>; N],
     names: &[&str; N],
@@ -310,7 +316,8 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     value.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(first))
 }
 
-/// Reads a text or bytes from a row. `join` is that of a [`SplitValue`].
+/// Reads a text or bytes from a row. `join` is the method of [`SplitValue`]. If the row has no
+/// piece, the value is absent.
 ///
 /// # Errors
 ///

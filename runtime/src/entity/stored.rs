@@ -50,8 +50,8 @@ impl<T> Stored<T> {
         &self.pending
     }
 
-    /// Waits until the write that returned this value has written its copies in other partitions.
-    /// Returns at once for a value that was read.
+    /// Waits until the write that returned this value has also written its copies and lists in
+    /// other partitions. Returns at once for a value that was read.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl<T> Stored<T> {
         &self.row
     }
 
-    /// Converts the value and keeps the row. Returns the error of `change`.
+    /// Converts the value with `change` and keeps the row. Fails with the error of `change`.
     pub(crate) fn try_map_value<U>(
         self,
         change: impl FnOnce(T, &Row) -> Result<U>,
@@ -205,7 +205,7 @@ impl<T> Stored<T> {
         })
     }
 
-    /// Replaces the value and keeps its ETag and Timestamp.
+    /// Replaces the value. The row, with its ETag and Timestamp, stays as it was read or written.
     pub(crate) fn with_value(self, value: T) -> Self {
         Self { value, ..self }
     }

@@ -96,8 +96,8 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
         Scan::new()
     }
 
-    /// Returns the path to the entity's primary row, by the values of its key fields as they are now.
-    /// A value that does not fit its part is reported by the verb that gets the path.
+    /// Returns the path to the entity's primary row, by the present values of its key fields. A
+    /// value that does not fit its part is reported by the verb that gets the path.
     ///
     /// ```
     /// use entable::prelude::*;

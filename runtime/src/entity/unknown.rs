@@ -1,5 +1,5 @@
-//! Properties of stored rows that no version of the struct declares. A program that is one field
-//! behind keeps them when it writes the entity.
+//! Properties of stored rows that no version of the struct declares, such as a field that a newer program
+//! added. Writes of an entity that was read keep them, unless the struct drops them.
 
 use super::{
     ColumnSchema, EntityRows, RowVersion, Schema,
@@ -27,14 +27,15 @@ impl UnknownProperties {
         self.0.is_empty()
     }
 
-    /// Returns the name of a value that is still encrypted, since this program has no keys. It is
-    /// bound to the keys of its row, so that no other row can hold it.
+    /// Returns the name of the first value that is still encrypted, because this program has no encryption
+    /// keys. Such a value cannot be written to another row: it is bound to the PartitionKey and RowKey of its
+    /// own row.
     pub(crate) fn first_encrypted_name(&self) -> Option<&str> {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
     /// Returns a row with the undeclared properties added. If `is_copy` is set, leaves out the encrypted
-    /// ones: their values are bound to the primary's keys.
+    /// properties: their values can only be decrypted in the primary row.
     fn add_to_row(&self, row: &Row, is_copy: bool) -> Result<Row> {
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut properties = row.properties();
@@ -81,8 +82,9 @@ fn is_encrypted(value: &Value) -> bool {
 }
 
 impl Schema {
-    /// Returns the properties of a primary that no version declares; none if the struct drops them. A
-    /// struct that holds them itself does not hold those of the library.
+    /// Returns the properties of a primary that no version declares. Returns no properties if the struct drops
+    /// them. If the struct, or the version that wrote the row, has a field for them, returns only the
+    /// properties that the library itself writes.
     ///
     /// # Errors
     ///
@@ -116,7 +118,7 @@ impl Schema {
         self.drops_unknown || self.holds_extra
     }
 
-    /// Returns whether a property of an entity's rows is unknown and stays there.
+    /// Returns whether a property is one that no version declares, and that writes of the entity keep.
     pub(crate) fn keeps_unknown_property(&'static self, property: &str) -> bool {
         !self.loses_unknown() && !self.is_declared(property)
     }

@@ -22,7 +22,8 @@ pub struct Access {
     pub(crate) keys: Keys,
     pub(crate) parts: Vec<Option<String>>,
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
-    /// The draft that the keys were made from, if blind tokens are missing in them.
+    /// The draft that the keys were made from. `None` unless the keys lack blind tokens, which a verb adds to
+    /// the draft.
     pub(crate) open: Option<Box<PathDraft>>,
     /// The times that the path selects, which name its tables if the entity's are dated.
     pub(crate) window: Option<TimeWindow>,
@@ -41,8 +42,8 @@ impl Access {
         }
     }
 
-    /// Returns the keys without the path. The keys keep the path's error, so that the verb that gets them
-    /// reports it.
+    /// Returns the keys without the path. An error of the path is kept in the keys, and the verb that gets the
+    /// keys reports it.
     pub(crate) fn into_keys(self) -> Keys {
         let fault = self.fault.or_else(|| {
             let message =
@@ -58,8 +59,8 @@ impl Access {
         self.open.is_some()
     }
 
-    /// Returns the row family that the path leads to. An untyped request keeps it only in the draft of its
-    /// path.
+    /// Returns the row family that the path leads to: `family`, or else the family of the draft in `open`.
+    /// Returns `None` for keys that were made without a path.
     pub(crate) fn family_of_path(&self) -> Option<&'static Family> {
         self.family.or_else(|| self.open.as_deref().map(PathDraft::family))
     }
@@ -163,8 +164,8 @@ impl PathDraft {
         self.fault.get_or_insert((field, invalid));
     }
 
-    /// Fixes a part to a value. Parts are counted from the PartitionKey's first on through the
-    /// RowKey's.
+    /// Fixes a part to a value. Parts are counted from 0, the parts of the PartitionKey first. An error of
+    /// `encode` is kept for the verb.
     #[must_use]
     pub fn set_part(
         mut self,
@@ -179,7 +180,8 @@ impl PathDraft {
         self
     }
 
-    /// Selects the table of one time, the value of `field`.
+    /// Selects the table of one time, the value of `field`. Generated code calls it for dated tables. An error
+    /// is kept for the verb.
     #[must_use]
     pub fn in_table_of(mut self, field: &'static str, time: Result<Ticks, InvalidValue>) -> Self {
         match time {
@@ -191,7 +193,8 @@ impl PathDraft {
         self
     }
 
-    /// Selects the tables of a window of `field`, whose end is not part of it.
+    /// Selects the tables of a window of times of `field`, from `from`, included, to `until`, excluded. An
+    /// error is kept for the verb.
     #[must_use]
     pub fn between_tables(
         mut self,
@@ -280,7 +283,8 @@ impl PathDraft {
         })
     }
 
-    /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value.
+    /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value: a number below `count`, from a hash
+    /// of the value's text.
     #[must_use]
     pub fn set_bucket_part<T>(
         self,
@@ -297,7 +301,7 @@ impl PathDraft {
         })
     }
 
-    /// Fixes a part in the form `{f:bucket(n)}` to the bucket with this number.
+    /// Fixes a part in the form `{f:bucket(n)}` to the bucket `number`, which is below `count`.
     #[must_use]
     pub fn set_bucket_number_part(self, part: usize, number: u32, count: u32) -> Self {
         self.set_part(part, |out| {
@@ -348,8 +352,8 @@ impl PathDraft {
         Range::from_path_draft(self.bound_part(part, range.bounds(), ASCENDING, encode))
     }
 
-    /// Bounds a part. A bound that lies beyond every value of the part leaves that side open, or the
-    /// range empty.
+    /// Bounds a part. A bound may be a value that the part cannot hold: it bounds nothing if all values of the
+    /// part are on the side that it includes, and makes the range empty otherwise.
     fn bound_part<T>(
         mut self,
         part: usize,
@@ -366,8 +370,9 @@ impl PathDraft {
         self
     }
 
-    /// Encodes one bound of a part. A value that the part cannot hold, on the side `open` of all values
-    /// that it can hold, gives no bound. On the other side nothing lies beyond the value: returns `None`.
+    /// Encodes one bound of a part. If the value lies beyond all values that the part can hold, on the side
+    /// `open`, the bound excludes nothing: returns `Bound::Unbounded`. If the value lies beyond them on the
+    /// other side, the range is empty: returns `None`.
     fn encode_bound<T>(
         &mut self,
         part: usize,
@@ -545,8 +550,9 @@ fn template_prefix(template: &Template, parts: &[Option<String>]) -> String {
 
 /// Returns the text with which all keys with the given parts begin: literals and parts up to the
 /// first part that is not given. Leaves out the literal after the last given part if that part has
-/// fixed width: the part alone is exact, and the table design guide writes the range so:
-/// `ge 'empid_000123'`, not `ge 'empid_000123_'`.
+/// fixed width. No other value of such a part begins with the same text, so `ge 'empid_000123'`
+/// selects the same keys as `ge 'empid_000123_'`, and the table design guide writes the shorter
+/// text.
 fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     let prefix = template_prefix(template, parts);
     let fixed = parts.iter().take_while(|part| part.is_some()).count();

@@ -1,4 +1,5 @@
-//! Reads rows of older versions as the struct of their time, and upgrades them from there.
+//! Reads rows of an older version as the struct of that version, and upgrades the value to the
+//! present struct.
 
 use super::{EntityRows, FromRow, Recognition, Schema, TableEntity};
 use crate::{
@@ -100,7 +101,8 @@ pub fn owner_of_older<Old: TableEntity>(
     }
 }
 
-/// Finds the row family `name` of a schema if the schema has this version. Lists are left out.
+/// Finds the row family `name` of primaries or copies in `schema`. Returns `None` if `schema` is of
+/// another version than `version`.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
     let same = |family: &&Family| family.is_primary_or_copy() && family.name == name;

@@ -32,8 +32,8 @@ pub struct FullCopy;
 impl View for FullCopy {}
 impl FullView for FullCopy {}
 
-/// Rows that hold the whole entity, primary rows or full copies: what ranges and partitions lead to.
-/// Only writes need to know which of the two a row is, and writes take points.
+/// Rows that hold the whole entity, either primary rows or full copies. Ranges and partitions give this type,
+/// because a read need not distinguish the two. Writes have to, and take only points.
 #[derive(Debug, Clone, Copy)]
 pub struct FullRow;
 
@@ -61,8 +61,8 @@ impl View for ListRows {}
 )]
 pub trait HoldsField<F> {}
 
-/// The name of a field as a type, which a compiler's message shows: `FieldNamed<'a', 'g', 'e'>`. Holds 24
-/// characters; `REST` is a hash of longer names.
+/// The name of a field as a type, which a compiler's message shows: `FieldNamed<'a', 'g', 'e'>`. Shows the
+/// first 24 characters of the name; for a longer name, `REST` is a hash that distinguishes it.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldNamed<
     const C00: char = '\0',

@@ -1,4 +1,5 @@
-//! The crate's error type: opaque, cheap to move, and built up by naming where a failure happened.
+//! The crate's error type: opaque and cheap to move. Each caller adds the place of the failure that it knows,
+//! such as the table, the keys or the property.
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
@@ -111,7 +112,7 @@ impl Error {
         Self::new(ErrorKind::Rejected, message).with_source(reason)
     }
 
-    /// Creates the `Conflict` that refuses a change of an entity that takes part in a move.
+    /// Creates the `Conflict` that refuses a change of an entity while a move transfers it to other keys.
     pub(crate) fn moving_entity(partition_key: &str, row_key: &str) -> Self {
         let message =
             "the entity is moving between partitions or tables; wait until the move is over";
@@ -120,8 +121,8 @@ impl Error {
         error
     }
 
-    /// Creates the error for a key of a unique index that another entity holds: a conflict of keys to the
-    /// service, wherever the index is and whichever request found it.
+    /// Creates the error for a key of a unique index that another entity holds. Its service code is
+    /// `EntityAlreadyExists`, wherever the index is and whichever request found the conflict.
     pub(crate) fn unique_violation(index: &str, message: impl Into<String>) -> Self {
         let error = Self::new(ErrorKind::UniqueViolation, message).with_index(index);
         error.with_code(ServiceCode::EntityAlreadyExists)
@@ -210,7 +211,8 @@ impl Error {
         self
     }
 
-    /// Names the entity type that the row claims, unless the error already names one.
+    /// Adds the type of the row, such as its discriminator's value, unless the error already names a
+    /// type.
     ///
     /// ```
     /// # use entable::{Error, ErrorKind, ServiceCode};
@@ -236,7 +238,7 @@ impl Error {
         self
     }
 
-    /// Adds what a read showed after the answer to a write was lost.
+    /// Adds the state in which a read found the row after the answer to a write was lost.
     ///
     /// ```
     /// # use entable::{Error, ErrorKind, Seen};
@@ -479,8 +481,8 @@ impl Error {
     }
 
     /// Returns PartitionKey and RowKey of the entity that holds the key, for a unique violation.
-    /// Returns `None` if the row that occupies the key, at [`keys`](Self::keys), is an orphan or
-    /// does not name its entity.
+    /// Returns `None` if the row that occupies the key is an orphan or does not name its entity.
+    /// [`keys`](Self::keys) returns the keys of that row.
     ///
     /// ```
     /// use entable::{Error, ErrorKind};

@@ -1,5 +1,5 @@
-//! Texts that stores, services and rows put into errors: shown without what could forge lines of a log or
-//! steer a terminal, and not at length.
+//! Writes texts that stores, services and rows put into errors. Escapes characters that could forge lines of a
+//! log or steer a terminal, and cuts long names and long errors of other libraries.
 
 use std::fmt::{self, Write};
 
@@ -8,13 +8,15 @@ const NAME_CHARACTERS: usize = 1024;
 /// The most characters of the text of another library's error.
 const SOURCE_CHARACTERS: usize = 2000;
 
-/// Returns whether a character changes nothing but its own place on a screen.
+/// Returns whether a character can be shown without an effect on other text: it is no control
+/// character, and none of the line separators, invisible characters and direction marks below.
 pub(crate) fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Writes a message of this library. It may have lines, and may quote what was found.
+/// Writes a message of this library. Keeps line breaks. Escapes other characters that are not
+/// printable, because a message may quote texts of others.
 pub(super) fn write_message(f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
     let is_plain = |character| is_printable(character) || character == '\n';
     if message.chars().all(is_plain) {

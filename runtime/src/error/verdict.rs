@@ -48,8 +48,9 @@ impl Error {
         }
     }
 
-    /// Returns whether a write must be sent again, or its row read, to learn whether it was carried
-    /// out. Throttling counts as an answer: the service throttles before it does any work.
+    /// Returns whether it is unknown if a write was carried out: its answer was lost, or the backend failed. To
+    /// learn this, the caller has to send the write again or read its row. Throttling is an answer: the
+    /// service throttles before it does any work.
     pub(crate) fn is_answer_lost(&self) -> bool {
         match self.kind() {
             ErrorKind::Ambiguous | ErrorKind::Backend => true,
@@ -148,8 +149,8 @@ impl Error {
         }
     }
 
-    /// Returns whether a move ends because its target refuses the entity for good, unless an earlier
-    /// attempt already inserted it.
+    /// Returns whether the error is one with which the target of a move refuses the entity for good. Then the
+    /// caller reads whether an earlier attempt already inserted the entity, and ends the move if none did.
     pub(crate) fn ends_move(&self) -> bool {
         match self.kind() {
             ErrorKind::NotFound
@@ -325,7 +326,7 @@ mod tests {
         ServiceCode,
     };
 
-    /// Returns the answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
+    /// Returns the answers of the methods that [`ANSWERS`] lists, in the order of its columns.
     fn answers(error: &Error) -> (RetryChance, [bool; 8]) {
         let rest = [
             error.is_certainly_not_executed(),

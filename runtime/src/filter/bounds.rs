@@ -116,8 +116,8 @@ fn lower_upper_bound(bound: &mut Bound<String>, to: Bound<String>) {
     }
 }
 
-/// Returns whether `to` excludes more than `bound`. `outer` is the order of a looser bound to a
-/// tighter one: `Less` for a lower bound, `Greater` for an upper bound.
+/// Returns whether `to` is tighter than `bound`: it excludes more values. `outer` is `Less` for
+/// lower bounds, since the looser one has the smaller value, and `Greater` for upper bounds.
 fn is_tighter_bound(bound: &Bound<String>, to: &Bound<String>, outer: Ordering) -> bool {
     match (bound, to) {
         (Bound::Unbounded, _) => true,

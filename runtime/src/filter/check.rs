@@ -15,7 +15,8 @@ impl Filter {
     /// The maximum nesting of a filter, where each `and`, `or` and `not` counts.
     pub const NESTING: usize = 100;
 
-    /// Checks that the service reads the filter's text as this filter.
+    /// Checks that the filter can be sent: the service accepts its text and reads the same filter
+    /// from it.
     ///
     /// # Errors
     ///

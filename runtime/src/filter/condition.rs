@@ -52,8 +52,8 @@ impl Comparison {
         }
     }
 
-    /// Returns whether every value that fits compares so with a value that lies on that side of all
-    /// of them.
+    /// Returns whether the comparison is true for every value that a property can hold, if the literal that
+    /// they are compared with lies beyond all of them, on the side `side`.
     pub(crate) const fn holds_for_out_of_range(self, side: Side) -> bool {
         match (self, side) {
             (Self::Ne, _)
@@ -85,8 +85,8 @@ impl Comparison {
 /// # Ok::<(), entable::Error>(())
 /// ```
 ///
-/// Two filters are equal if they are equal trees. `NaN` is equal to itself there, but not in a
-/// comparison.
+/// Two filters are equal if their trees are equal. For this, `NaN` is equal to `NaN`. When a filter
+/// is matched with a row, `NaN` is not equal to `NaN`.
 #[non_exhaustive]
 pub enum Filter {
     /// A comparison of a property with a value.
@@ -130,7 +130,8 @@ pub enum Filter {
     },
 }
 
-/// The value in a condition on an encrypted property. It can be compared and is never printed.
+/// The value of an encrypted property in a condition, or of a hashed field in a path. A blind token replaces it
+/// in the request. `Debug` does not show the value.
 #[derive(Clone, PartialEq)]
 pub struct BlindValue(Value);
 
@@ -150,8 +151,8 @@ impl fmt::Debug for BlindValue {
     }
 }
 
-/// The filters that an `and` or an `or` joins. There are at least two, so that a printed filter is
-/// parsed back unchanged.
+/// The filters that an `and` or an `or` joins. There are at least two: a list with one filter would be printed
+/// as that filter, so that the text would be parsed as another tree.
 pub struct FilterList(pub(super) Vec<Filter>);
 
 impl Deref for FilterList {
@@ -219,8 +220,9 @@ impl Filter {
         Self::Compare { property: property.into(), comparison, value: value.into() }
     }
 
-    /// Joins filters with `and` and keeps their grouping. Without filters, the result is always true;
-    /// a single filter is returned unchanged.
+    /// Joins filters with `and`. A filter that is an `and` itself stays one operand; [`and_all`](Self::and_all)
+    /// joins its operands with the others instead. Without filters, the result is always true; a single filter
+    /// is returned unchanged.
     ///
     /// ```
     /// # use entable::{Comparison, Filter};
@@ -282,8 +284,9 @@ impl Filter {
         }
     }
 
-    /// Returns the condition that a comparison of a property with `value` is, which lies on one side
-    /// of all values that the property can hold: no row meets it, or every row that has the property.
+    /// Returns the condition for the comparison of a property with `value`, a value that no property can hold.
+    /// Since `value` lies above or below all property values, the condition selects either no row or every row
+    /// that has the property.
     pub(crate) fn resolve_key_only_comparison(
         property: &str,
         comparison: Comparison,

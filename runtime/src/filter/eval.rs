@@ -90,7 +90,8 @@ impl Filter {
         }
     }
 
-    /// Returns the error for this filter, which is nested in [`NESTING`](Self::NESTING) others.
+    /// Returns the error for a filter that is too deep. `self` is its first part below
+    /// [`NESTING`](Self::NESTING) levels, whose own depth is added for the message.
     fn error_too_deep(&self) -> Error {
         nesting_error(Self::NESTING + self.depth())
     }
@@ -118,7 +119,8 @@ fn comparison_holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     }
 }
 
-/// Compares a stored value with a literal. Values of different types compare as `Less`.
+/// Compares a stored value with a literal. Converts a narrower number literal to the type of the
+/// stored number. Returns `Less` for any other pair of types, and `None` for NaN.
 fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
     match (stored, literal) {

@@ -5,7 +5,7 @@ use time::{Date, Month, OffsetDateTime, Time};
 use super::{KeyPart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
-/// The unit of time, from year to 100 ns, that a time or a date form is exact to.
+/// The unit of time, from year to 100 ns, to which a time or a date form is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
     /// Exact to the year; `%Y` in a date form.
@@ -72,7 +72,7 @@ pub trait DatePart: KeyPart {
     /// Fails outside the years 1 to 9999.
     fn to_ticks(&self) -> Result<Ticks, InvalidValue>;
 
-    /// Creates the value that begins at `ticks`.
+    /// Creates the time `ticks`, or the date that begins at `ticks`.
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ fn split_date_form(form: &str) -> impl Iterator<Item = DatePiece> {
     })
 }
 
-/// Returns the resolution of a date form: its finest unit for which every coarser unit stands
-/// before it, in order.
+/// Returns the resolution of a date form: the finest unit that stands in the form after all coarser
+/// units, in order. Returns `Year` if the form has no year.
 pub const fn resolution_of(form: &str) -> Resolution {
     let mut finest = None;
     let mut rest = form.as_bytes();

@@ -12,7 +12,8 @@ pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Hashes bytes by FNV-1a with 64 bits: stable, but equal endings leave traces in its low bits.
+/// Hashes bytes by FNV-1a with 64 bits. The hash never changes. Its low bits depend only on the low
+/// bits of each byte, so they do not suit the choice of a bucket.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -42,12 +43,12 @@ pub const fn bucket_width(buckets: u32) -> usize {
     width
 }
 
-/// Appends the bucket of a value to `out`, zero padded. The bucket is that of the value's plain
-/// form.
+/// Appends the bucket of a value to `out`, zero padded. The bucket is computed from the text that
+/// `KeyPart::encode` writes.
 ///
 /// # Errors
 ///
-/// Fails if the value has no plain form.
+/// Fails if `KeyPart::encode` fails.
 pub fn encode_bucket<T: KeyPart>(
     value: &T,
     buckets: u32,

@@ -105,7 +105,7 @@ pub trait Descending: KeyPart {
     note = "`{{field:lower}}` needs a String field"
 )]
 pub trait TextPart: KeyPart {
-    /// Returns the text.
+    /// Returns the value as text.
     fn as_text(&self) -> &str;
 }
 
@@ -125,7 +125,7 @@ pub trait Ordered<const LAST: bool>: KeyPart {}
     note = "use an exact value or a range"
 )]
 pub trait PrefixInput<T> {
-    /// Returns the text that selected key parts begin with.
+    /// Returns the prefix: the text with which the key parts of the selected rows begin.
     fn prefix(&self) -> &str;
 }
 
@@ -150,7 +150,7 @@ prefixes!(&str, &&str, String, &String, Cow<'_, str>, &Cow<'_, str>, Box<str>, A
     note = "write `a..b`, `a..=b`, `a..`, `..b` or `..`"
 )]
 pub trait RangeInput<T, const LAST: bool> {
-    /// Returns the lower and the upper bound.
+    /// Returns the lower and the upper bound of the range.
     fn bounds(self) -> (Bound<T>, Bound<T>);
 }
 

@@ -5,8 +5,8 @@ use crate::limits::is_forbidden_in_key;
 /// Returns the exclusive upper bound of the keys that begin with `prefix`, in the order of UTF-16
 /// units. Returns `None` if no key is above them.
 ///
-/// The bound is the prefix with its last character replaced by the next one, or shortened first
-/// where no character comes next.
+/// The bound is the prefix with its last character replaced by the next one. Last characters that
+/// have no next one are removed before that.
 ///
 /// The next character is the next one that a key may contain, so the bound is itself a valid key,
 /// and no key lies between the two.

@@ -50,7 +50,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Creates a part that can be read from keys but not written: its `encode` always fails.
+    /// Creates a part with which keys can be read but not written: its `encode` always fails. Code
+    /// that also writes keys sets the field `encode`.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
         Self {
             field,
@@ -109,7 +110,8 @@ pub struct Family {
     /// Properties that the rows do not store because their keys restore them.
     pub in_keys: &'static [&'static str],
     /// Properties that a partial copy lacks, neither stored nor in the keys. A name that ends with
-    /// `*` stands for all that begin so, those of a flattened struct.
+    /// `*` stands for every property that begins with the text before the `*`, such as all fields
+    /// of a flattened struct.
     pub left_out: &'static [&'static str],
     /// Whether the index is declared `unique`, so that a taken key means a unique violation.
     pub unique: bool,
@@ -124,9 +126,10 @@ pub struct Family {
     pub conditional: bool,
 }
 
-/// Returns the table that an index or list declares, for primaries in `primary_table`, which it is in
-/// without one. Where it declares a template, such as `Towns{at:%Y%m%d}`, the digits that end the name of
-/// the primaries' table end that table's name too.
+/// Returns the table of an index or list whose primaries are in `primary_table`. `declared` is the
+/// table that the index or list declares; without one, the rows are in `primary_table` too. If
+/// `declared` is a template, such as `Towns{at:%Y%m%d}`, the table's name ends with the digits that
+/// end the name of the primaries' table. If `primary_table` is a template too, returns `declared`.
 pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str) -> Cow<'t, str> {
     let Some(declared) = declared else { return Cow::Borrowed(primary_table) };
     match declared.split_once('{') {
@@ -141,12 +144,14 @@ pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str
 }
 
 impl Family {
-    /// Returns the table of the row family's rows whose primaries are in `primary_table`.
+    /// Returns the table in which the row family's rows are, if their primaries are in
+    /// `primary_table`.
     pub(crate) fn table_beside<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
         table_beside(self.table, primary_table)
     }
 
-    /// Returns whether the row family has tables of its own, one for each period of the primaries' tables.
+    /// Returns whether the row family has dated tables of its own: one for each dated table of the
+    /// primaries.
     pub(crate) fn has_dated_tables(&self) -> bool {
         self.table.is_some_and(|table| table.contains('{'))
     }
@@ -255,9 +260,9 @@ impl Template {
         }
     }
 
-    /// Returns whether a key can be split into its parts again: a literal or the end follows every
-    /// part of variable width. A literal that begins with `~` does not count, because it could be
-    /// an escape.
+    /// Returns whether a key can be split into its parts again. Each part of variable width has to
+    /// be the end of the key or be followed by a literal. The literal must not begin with `~`,
+    /// which could also be an escape in the part.
     pub const fn can_be_split(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
@@ -284,7 +289,8 @@ impl Template {
         })
     }
 
-    /// Returns the index among all segments of part number `part`.
+    /// Returns the index of part number `part` in the list of all segments, which contains literals
+    /// and parts.
     pub(crate) fn segment_index(&self, part: usize) -> Option<usize> {
         let mut parts = self
             .segments
@@ -314,8 +320,8 @@ impl Template {
         }
     }
 
-    /// Returns the start of a key up to the part that follows the given ones: `before` holds the
-    /// texts of the first parts, `text` that of the next. The literal after that part is included.
+    /// Returns the start of a key, from the texts of its first parts: `before`, and `text` as the
+    /// last one. Ends with the literal that follows the last one, if there is one.
     pub(crate) fn key_prefix_through(&self, before: &[String], text: &str) -> String {
         let mut texts = before.iter().map(String::as_str).chain([text]);
         let mut key = String::new();

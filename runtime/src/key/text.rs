@@ -26,8 +26,9 @@ impl TextPart for String {
 
 impl Ordered<true> for String {}
 
-/// Appends `text` to `out` in lower case, character by character, so that the lower case of a
-/// prefix is a prefix of the lower case.
+/// Appends `text` to `out` in lower case. Converts each character alone, unlike
+/// `str::to_lowercase`, so that a text that begins with a prefix still does so when both are in
+/// lower case.
 ///
 /// ```
 /// # use entable::key::lower;

@@ -145,9 +145,9 @@ impl KeyWriter {
         self.end(Ok(()));
     }
 
-    /// Writes the literals before the next part. The caller appends the part to the text that is
-    /// returned and then calls [`end`](Self::end): together they are [`part`](Self::part) without
-    /// a closure, of which generated code would have one for each part.
+    /// Writes the literals before the next part, and returns the text to which the caller appends
+    /// the part. After that the caller calls [`end`](Self::end). Generated code uses this instead
+    /// of [`part`](Self::part), to save a closure for each part.
     #[doc(hidden)]
     pub fn begin(&mut self) -> &mut String {
         self.write_literals();
@@ -175,7 +175,8 @@ impl KeyWriter {
         }
     }
 
-    /// Ends a part in the form `{f:bucket(n)}`: replaces the text by the number of its bucket.
+    /// Ends a part in the form `{f:bucket(n)}`: replaces the text that was appended since
+    /// [`begin`](Self::begin) by the number of its bucket, a hash of that text below `count`.
     #[doc(hidden)]
     pub fn end_bucket(&mut self, encoded: Result<(), InvalidValue>, count: u32) {
         let bucket = super::bucket(self.out.get(self.from..).unwrap_or_default(), count);

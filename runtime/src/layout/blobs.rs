@@ -1,4 +1,5 @@
-//! Compares the blob fields that the layout file and the code give one version of an entity type.
+//! Compares the blob fields of one version of an entity type, as the layout file has them, with the
+//! blob fields in the code.
 
 use super::{
     keys::OldAndNewEntity,
@@ -41,8 +42,8 @@ pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityT
     }
 }
 
-/// Returns whether the new blob field `is` may be the removed one `was` under another name: both are optional or
-/// neither is, and no field had the new name.
+/// Returns whether the new blob field `is` may be the removed one `was` under another name: both
+/// are optional or neither is, and the old layout has no field of the new name.
 fn is_renamed(old: &EntityShape, was: &BlobFieldShape, is: &BlobFieldShape) -> bool {
     was.is_optional == is.is_optional && !old.has_property_or_key_field(&is.name)
 }

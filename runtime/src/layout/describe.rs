@@ -30,8 +30,8 @@ impl Layout {
         text
     }
 
-    /// Returns the names of the tables with rows of the layout, each once. That of an entity with dated tables
-    /// is a template.
+    /// Returns the names of the tables with rows of the layout, each once. For an entity with dated tables, the
+    /// name is the template.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -127,7 +127,8 @@ fn in_code_marks(text: &str) -> String {
     format!("`{}`", plain_text(text))
 }
 
-/// Returns a text without what Markdown or a terminal would take for its own.
+/// Returns a text with `?` in place of each character that has a meaning for Markdown or a
+/// terminal: control characters, a backquote, `|`, `<` and `>`.
 fn plain_text(text: &str) -> String {
     let is_bad = |c: char| c.is_control() || matches!(c, '`' | '|' | '<' | '>');
     text.chars().map(|c| if is_bad(c) { '?' } else { c }).collect()

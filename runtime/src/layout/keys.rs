@@ -19,8 +19,9 @@ pub(super) struct OldAndNewEntity<'s> {
 }
 
 impl OldAndNewEntity<'_> {
-    /// Compares two templates. A field counts as renamed if the old layout has no field of the new name,
-    /// and the new layout none of the old name.
+    /// Compares two templates: they are equal, differ only in names of fields, or differ otherwise. A field
+    /// counts as renamed if the old layout has no field of the new name, and the new layout has no field of the
+    /// old name.
     pub(super) fn compare_key_templates(
         self,
         old: &KeyTemplateShape,

@@ -16,7 +16,8 @@ pub(super) const HEAD: &str = "layout 1";
 
 type Words<'t> = Peekable<SplitWhitespace<'t>>;
 
-/// Reads the entities of a text.
+/// Reads the entities from the text of a layout. The first line that is neither blank nor a
+/// comment has to be `HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
 pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
     let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = text.lines().enumerate().filter(|(_, line)| is_content(line));
@@ -201,7 +202,9 @@ fn is_end(mut words: Words<'_>) -> Option<()> {
     words.next().is_none().then_some(())
 }
 
-/// Splits a text in quotes from what follows it.
+/// Splits a quoted text from the rest of a line. Returns the text without its quotes; the layout
+/// file has no escapes. Returns `None` if the line does not begin with a quote, or has no second
+/// one.
 fn split_quoted(text: &str) -> Option<(String, &str)> {
     let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
     Some((inside.to_owned(), rest))

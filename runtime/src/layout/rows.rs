@@ -1,4 +1,5 @@
-//! Compares the row families of one version of an entity type.
+//! Compares the row families of one version of an entity type in the layout file with those in the
+//! code, and notes which work each change needs.
 
 use super::{
     keys::{KeyChange, OldAndNewEntity},
@@ -38,7 +39,8 @@ pub(super) fn compare_rows(versions: OldAndNewEntity<'_>, changes: &mut EntityTy
     come.into_iter().for_each(|is| report_added_rows(new, is, changes));
 }
 
-/// Returns the primaries of a version of a type.
+/// Returns the layout of the primaries of a type's version; `None` if the layout has no family of
+/// primaries.
 pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
     entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
 }
@@ -123,7 +125,8 @@ fn rebuild_step(entity: &EntityShape, rows: &RowsShape) -> String {
     format!("run `table.rebuild({})`{drain}", path_call(entity, rows))
 }
 
-/// Returns the step that deletes the rows of an index or list that is no longer declared.
+/// Returns the instruction to the user, as text, how to delete the rows of an index or list that is
+/// no longer declared.
 fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
     if rows.in_blob {
         return "delete the list's blobs from the blob store".to_owned();

@@ -15,7 +15,8 @@ pub(super) struct EntityShape {
     pub(super) entity_type: String,
     pub(super) version: u32,
     pub(super) table: String,
-    /// The property whose period names the table of a row, if there is a table for each period.
+    /// The time property by which a row is put into the table of its period; `None` if the entity
+    /// has no dated tables.
     pub(super) dated_by: Option<String>,
     /// The property that names the type of a row, or `None` if the form of its keys does.
     pub(super) discriminator: Option<String>,
@@ -50,7 +51,8 @@ pub(super) struct RowsShape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyTemplateShape {
     pub(super) template: String,
-    /// Number of characters of each part, or `None` where texts differ in length.
+    /// The number of characters of each part of the template; `None` for a part without a fixed
+    /// width.
     pub(super) widths: Vec<Option<usize>>,
 }
 
@@ -71,7 +73,7 @@ pub(super) struct PropertyShape {
 pub(super) struct EncryptionShape {
     pub(super) pad: u32,
     pub(super) hides_none: bool,
-    /// The property with the blind token, and the number of its characters.
+    /// The name of the property with the blind token, and the length of the token in characters.
     pub(super) blind: Option<(String, u32)>,
 }
 
@@ -82,7 +84,8 @@ pub(super) struct SeriesShape {
     pub(super) is_split: bool,
     pub(super) slots: usize,
     pub(super) last: String,
-    /// The first slot. The others differ from it in their names only.
+    /// The first of the field's properties. The others differ from it in the name, and in a wide
+    /// entity perhaps in the part.
     pub(super) first: PropertyShape,
 }
 
@@ -143,7 +146,8 @@ impl EntityShape {
         }
     }
 
-    /// Returns the discriminator's value of the rows, without that of an index.
+    /// Returns the discriminator's value of the type's primaries. The value of a copy adds `#` and
+    /// the index's name.
     pub(super) fn primary_discriminator_value(&self) -> String {
         match self.version {
             1 => self.entity_type.clone(),
@@ -200,8 +204,8 @@ pub(super) enum Piece<'t> {
     Part { field: &'t str, form: &'t str },
 }
 
-/// Splits a template's text into literals and parts. Braces of literals are not told from those of
-/// parts: keys hold none.
+/// Splits a template's text into literals and parts. Takes every text in braces for a part, also in
+/// a literal: keys are not expected to contain braces.
 pub(super) fn split_template(template: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {

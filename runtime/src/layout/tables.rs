@@ -1,4 +1,5 @@
-//! Compares the tables of one version of an entity type.
+//! Compares the tables of one version of an entity type in the layout file with those in the code,
+//! and notes which work each change needs.
 
 use super::{
     keys::OldAndNewEntity,
@@ -74,7 +75,8 @@ pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut Entity
     }
 }
 
-/// Compares the fields that name the tables, whose names have one prefix and form.
+/// Compares the fields by whose time rows are put into dated tables. The old and the new tables'
+/// names have the same `prefix` and the same form of the period.
 fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
     let (Some(was), Some(is)) = (&old.dated_by, &new.dated_by) else { return };

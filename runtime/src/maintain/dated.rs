@@ -38,8 +38,9 @@ pub struct Dropped {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Creates the tables of a window of times that do not exist, with those of copies and lists, and
-    /// returns for how many periods it did. The window's end is not part of it; tables below the floor are left out.
+    /// Creates the dated tables of all periods in a window of times, with the tables of copies and lists,
+    /// unless they exist. Returns the number of entity tables that were created. The window's end is not part
+    /// of it; tables below the floor are left out.
     ///
     /// Costs one request for each table, and one for the floor. A table that the service has just made
     /// is slow at first: make it before its first row comes.
@@ -229,7 +230,8 @@ impl<E: TableEntity> Table<E> {
         Ok(Dropped { dropped, kept })
     }
 
-    /// Returns the names of the entity's dated tables.
+    /// Returns how the entity's dated tables are named. `verb` is the name of the caller's method,
+    /// for the error.
     ///
     /// # Errors
     ///
@@ -248,8 +250,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Returns the part before the period of each name of tables of copies and lists, with the name's
-/// template.
+/// Returns the names of the dated tables of copies and lists. The key is the text before the
+/// period, the value is the template of the whole name.
 fn prefixes_of_copies(schema: &Schema) -> BTreeMap<&'static str, &'static str> {
     let families: &'static [Family] = schema.families;
     let templates = families.iter().filter_map(|family| family.table);

@@ -1,8 +1,9 @@
 //! Frees the unique keys that rows of a deleted table hold in the tables of remote indexes.
 //!
-//! That the table of a key's owner does not exist is no proof that the key is free: somebody may create
-//! the table again, or the row names it in lower case, as earlier releases did, while the store keeps
-//! case. So only a program that knows that the table is deleted for good can free its keys.
+//! A key is not free because the table of its owner does not exist. Somebody may create the table
+//! again. Or the row names the table in lower case, as earlier releases did, and on a store where case
+//! counts the table has another name. So only a program that knows that the table is deleted for good
+//! can free its keys.
 
 use crate::{
     address::RowAddress,
@@ -22,14 +23,14 @@ use crate::{
 
 impl Client {
     /// Frees the keys that entities of a deleted table hold in remote indexes with tables of their
-    /// own, and returns how many rows it deleted or gave to another entity. Name the table as its
-    /// entities were written, in its letters' case: where case counts in names, older versions of this
-    /// library stored the name in lower case.
+    /// own, and returns how many rows it deleted or gave to another entity. Give the name as these
+    /// rows name it. Where case counts in names, rows of older versions of this library name the table
+    /// in lower case.
     ///
-    /// Until then a unique value of the deleted table's entities is refused as a violation, and
-    /// workers leave the reservations of its entities alone. Looks into the indexes of the types that
-    /// this client knows, those whose tables it has opened, and reads their tables whole. Entries of
-    /// remote lists are left; a query passes over them.
+    /// Before this call, a unique value of the deleted table's entities is refused as a violation,
+    /// and workers leave the reservations of its entities alone. The call reads the index tables of
+    /// the types that this client knows, those whose tables it has opened, from beginning to end.
+    /// Entries of remote lists are left; a query passes over them.
     ///
     /// ```
     /// # use entable::prelude::*;

@@ -27,8 +27,8 @@ pub(crate) struct DirtyRowWrite {
     pub(crate) addresses: usize,
 }
 
-/// Writes dirty rows, sorted by partition, in transactions of up to 99 rows and the fence. Returns
-/// how many addresses they name.
+/// Writes dirty rows in transactions of up to 99 rows and the fence. Only consecutive rows of one
+/// partition share a transaction. Returns how many addresses they name.
 pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
     rows: impl IntoIterator<Item = DirtyRowWrite>,

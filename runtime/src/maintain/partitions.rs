@@ -80,9 +80,9 @@ pub struct PartitionReport {
     pub bytes: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// Whether the whole table was read, or the scan ended at its
-    /// [limit of requests](PartitionScan::most_requests). The last partition that a limited scan met
-    /// may be larger than it says.
+    /// Whether the whole table was read; `false` if the scan ended at its
+    /// [limit of requests](PartitionScan::most_requests). The last partition of such a scan may be
+    /// larger than the report says.
     pub is_whole: bool,
 }
 
@@ -99,8 +99,8 @@ impl fmt::Display for PartitionReport {
 }
 
 impl Client {
-    /// Reads a whole table and reports its largest partitions: those that one server of the service
-    /// serves alone, and that many writers share.
+    /// Reads a whole table and reports its largest partitions. A partition is served by one server
+    /// of the service, so a large partition that many writers share limits their speed.
     ///
     /// It costs one request for every 1,000 rows. Memory is for the partitions of the report alone,
     /// except on a store that keeps no order.
@@ -207,7 +207,7 @@ struct PartitionSizes {
 }
 
 impl PartitionSizes {
-    /// Adds a row to its partition. Returns the row's size in bytes.
+    /// Counts a row and its bytes for its partition. Returns the row's size in bytes.
     fn add_row(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
         let partition_key = row.partition_key();

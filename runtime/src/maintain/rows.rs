@@ -1,5 +1,5 @@
-//! Reads and writes rows for maintenance: decrypted where possible, with what a primary derives,
-//! and the write that fails if a primary has changed since it was read.
+//! Reads and writes rows for maintenance: decrypts rows where possible, derives the copies and
+//! entries of a primary, and makes the write that fails if a primary has changed since it was read.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ use crate::{
     table::Table,
 };
 
-/// Decrypts rows of `at_table`. Returns a copy that cannot be decrypted as it is stored, so that it
-/// is found to differ from its primary and can be repaired.
+/// Decrypts rows of `at_table`. A copy that cannot be decrypted is returned unchanged, so that a
+/// check finds it to differ from its primary and can repair it.
 ///
 /// # Errors
 ///
@@ -78,8 +78,8 @@ pub(crate) async fn read_primary<E: TableEntity>(
     crate::store::derive::read_primary_to_derive(table.client.store(), at, Some(E::SCHEMA)).await
 }
 
-/// Returns the copies and list entries that a primary entity should have, by the version that wrote
-/// it. Returns `None` for a row of another type.
+/// Returns the copies and list entries that a primary entity should have, as the version that wrote
+/// the primary declares them. Returns `None` for a row of another type.
 ///
 /// # Errors
 ///
@@ -95,7 +95,8 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
         .map_err(|error| error_with_row_keys(primary, error))
 }
 
-/// Derives the copies and list entries of a primary; a missing primary derives nothing (`NotOurs`).
+/// Derives the copies and list entries of a primary. Returns `Derived::NotOurs` if there is no
+/// primary.
 pub(crate) fn derive_existing<E: TableEntity>(
     primary: Option<&Row>,
     tokens: &TokenMaker,

@@ -1,5 +1,6 @@
-//! Runs the work that follows a commit: before the write is answered, or after it in a bounded number of
-//! tasks, and none for a while after the service throttled one. Work that is not run is left to a worker.
+//! Runs the work that follows a commit: before the write is answered, or afterwards in one of a bounded
+//! number of tasks. After the service throttled such work, none begins for a second. Work that does not
+//! begin is left to a worker.
 
 use std::{
     future::Future,
@@ -85,9 +86,10 @@ impl Drop for AwaitedWork {
 }
 
 impl BackgroundTasks {
-    /// Runs the work to its end, unless `most` is 0 or a pause is on: then does not begin the work
-    /// and leaves it to a worker. Has no other bound, since a caller that waits begins no further
-    /// work. Needs no runtime; if the caller drops the future, a task goes on with the work.
+    /// Runs the work to its end. If `most` is 0 or a pause is on, does not begin the work and
+    /// leaves it to a worker. Any other `most` does not limit how many callers run their work,
+    /// since a caller that waits begins no further work. Needs no runtime; if the caller drops the
+    /// future in a runtime, a task finishes the work.
     pub(crate) async fn run_unless_paused(
         &self,
         most: usize,

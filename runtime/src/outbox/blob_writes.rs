@@ -1,5 +1,5 @@
-//! Uploads the blobs that rows will point to before their commit, and deletes blobs that no row
-//! points to after the commit.
+//! Uploads the blobs of a commit before its transaction is sent. After the commit, deletes the
+//! blobs that no row points to any more.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -26,8 +26,9 @@ use crate::{
     plan::{Effect, outbox::CopyAddress},
 };
 
-/// The time between the begin of an upload and the commit of the row that points to its blob. A
-/// sweep leaves unreferenced blobs alone for four times as long, by the store's clock.
+/// The maximum time between the begin of an upload and the commit of the row that points to its
+/// blob. As a margin, a sweep leaves unreferenced blobs alone for four times as long, by the
+/// store's clock.
 pub(crate) const UPLOAD_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Number of names that are tried for one upload. Names are random, so a name that is taken is that
@@ -49,9 +50,9 @@ struct BlobWrite {
 }
 
 impl BlobUploads {
-    /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies other blobs
-    /// to which the entity's row does not point yet. Encrypts what its field encrypts. Returns the effects
-    /// with the names and keys of these blobs in their rows.
+    /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies stored blobs to
+    /// which the entity's row does not point yet. Encrypts the blobs of encrypted fields. Returns the
+    /// effects with the names and keys of these blobs in their rows.
     ///
     /// # Errors
     ///
@@ -131,7 +132,8 @@ impl BlobUploads {
         Ok(stored)
     }
 
-    /// Returns the upload of an earlier attempt; `None` if there is none or it is too old.
+    /// Returns the upload that an earlier attempt made for this value of the change at position
+    /// `verb`. Returns `None` if there is none, or if it is older than `UPLOAD_TIME`.
     fn find_earlier_upload(&self, verb: usize, value: &BlobFieldValue) -> Option<BlobWrite> {
         let writes = self.lock_writes();
         let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;

@@ -75,7 +75,8 @@ impl From<Error> for ReserveError {
 
 impl ClaimWithReservations {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
-    /// it takes none.
+    /// it takes none. If a key cannot be reserved, gives the others back and fails; with a unique
+    /// violation if another entity holds the key.
     pub(crate) async fn reserve_keys(
         outbox: &Outbox,
         table: &str,

@@ -70,7 +70,8 @@ pub(crate) async fn commit_changes(
     commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
-/// Writes all changes and the extra rows in one transaction, or none of them. Writes none after the deadline.
+/// Writes all changes and the extra rows in one transaction, or none of them. Fails with `is_contended`, with
+/// nothing written, after the deadline.
 pub(crate) async fn commit_with_rows(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -347,9 +348,10 @@ impl PlannedChanges<'_> {
         })
     }
 
-    /// Frees a unique value of the partition whose holder is over: the next attempt deletes the holder in
-    /// its own transaction, or it is deleted now if that transaction would be too large. Returns `false`
-    /// if the changes write the holder themselves.
+    /// Frees a local unique value whose holder has expired. The next attempt deletes the holder in the
+    /// transaction of the changes; if that transaction would be too large, the holder is deleted now.
+    /// Returns whether the value may be free at the next attempt; `false` if the changes write the
+    /// holder themselves.
     fn free_expired_value<'s>(
         &'s self,
         outbox: &'s Arc<Outbox>,

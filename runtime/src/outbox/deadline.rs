@@ -47,8 +47,9 @@ impl WriteDeadline {
         }
     }
 
-    /// Returns the deadline for a batch, which the backend checks right before it sends the batch: a
-    /// program may have been suspended since the request began.
+    /// Returns the same deadline for a batch, which the backend checks again right before it sends
+    /// the batch: a program may have been suspended since the request began. Returns `None` only in
+    /// simulations.
     pub(crate) fn batch_deadline(&self) -> Option<&Deadline> {
         self.last_moment.as_ref()
     }

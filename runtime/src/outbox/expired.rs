@@ -1,4 +1,5 @@
-//! Finds rows that have expired by the store's own date, which a writer may replace or delete.
+//! Finds rows that have expired by the store's own date, so that a writer may replace or delete
+//! them.
 
 use std::{
     collections::HashMap,
@@ -53,8 +54,8 @@ impl ExpiredRowsInTheWay {
         self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other holder is being deleted for the commit: an entity may hold several of its
-    /// values, and is deleted once.
+    /// Waits until no other task of the same commit deletes a holder: one entity may hold several of
+    /// the unique values that the commit takes, and is deleted once.
     pub(crate) async fn wait_for_deletion_turn(&self) -> Locked<'_, ()> {
         self.deleting.lock().await
     }
@@ -65,13 +66,14 @@ impl ExpiredRowsInTheWay {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
-    /// Returns the effects that delete expired entities which hold unique values that the changes want
-    /// in their own partition. The effects are committed in one transaction with the changes.
+    /// Returns the effects that delete expired holders of unique values in the partition of the
+    /// changes, which take these values. The effects are committed in one transaction with the
+    /// changes.
     pub(crate) fn holder_deletions(&self) -> Vec<Arc<Effect>> {
         self.lock_rows().deleted.clone()
     }
 
-    /// Has the next attempt delete a holder with its changes, in their transaction.
+    /// Adds the deletion of a holder to the transaction of the next attempt.
     pub(crate) fn add_holder_deletion(&self, deletion: Effect) {
         self.lock_rows().deleted.push(Arc::new(deletion));
     }
@@ -123,7 +125,7 @@ pub(crate) async fn deletion_of(
     deletion_effect(schema, tokens, row)
 }
 
-/// An entity in the way of a write: of its key, or of a unique value.
+/// The state of an entity that occupies the key of a write, or a unique value that the write takes.
 pub(crate) enum InTheWay {
     /// The entity is gone meanwhile.
     Gone,

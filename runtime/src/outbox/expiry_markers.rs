@@ -22,8 +22,8 @@ pub(crate) struct ExpiryMarkers {
 }
 
 impl ExpiryMarkers {
-    /// Returns the slot of a marker, which is `true` once the marker is known to exist. A marker
-    /// that was forgotten is inserted once more.
+    /// Returns the cached state of a marker: `true` once the marker is known to exist. At 65,536
+    /// markers the client forgets all that no task uses; a forgotten marker is inserted once more.
     pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
         self.written.slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }

@@ -86,8 +86,8 @@ impl FastPath {
         }
     }
 
-    /// Fails if the transaction would encrypt a copy for a scope of keys that a program without
-    /// keys may have chosen.
+    /// Fails if the transaction would encrypt a copy with the keys of another scope than its
+    /// primary's, and a program without keys may have chosen that scope.
     pub(crate) fn refuse_untrusted_copy_scopes(&self, outbox: &Outbox) -> Result<()> {
         for dirty in self.dirty_rows_to_write() {
             for change in &dirty.copy_changes {
@@ -359,7 +359,8 @@ impl FastPath {
     }
 }
 
-/// Returns the address of each membership's list.
+/// Returns the address of the list that each membership, the wanted or unwanted entry of a primary,
+/// is about.
 fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
     memberships.map(|membership| membership.address.as_list_address()).collect()
 }

@@ -1,4 +1,5 @@
-//! Keeps the entity types that a client knows; outbox rows name types and indexes as text.
+//! Keeps the entity types that a client knows, to find the type and index that an outbox row names
+//! as text.
 
 use std::{
     collections::BTreeMap,
@@ -114,15 +115,16 @@ impl KnownTypes {
         tables
     }
 
-    /// Returns the first value that `look` finds, from the newest version of the types on.
+    /// Returns the first value that `look` finds in the known versions of all types, those with the
+    /// highest version number first.
     fn find_in_versions<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| look(schema))
     }
 }
 
-/// Returns a function that tells whether an address is in the table that an index or list declares;
-/// in `home` where none is declared.
+/// Returns a function that tells whether an address is in the table that an index or list declares.
+/// Without a declared table, the address has to be in `home`, the primary's table.
 fn is_own_address<'a>(
     home: &'a str,
     address: &'a CopyAddress,

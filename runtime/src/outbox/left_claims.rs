@@ -1,6 +1,5 @@
-//! Remembers the claims that dropped or failed writes of this client have left neither deleted nor
-//! marked dead. A later write of this client that such a claim blocks marks the claim dead at once,
-//! instead of waiting for it.
+//! Remembers the claims that dropped or failed writes of this client have left alive. A later write
+//! of this client that such a claim blocks marks the claim dead at once, instead of waiting for it.
 
 use std::{
     collections::VecDeque,
@@ -34,15 +33,15 @@ pub(crate) struct ClaimRow {
 }
 
 impl ClaimRow {
-    /// Marks the claim dead in the version that is known: a transaction that is still on its way fails
-    /// at it.
+    /// Marks the claim dead under its known ETag. If the claim's transaction is still on its way, the
+    /// transaction fails because the claim has changed.
     pub(crate) async fn mark_dead(&self, store: &Store) -> Result<()> {
         let seen = Condition::Match(self.etag.clone());
         let mark = mark_claim_dead(&self.partition_key, &self.id, seen)?;
         store.apply_one_unsealed(&self.table, mark).await.map(drop)
     }
 
-    /// Returns the operation that deletes the claim in the version that is known.
+    /// Returns the operation that deletes the claim under its known ETag.
     pub(crate) fn delete_operation(&self) -> Result<Operation> {
         let seen = Condition::Match(self.etag.clone());
         Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)

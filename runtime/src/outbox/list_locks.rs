@@ -21,7 +21,8 @@ impl Default for ListLocks {
 }
 
 impl ListLocks {
-    /// Waits for the lock of a list; dropping the guard frees it.
+    /// Waits for the lock of a list; dropping the guard frees it. Never returns `None` in practice,
+    /// since each hash picks one of the locks.
     pub(crate) async fn lock_list(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);

@@ -23,8 +23,9 @@ use crate::{
 const ATTEMPTS: u32 = 4;
 
 /// Reads a list and some primaries again, and writes the primaries' entries into the list, after an
-/// earlier write lost a race. `late` holds each dirty row with the membership that was to be
-/// written. Returns the memberships as the primaries have them now, and what the write did.
+/// earlier write lost a race. `late` holds the memberships (entries to add or remove) that the
+/// earlier write lost, each with the dirty row of its primary. Returns the memberships as the
+/// primaries have them now, and the outcome of the write.
 pub(crate) async fn write_list_again(
     outbox: &Outbox,
     table: &str,

@@ -1,5 +1,6 @@
-//! Writes with work in other partitions: the rows that a writer adds to the entity's own
-//! transaction, and the remote writes that it makes right after the commit.
+//! The writer's side of the outbox: the rows that a writer adds to the entity's own transaction to
+//! record work in other partitions, and the remote writes that the writer makes right after the
+//! commit.
 //!
 //! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only the files whose
 //! `mod` lines stand above its own.

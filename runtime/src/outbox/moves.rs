@@ -238,7 +238,8 @@ impl MoveJob<'_> {
     }
 
     /// Reads the entity at the source, decrypts it, and verifies that a program with the keys asked
-    /// to move it.
+    /// to move it. Returns the fault if the verification fails. A simulation that leaves out `guard`
+    /// skips the verification.
     pub(crate) async fn read_source(&self, guard: Guard) -> Result<MoveSource> {
         // The deadline starts before the read that all later writes follow from.
         let deadline = self.outbox.start_deadline();

@@ -153,8 +153,8 @@ impl OccupiedKey<'_> {
         }
     }
 
-    /// Returns the violation that names `entity` as holder. `holder` is the message's words for it,
-    /// with `{}` in place of its keys.
+    /// Returns the violation that names `entity` as holder. `holder` is the text about the holder
+    /// in the error's message; its `{}` is replaced by the keys of `entity`.
     fn violation_naming_holder(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let (partition_key, row_key) =
             (entity.partition_key.escape_debug(), entity.row_key.escape_debug());

@@ -13,7 +13,7 @@ pub(crate) const SERVER_LIMIT: Duration = Duration::from_secs(30);
 /// Options for the work in other partitions: its times, and how much of it is done at once.
 ///
 /// All programs that write the same tables must have the same [`flight`](Self::flight). Every other
-/// time only decides when it is worth trying: a wrong one costs requests, never data.
+/// time only decides when work is tried or given up: a wrong one costs requests, never data.
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,7 +83,8 @@ impl OutboxOptions {
     /// Sets how long after the read or the commit of an entity its remote copies may still be written:
     /// 5 minutes by default. Every client gives later writes up, and leaves them to a worker.
     ///
-    /// Must be longer than the request timeout and 30 s together.
+    /// Must be longer than the sum of the request timeout and 30 s, the time for which the service
+    /// may go on with a request. Otherwise no client can be built with these options.
     #[must_use]
     pub fn flight(self, flight: Duration) -> Self {
         Self { flight, ..self }
@@ -134,8 +135,8 @@ impl OutboxOptions {
         Self { copies_before_answer: Some(before), ..self }
     }
 
-    /// Sets after how many failures that would come every time work is put into the poison table: 5 by
-    /// default.
+    /// Sets after how many permanent failures, which another attempt cannot cure, work is put into the
+    /// poison table: 5 by default.
     #[must_use]
     pub fn poison_after(self, poison_after: u32) -> Self {
         Self { poison_after, ..self }

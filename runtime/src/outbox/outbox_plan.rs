@@ -106,8 +106,9 @@ impl<'n> OutboxPlan<'n> {
         ClaimWithReservations::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
     }
 
-    /// Returns the position of the verb that derives the copy with the error's keys. If several do,
-    /// returns the last: it is the one that was refused.
+    /// Returns the position of the verb that derives the copy with the error's keys; `None` if no
+    /// verb does. If several do, returns the last: the first can take the key, and the later one is
+    /// refused.
     pub(crate) fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
         let derives_copy = |effect: &Arc<Effect>| {
@@ -165,8 +166,9 @@ impl<'n> OutboxPlan<'n> {
         Ok(())
     }
 
-    /// Prepares another attempt after the row with that role failed. Returns `false` if no other
-    /// attempt is worth it.
+    /// Prepares the plan for another attempt after the write of a row with this role failed: of a
+    /// dirty row that exists already, or of a fence that a worker deleted. Returns `false` if no
+    /// other attempt is worth it.
     pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: Role) -> bool {
         match role {
             // Earlier work of that primary is open: add to its dirty row, which a worker deletes.

@@ -42,8 +42,10 @@ pub(crate) enum ListAfterWrite {
 /// failed have no item.
 pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListAfterWrite>>;
 
-/// Adds or removes the entries of all memberships, with one write for each list, under the version
-/// in `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is written too.
+/// Adds or removes the entry of each membership (an entry that a list should or should not
+/// contain), with one write for each list. The write fails if the list has changed since it was
+/// read into `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is
+/// written too.
 pub(crate) async fn write_lists(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -104,8 +106,9 @@ async fn ids_in_old_form(
     Ok(old_forms)
 }
 
-/// Returns whether no delayed writer can undo a membership after this write of its list, so that
-/// the dirty row may be deleted.
+/// Returns whether no delayed writer can add or remove the entry of a membership again after this
+/// write of its list, so that the dirty row may be deleted. A delayed writer fails if the list has
+/// a new ETag.
 pub(crate) fn is_membership_settled(
     outbox: &Outbox,
     membership: &ListMembership,
@@ -203,7 +206,8 @@ async fn write_blob(
     Ok(ListAfterWrite::Blob)
 }
 
-/// Rewords a "too large" error of a list change; returns other errors unchanged.
+/// Turns a "too large" error of a list change into one that advises to keep the list in blobs.
+/// Returns other errors unchanged.
 fn explain_too_large(error: Error) -> Error {
     if !error.is_too_large() {
         return error;

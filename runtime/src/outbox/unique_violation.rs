@@ -23,7 +23,7 @@ pub(crate) struct OccupiedCopy<'w> {
     pub(crate) effect: &'w Effect,
 }
 
-/// The violation of an index, whose key another row has.
+/// The violation of a unique index: another row has the key of the copy.
 pub(crate) struct UniqueViolation {
     /// The error, which names the row and the entity that holds the key.
     pub(crate) error: Error,

@@ -1,5 +1,5 @@
-//! Changes: verbs of which it is decided whether the entity has to be read before their effect is
-//! known.
+//! Changes: verbs with complete keys. A change records whether the entity has to be read before the
+//! effect of the verb is known.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -132,7 +132,8 @@ impl Change {
         }
     }
 
-    /// Returns the least number of operations and bytes, as far as they are known before any read.
+    /// Returns the least number of operations that the change adds to a transaction, and the least
+    /// number of bytes of those on its primary, as far as both are known before any read.
     pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);

@@ -15,8 +15,8 @@ use crate::{
 /// The effect of a verb on the rows of one entity.
 #[derive(Debug, Clone)]
 pub(crate) struct Effect {
-    /// The operations on the primary: one, or two if its RowKey changes, or none if nothing is to be
-    /// done.
+    /// The operations on the primary: one; two if the entity moves to another RowKey, a deletion and
+    /// an insertion; none if nothing is to be done.
     pub(crate) primary: Vec<Operation>,
     /// The copies and list entries before the verb; `None` if there are none or they are not known.
     pub(crate) old: Option<EntityRows>,
@@ -86,8 +86,8 @@ impl Planner {
         self.schema.is_single_row()
     }
 
-    /// Returns whether a verb can be sent without reading what is stored: the entity is its primary
-    /// alone, and no older version uses other parts.
+    /// Returns whether a verb can be sent without reading what is stored: the entity has no copies
+    /// and lists, and no older version stores its properties in other parts of a wide entity.
     pub(super) fn can_write_unread(&self) -> bool {
         self.is_single_row() && !wide::may_have_older_layout(self.schema)
     }
@@ -120,10 +120,10 @@ impl Planner {
         Ok(hidden_nulls(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
-    /// Returns whether a merge of the properties that the patch sets is all that it needs: it removes
-    /// none and sets none that copies, lists or blobs may depend on, and the type has neither an older
-    /// version nor a seal of whole rows. [`can_patch_unread`](Self::can_patch_unread) tells whether the
-    /// merge can be sent without a read.
+    /// Returns whether a merge of the properties that the patch sets is all that the patch needs. The
+    /// patch must remove no property, and set no property on which copies, lists or blobs may depend.
+    /// The type must have neither an older version nor a seal of whole rows.
+    /// [`can_patch_unread`](Self::can_patch_unread) tells whether the merge can be sent without a read.
     pub(super) fn needs_only_merge(&self, patch: &PropertyChanges) -> bool {
         // A merge cannot remove a property, would put properties of this version onto a row of an
         // older one, and breaks the seal of a whole row.

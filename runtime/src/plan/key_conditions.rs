@@ -157,7 +157,9 @@ impl KeyCondition<'_> {
         ))
     }
 
-    /// Answers the condition where the access path fixes the field.
+    /// Compares the condition with the value that the access path gives for the field. Returns a
+    /// filter that finds all rows or none. Fails if the comparison needs an order that texts in
+    /// keys do not have.
     fn constant_answer(
         &self,
         family: &Family,
@@ -182,7 +184,8 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// Rewrites the condition as one on the key, where all parts before the field are known.
+    /// Rewrites the condition as a filter on the key `name`, PartitionKey or RowKey. `before` holds
+    /// the texts of all parts before the field in that key.
     fn rewrite_on_key(
         &self,
         family: &Family,

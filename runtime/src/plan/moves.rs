@@ -25,8 +25,8 @@ pub(crate) struct MoveMessage {
     pub(crate) to_table: String,
     pub(crate) to_partition: String,
     pub(crate) to_row: String,
-    /// The time that the entity takes in its new dated table, in ticks; `None` if the keys hold it, or it
-    /// stays.
+    /// The new time of the entity in another dated table, in ticks. `None` if the keys hold the time, if
+    /// the period stays the same, and for an entity without dated tables or with a seal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to_time: Option<i64>,
 }
@@ -54,7 +54,7 @@ impl MoveOrigin {
         }))
     }
 
-    /// Writes the arrival and the source's ETag as JSON.
+    /// Writes the move's id, the address of the source, and the source's ETag as JSON.
     fn to_json(&self, source: &Row) -> String {
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
         let [table, partition_key, row_key] = self.from.as_row_at().table_and_key_texts();
@@ -89,8 +89,8 @@ fn time_in_new_table(schema: &Schema, row: &Row, wanted: &Row) -> Result<Option<
     }
 }
 
-/// Returns the row under these keys, without the mark of a move, or with the one property in `own`
-/// (name and value).
+/// Returns the row under these keys, without the property that marks the source of a move. If `own`
+/// is given, sets the property with that name to that value, which marks the source or the target.
 fn with_move_mark(
     row: &Row,
     partition_key: &str,
@@ -125,8 +125,9 @@ fn primary_only(schema: &'static Schema, operation: Operation) -> Effect {
 ///
 /// # Errors
 ///
-/// `is_invalid` if the entity cannot be moved or changed in more than its keys; `is_refused_by_move` if it
-/// moves already.
+/// `is_invalid` if the entity cannot be moved, or if the caller has changed other fields than those of the
+/// keys and the time that names a dated table; `is_refused_by_move` if it moves already; `is_lossy` if it has
+/// an undeclared encrypted value that this program cannot decrypt.
 pub(crate) fn mark_moving<E: TableEntity>(
     stored: &Stored<E>,
     to_table: &str,

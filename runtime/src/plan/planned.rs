@@ -58,8 +58,8 @@ impl StoredAs {
         }
     }
 
-    /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a list
-    /// entry as a row of the framework.
+    /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a row
+    /// of a list as a row of the framework. Without a type, both are untyped.
     pub(crate) fn storage_kind_of_copy(
         schema: Option<&'static Schema>,
         family: &'static Family,

@@ -134,8 +134,8 @@ impl TokenMaker {
         has_key_per_scope
     }
 
-    /// Takes the scopes whose index keys were missed since the last call, together with the
-    /// provider of these keys. Returns `None` if no key was missed.
+    /// Takes the scopes whose index keys this maker needed since the last call and had not yet
+    /// fetched, together with the provider of these keys. Returns `None` if there are none.
     #[cfg(feature = "encrypt")]
     pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
@@ -292,8 +292,8 @@ impl TokenMaker {
         EntityTokens { tokens: self, schema, values, made: Vec::new() }
     }
 
-    /// Returns the RowKey of a copy's primary with the blind tokens of the values in `copy`. The
-    /// primary is in the partition `partition_key`.
+    /// Returns the RowKey of a copy's primary. Replaces the placeholders in `row_key` by blind
+    /// tokens of the values in `copy`. The primary is in the partition `partition_key`.
     pub(crate) fn primary_row_key_with_tokens(
         &self,
         schema: &'static Schema,
@@ -348,8 +348,9 @@ impl TokenMaker {
         }
     }
 
-    /// Returns the scopes whose short blind tokens a filter compares: that of the path's
-    /// PartitionKey, or `named` for a path without one.
+    /// Returns the scopes whose index keys make the blind tokens that a filter compares with
+    /// `blind` properties: the scope of the path's PartitionKey, or `named` for a path without
+    /// PartitionKey.
     ///
     /// # Errors
     ///

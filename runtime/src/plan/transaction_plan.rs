@@ -32,9 +32,9 @@ pub(crate) struct TransactionPlan {
 impl TransactionPlan {
     /// Plans the transaction of these effects, in the caller's order. `lists` contains every list
     /// that they change, as it was read. `missing` names old copies that do not exist. `found`
-    /// holds the ETags of parts of wide entities, as `wide::split` takes them. `generation` is
-    /// another id in each transaction; it marks the parts of a wide entity that are written
-    /// together.
+    /// holds the ETags of parts of wide entities by RowKey, `None` for a part that does not exist.
+    /// `generation` is a new id for each transaction; it marks the parts of a wide entity that are
+    /// written together.
     ///
     /// # Errors
     ///
@@ -215,7 +215,9 @@ impl TransactionPlan {
     ///
     /// # Errors
     ///
-    /// Returns the verb whose entity has the key already.
+    /// Fails unless the two are the halves of such a replacement, or both delete the copy. The error
+    /// is the position of the verb whose entity has the key already; `None` if the row belongs to no
+    /// verb.
     fn join_with_earlier(&mut self, later: PlannedOperation) -> Result<(), Option<usize>> {
         let is_inserted = self.guards.has_mutation(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {

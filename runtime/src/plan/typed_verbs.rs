@@ -52,8 +52,8 @@ pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> 
     replace_row_by_entity(stored, &**stored)
 }
 
-/// Plans to replace a row by an entity under the ETag with which the row was read, perhaps as
-/// another type, such as a set.
+/// Plans to replace a row by an entity, under the ETag with which the row was read. The row may
+/// have been read as another type, such as a set.
 pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
@@ -101,8 +101,8 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
     Unresolved::new(E::SCHEMA, verb, Some(access))
 }
 
-/// Deletes the entity under the ETag with which it was read, perhaps as another type, such as a
-/// set.
+/// Plans to delete the entity under the ETag with which it was read. The entity may have been read
+/// as another type, such as a set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
     Unresolved::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)), None)
 }

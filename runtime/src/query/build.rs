@@ -137,9 +137,9 @@ macro_rules! setters {
             self
         }
 
-        /// Compares `blind` properties by the index keys of these scopes. Only clients whose scopes have
-        /// index keys of their own need it, and only for a path without its PartitionKey, which tells the
-        /// scope. Rows of other scopes are not found.
+        /// Names the scopes whose rows a condition on a `blind` property finds: values are compared by
+        /// the blind tokens of these scopes. Needed only if scopes have index keys of their own and the
+        /// path has no PartitionKey, which would tell the scope. Rows of other scopes are not found.
         ///
         /// ```
         /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -232,7 +232,8 @@ fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>
     }))
 }
 
-/// Chooses the type of a path's query: a query of partial copies needs a projection first.
+/// Determines the type of a path's query, by the rows that the path leads to. The query of a path
+/// to partial copies needs a projection (`select`) before it can run.
 #[diagnostic::on_unimplemented(message = "this path cannot be queried")]
 pub trait Queried<E: TableEntity>: View {
     /// The type of the query.
@@ -289,7 +290,8 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// Returns the types as which rows are decrypted.
+    /// Returns the entity types by whose declarations the rows are decrypted: one type, the members
+    /// of a set, or none for an untyped query.
     pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         self.request.types_to_decrypt_as()
     }

@@ -203,8 +203,8 @@ impl Request {
         Ok((!finds_nothing).then_some(filter))
     }
 
-    /// Returns whether no row can meet the conditions without a blind token, while `token` knows
-    /// none.
+    /// Returns whether a condition can find nothing because it needs a blind token. Called where
+    /// all scopes are shredded: `token` then returns a filter that finds nothing.
     fn needs_a_token(&self, token: MakeTokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
             if wider_filter_with_tokens(condition, token)? == Filter::Constant(false) {
@@ -255,8 +255,9 @@ pub(crate) fn type_condition(
     })
 }
 
-/// Returns the condition on the rows of a wide entity that a query reads. A version that this
-/// program does not know must be an error, not a missing item.
+/// Returns the condition on the rows of a wide entity that a query reads. If the type has older
+/// versions, the condition also finds unknown later versions, so that they cause an error and are
+/// not missed.
 fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
     let markers = wide::type_markers_of_parts(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
@@ -274,8 +275,8 @@ fn later_versions(name: &str, schema: &Schema) -> Filter {
     Filter::ge(name, versions) & Filter::lt(name, after)
 }
 
-/// Returns the condition on rows of a family in any version. A version that this program does not
-/// know must be an error, not a missing item.
+/// Returns the condition on rows of a family in any version. If the type has older versions, the
+/// condition also finds unknown later versions, so that they cause an error and are not missed.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);

@@ -16,9 +16,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Counts the items that [`collect`](Self::collect) would return, by reading keys and types
     /// alone: one request for every 1,000 rows, since the service does not count.
     ///
-    /// The rest of a row is read only where the row has to be decrypted to be told: for a condition
-    /// on an encrypted field, and for entities with `seal`. A row that could not be decoded counts.
-    /// Entities of a remote list are read, because the list may name some that left it.
+    /// Whole rows are read only if they have to be decrypted to know which of them count: for a
+    /// condition on an encrypted field, and for entities with `seal`. A row that could not be
+    /// decoded counts. For a remote list, the entities are read, because the list may still name
+    /// entities that left it.
     ///
     /// # Errors
     ///

@@ -99,7 +99,8 @@ impl<E> fmt::Debug for Lookup<E> {
 }
 
 impl<E: TableEntity> Lookup<E> {
-    /// Caches the entities of a query, which are read again once they are older than `ttl`.
+    /// Creates a cache for the entities of a query, without a request. The first access reads the
+    /// entities; an access when they are older than `ttl` reads them again.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -115,7 +116,8 @@ impl<E: TableEntity> Lookup<E> {
         Self::with_clock(query, ttl, Arc::new(SystemClock))
     }
 
-    /// Takes the age of the cache from another clock.
+    /// Creates a cache as [`new`](Self::new) does, which measures the age of its entities with
+    /// `clock` instead of the system clock.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -74,7 +74,8 @@ impl<E: TableEntity, M> PartialQuery<E, M> {
 /// are boxed so that it reports it once.
 #[doc(hidden)]
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Does not compile: no partial copy is a `FullView`. Call [`select`](Self::select) first.
+    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
+    /// not hold the whole entity. Call [`select`](Self::select) first.
     pub fn stream(&self) -> Items<Stored<E>>
     where
         PartialCopy<M>: FullView,
@@ -82,7 +83,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         self.query_whole_entities().stream()
     }
 
-    /// Does not compile: no partial copy is a `FullView`. Call [`select`](Self::select) first.
+    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
+    /// not hold the whole entity. Call [`select`](Self::select) first.
     pub fn collect(&self) -> BoxFuture<'static, Result<Vec<Stored<E>>>>
     where
         PartialCopy<M>: FullView,
@@ -91,7 +93,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         async move { query.collect().await }.boxed()
     }
 
-    /// Does not compile: no partial copy is a `FullView`. Call [`select`](Self::select) first.
+    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
+    /// not hold the whole entity. Call [`select`](Self::select) first.
     pub fn first(&self) -> BoxFuture<'static, Result<Option<Stored<E>>>>
     where
         PartialCopy<M>: FullView,
@@ -100,7 +103,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         async move { query.first().await }.boxed()
     }
 
-    /// Does not compile: no partial copy is a `FullView`. Call [`select`](Self::select) first.
+    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
+    /// not hold the whole entity. Call [`select`](Self::select) first.
     pub fn page(&self, cursor: Option<Cursor>) -> BoxFuture<'static, Result<Page<Stored<E>>>>
     where
         PartialCopy<M>: FullView,

@@ -52,8 +52,8 @@ pub(crate) struct Request {
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
-    /// The entity type whose keys the path contains, where no type is queried: its keys may need
-    /// blind tokens.
+    /// The entity type whose keys the path contains, if the query itself has no type (`schema`):
+    /// the path may need blind tokens of that type. Otherwise `None`.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
     /// The scopes that the caller named with `in_scopes`. A condition on an encrypted property compares
@@ -224,7 +224,8 @@ impl Request {
         Self { members: Some(members), is_other, ..self }
     }
 
-    /// Returns the types as which rows are decrypted.
+    /// Returns the entity types by whose declarations the rows are decrypted: one type, the members
+    /// of a set, or none for an untyped query.
     pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         match (self.schema, self.members) {
             (Some(schema), _) => ReadAs::Typed(schema),

@@ -105,7 +105,8 @@ impl QueriedTables {
         }
     }
 
-    /// Returns the cursor at the beginning of a period's table, with the counts of `so_far`.
+    /// Returns the cursor at the beginning of a period's table. It keeps from `so_far` the number of
+    /// returned items, and whether pages held rows that are not items.
     pub(crate) fn cursor_at_beginning(
         &self,
         period: Period,

@@ -56,8 +56,9 @@ pub struct AzureQueue {
 }
 
 impl AzureQueue {
-    /// Names a queue in the account of `options`, without a request. Requests that fail with a
-    /// transient error are repeated.
+    /// Creates a client of the queue `name` in the account of `options`, without a request. Does
+    /// not create the queue; the first message does. Requests that fail with a transient error are
+    /// repeated.
     ///
     /// # Errors
     ///
@@ -314,7 +315,8 @@ fn is_queue_missing(error: &Error) -> bool {
     QueueCode::of_error(error) == Some(QueueCode::QueueNotFound)
 }
 
-/// Translates the errors that say that the receiver no longer holds the message.
+/// Turns an error of the service which says that the receiver no longer holds the message into one
+/// with `is_lease_lost`. Returns other errors unchanged.
 fn as_lease_lost(error: Error, message: &Received) -> Error {
     match QueueCode::of_error(&error) {
         Some(

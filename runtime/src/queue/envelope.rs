@@ -45,8 +45,8 @@ pub(crate) struct Envelope {
     pub(crate) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
-    /// Deliveries that do not count towards poison: to workers that do not know the type, or that
-    /// failed with a transient error.
+    /// Deliveries that do not count towards poison: to workers that do not know the type, and
+    /// deliveries whose handling failed with a transient error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) skipped: u32,
     /// Whether a handler has completed, and the message only stays until its receipts are removed.
@@ -130,7 +130,8 @@ impl Envelope {
         self.body.as_ref().map_or("null", |body| body.get())
     }
 
-    /// Returns the message as the work that its code covers, in the queue `queue`, under its id there.
+    /// Returns the values of the message over which its code is made and verified: those of a message
+    /// in the queue `queue` with the id `id` there.
     pub(crate) fn as_work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
         let (name, version, body) = (self.name.as_str(), self.version, self.body_json());
         Work::Queued { queue, id, name, version, body, sent: self.sent_time() }

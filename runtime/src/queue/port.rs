@@ -47,12 +47,12 @@ const NAME_LENGTH: (usize, usize) = (3, 63);
 /// * Delivery is at least once and in no order. A message stays until it is deleted; it never
 ///   expires.
 /// * `receive` hides a message from other receivers for the visibility timeout, by the queue's own
-///   clock. The receiver holds the message until [`Received::until`], which is earlier by the
-///   duration of the request. Then the message is visible again to every receiver.
+///   clock. After that, the message is visible again to every receiver. [`Received::until`] is the
+///   receiver's safe estimate of that moment: the timeout counted from before the request.
 /// * The dequeue count is how often the message was received, including this time.
-/// * `extend`, `delete` and `poison` succeed only for the receiver that holds the message. Others
-///   get `is_lease_lost`, and nothing changes. A receiver whose time has ended still holds the
-///   message until another one receives it.
+/// * `extend`, `delete` and `poison` succeed only for the last receiver of the message, also after
+///   its timeout has ended, until another one receives it. Others get `is_lease_lost`, and nothing
+///   changes.
 /// * A queue without messages need not exist; the first message creates it.
 /// * A change with an unknown outcome fails with `is_ambiguous`. A `send` may then have left one
 ///   message or, if it was repeated, two with one [id](Received::id) or one content.

@@ -66,7 +66,8 @@ impl MessageQueue {
         Self::signed(Arc::new(queue), RandomSource::default(), WorkCodes::default(), clock)
     }
 
-    /// Sends and receives typed messages through `port`, with ids from `random`, and signs them.
+    /// Sends and receives typed messages through `port`, with ids from `random`. Messages are signed with the
+    /// keys in `codes`, if there are any.
     pub(crate) fn signed(
         port: Arc<dyn Queue>,
         random: RandomSource,
@@ -163,11 +164,12 @@ impl MessageQueue {
         Ok(envelope.id)
     }
 
-    /// Returns at most `most` poison messages: those whose handlers failed too often.
+    /// Returns at most `most` poison messages: messages that a receiver put aside, such as a worker after
+    /// [`poison_after`](crate::OutboxOptions::poison_after) failures of the handler.
     ///
     /// # Errors
     ///
-    /// The errors of the queue.
+    /// The errors of the underlying [`Queue`], such as `is_denied` if the service refuses the credentials.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -182,7 +184,8 @@ impl MessageQueue {
     }
 
     /// Returns whether somebody with the keys sent a poison message to this queue. A message without a code
-    /// is not verified if the client asks for codes: only its type says whether it needs one.
+    /// is `Unverified` if the client asks for codes, since only the message's type says whether it needs one;
+    /// otherwise it is `Unsigned`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -40,13 +40,15 @@ impl Counts {
         self.remote_copies + self.remote_lists
     }
 
-    /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
-    /// the type has copies, lists or blobs, otherwise 0; each part of a wide entity is a read.
+    /// Returns the number of reads that look up the old primary before a write by keys alone. A
+    /// type with copies, lists or blobs needs one read, or one for each part of a wide entity. Any
+    /// other type needs none.
     fn lookup_reads(self) -> usize {
         self.parts * usize::from(self.copies + self.lists + self.remote_rows() + self.blobs > 0)
     }
 
-    /// Returns the cost of a verb. `remote` is the number of remote rows that it concerns.
+    /// Returns the requests and operations of a verb. `remote` is the number of remote rows that
+    /// the verb concerns, and of blobs that it removes.
     fn verb_cost(
         self,
         verb: &'static str,

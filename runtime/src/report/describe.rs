@@ -49,7 +49,8 @@ pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
     tables
 }
 
-/// Returns a sentence on the periods of dated tables.
+/// Returns two sentences on dated tables: the length of a period with an example of a table's name, and how
+/// whole tables are dropped.
 fn periods_of(dated: &DatedTables) -> String {
     let period = match dated.form {
         "%Y" => "year",
@@ -90,8 +91,8 @@ fn entity_of(schema: &'static Schema) -> EntityModel {
     }
 }
 
-/// Returns the row families, with the further parts of a wide entity and the blobs of fields behind the
-/// primary.
+/// Returns the row families. The further parts of a wide entity and the blobs of fields come directly after
+/// the primary.
 fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
     let mut rows: Vec<RowFamilyModel> =
         schema.families.iter().map(|family| rows_of(schema, family)).collect();
@@ -159,7 +160,8 @@ fn rows_of(schema: &Schema, family: &'static Family) -> RowFamilyModel {
     }
 }
 
-/// Returns the RowKey of part 1 of a wide entity, whose template is declared without its end.
+/// Returns the RowKey of part 1 of a wide entity: the declared template, with the suffix of part 1 unless the
+/// template ends with it already.
 fn row_key_of_first_part(key: KeyModel) -> KeyModel {
     let with = |text: String| match text.ends_with(FIRST_PART) {
         true => text,
@@ -281,8 +283,8 @@ fn families_with(schema: &'static Schema, field: &str) -> Vec<&'static str> {
     schema.families.iter().filter(has).map(|family| family.name).collect()
 }
 
-/// Returns the names of the indexes whose copies store a field as a property that the primary's keys
-/// give back.
+/// Returns the names of the indexes whose copies store the field as a property because their own keys do not
+/// contain the field. The primary does not store the field: the primary's keys contain its value.
 fn copies_storing(schema: &'static Schema, field: &str) -> Vec<&'static str> {
     let stores = |family: &&'static Family| {
         family.is_copy() && !family.in_keys.contains(&field) && !family.leaves_out(field)
@@ -290,7 +292,8 @@ fn copies_storing(schema: &'static Schema, field: &str) -> Vec<&'static str> {
     schema.families.iter().filter(stores).map(|family| family.name).collect()
 }
 
-/// Returns the type of a field that no row stores, by the value that its key takes.
+/// Returns the type of a field that no row stores: the type of the value that the example of a key has for
+/// it. Returns `None` if no key tells the type.
 fn edm_in_keys(schema: &'static Schema, field: &str) -> Option<EdmType> {
     let templates = schema.families.iter().flat_map(|family| [&family.partition, &family.row]);
     templates

@@ -11,7 +11,7 @@ const PLAIN: f64 = 7.1;
 /// Length and half the width of an arrow's tip.
 const TIP: (f64, f64) = (8.0, 4.0);
 
-/// A rectangle.
+/// A rectangle in a picture, in the units of the SVG element. `x` and `y` are its left upper corner.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
     pub(super) x: f64,
@@ -107,7 +107,7 @@ impl SvgText {
         let _ = self.body.write_fmt(markup);
     }
 
-    /// Begins a group of elements.
+    /// Begins a group of elements with a CSS class. The caller ends the group.
     pub(super) fn open_group(&mut self, class: &str) {
         self.push(format_args!("<g class=\"{class}\">\n"));
     }

@@ -10,7 +10,7 @@ use crate::{
 /// 2014-07-31T09:30:00Z, in steps of 100 ns since the year 1.
 const TIME: i64 = 635_423_958_000_000_000;
 
-/// The time that keys and names of tables show.
+/// The time in the report's examples of keys and of names of tables.
 pub(super) const EXAMPLE_TIME: Ticks = match Ticks::new(TIME) {
     Some(time) => time,
     None => Ticks::MIN,
@@ -64,8 +64,9 @@ fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleK
     ExampleKeyPart { field: part.field, text: format!("<{}>", part.field), edm: None }
 }
 
-/// Returns values of every type that keys can have, for a field of this name. A number comes before text
-/// that looks like one, and an Int64 before an Int32, which larger numbers are read from, too.
+/// Returns values of every type that keys can have, for a field of this name. The caller takes the first
+/// value that a key accepts: so a number comes before text that looks like a number, and an Int64 before an
+/// Int32, since the key of an Int64 field accepts an Int32 too.
 fn candidate_values<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
     let year = field.to_ascii_lowercase().contains("year").then_some(2014);
     let numbers = || year.into_iter().chain(NUMBERS);

@@ -1,4 +1,5 @@
-//! Asks a store what it has of the tables of a report, within a bound of requests.
+//! Reads the figures of a report from a store: rows, bytes and partitions of each table, and the open work of
+//! the outbox. The number of requests per table and of visited partitions is bounded.
 
 use super::{
     model::{OutboxFigures, TableFigures, TableModel},

@@ -64,7 +64,7 @@ fn push_table(table: &TableModel, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes numbers with what they count.
+/// Writes each number with its label into `out`, as a `<dl>` list in HTML.
 fn push_numbers(numbers: &[(String, &str)], out: &mut String) {
     out.push_str("<dl class=\"figures\">\n");
     for (number, words) in numbers {

@@ -9,15 +9,16 @@ pub(super) struct TableModel {
     pub(super) entities: Vec<EntityModel>,
     /// The PartitionKey templates of primaries, each with the types that can share a transaction.
     pub(super) scopes: Vec<(String, Vec<String>)>,
-    /// The names of dated tables.
+    /// How the tables are dated and named; `None` unless the entities have dated tables.
     pub(super) dated: Option<&'static DatedTables>,
-    /// A sentence on the periods of dated tables.
+    /// Sentences on the length of a period, an example of a table's name, and the calls that drop tables;
+    /// `None` unless tables are dated.
     pub(super) periods: Option<String>,
     /// The figures of the table; `None` until a store was asked.
     pub(super) figures: Option<TableFigures>,
 }
 
-/// The figures of one table in a store.
+/// The figures that were read from a store for one table: rows, bytes and partitions.
 #[derive(Debug)]
 pub(super) struct TableFigures {
     /// Sentences that say what was read from the store, or why nothing was read.
@@ -39,7 +40,7 @@ impl OutboxFigures {
     }
 }
 
-/// An entity type.
+/// An entity type in the report, with its rows, fields, access paths, costs of verbs, and warnings.
 #[derive(Debug)]
 pub(super) struct EntityModel {
     pub(super) name: String,
@@ -130,7 +131,7 @@ pub(super) struct KeyModel {
     pub(super) example: String,
 }
 
-/// A field.
+/// A field of an entity type, with its name, the type that is stored, and its features such as `optional`.
 #[derive(Debug)]
 pub(super) struct FieldModel {
     pub(super) name: String,
@@ -162,11 +163,12 @@ pub(super) struct CostModel {
     pub(super) uploads: usize,
     /// Operations in the transaction, which is one request.
     pub(super) operations: usize,
-    /// Requests after the answer.
+    /// Requests that follow after the verb returned to its caller.
     pub(super) after: usize,
-    /// Blobs that are removed after the answer.
+    /// Blobs that are removed after the verb returned to its caller.
     pub(super) removals: usize,
-    /// Whether a worker confirms a deletion with further requests.
+    /// Whether a worker sends further requests later: where remote rows are deleted, the second look confirms
+    /// the result.
     pub(super) is_confirmed: bool,
 }
 
@@ -193,20 +195,21 @@ impl CostModel {
         ]
     }
 
-    /// Returns in words how many requests a verb sends before it answers its caller.
+    /// Returns in words how many requests are sent before the verb returns to its caller.
     pub(super) fn request_words_before_answer(&self) -> String {
         with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 
-    /// Returns in words how many requests a verb causes after it answered its caller, and whether a
-    /// worker sends more.
+    /// Returns in words how many requests follow after the verb returned to its caller, and whether a worker
+    /// sends more.
     pub(super) fn request_words_after_answer(&self) -> String {
         let later = if self.is_confirmed { ", and a worker's" } else { "" };
         with_blobs(self.after, self.removals) + later
     }
 }
 
-/// Returns a number of requests, of which some more go to the blob store.
+/// Returns in words a number of requests to the table store, with the number of additional requests to the
+/// blob store, if any.
 fn with_blobs(requests: usize, blobs: usize) -> String {
     match blobs {
         0 => requests.to_string(),

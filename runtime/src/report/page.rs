@@ -69,10 +69,11 @@ impl Report {
     /// Adds what a store has of each table: rows, bytes, partitions and the five largest of them, and the
     /// open work of the outbox with its lag.
     ///
-    /// Requests are bounded: up to 100 for each table, 1 for every 1,000 rows, so that the figures of a
-    /// larger table are those of its first 100,000 rows, and say so; 1 for each page of the outbox's
-    /// directory, and 1 or more for each of its first 100 partitions. Of dated tables the
-    /// newest with rows is read, among the last eight, and the names of all tables. Rows stay encrypted: no key is needed.
+    /// Tables and partitions are read up to a bound. A table takes one request for 1,000 rows, at most 100:
+    /// the figures of a larger table cover its first 100,000 rows, and say so. The outbox takes one request
+    /// for each page of its directory, and at least one for each of its first 100 partitions. For dated
+    /// tables, `measured` lists all tables and reads the newest one with rows among the newest eight. Rows
+    /// stay encrypted: no key is needed.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

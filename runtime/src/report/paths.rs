@@ -11,7 +11,9 @@ use crate::{
 
 const A_PAGE: &str = "1 for each 1,000 rows";
 
-/// Returns every path by key, by how many parts of the RowKey are given, and the scan of the table.
+/// Returns the paths by key, and the scan of the table as the last. Each row family has one path for each
+/// number of RowKey parts that a caller can give, from all parts down to none. A list has only the path with
+/// all parts.
 pub(super) fn paths_of(schema: &'static Schema) -> Vec<PathModel> {
     let mut paths: Vec<PathModel> =
         schema.families.iter().flat_map(|family| paths_of_family(schema, family)).collect();
@@ -107,9 +109,10 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
     point("1").into_iter().chain(ranges).collect()
 }
 
-/// Returns the fields that a caller gives for a path by the PartitionKey and the first `known`
-/// parts of the RowKey. Returns `None` if a further RowKey part writes one of these fields: a field
-/// is given as a whole, except that the PartitionKey may take only its period or bucket.
+/// Returns the fields that a caller gives for a path by the PartitionKey and the first `known` parts of the
+/// RowKey. Returns `None` if a further RowKey part writes such a field, since a caller gives a field as a
+/// whole. If the PartitionKey contains only the period or the bucket of the field, the caller gives that
+/// instead.
 fn given_fields(family: &Family, known: usize) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let is_open = |field: &str| family.row.parts().skip(known).any(|part| part.field == field);
@@ -132,8 +135,8 @@ fn given_fields(family: &Family, known: usize) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Returns the start of the RowKeys whose first parts are given. A literal behind a last part of fixed
-/// width is left out, as queries leave it out.
+/// Returns the start of the RowKeys whose first parts are given. A literal behind the last given part is left
+/// out if the part has a fixed width: the literal does not narrow the prefix, and queries leave it out too.
 fn prefix_of(template: &Template, texts: &[&str]) -> String {
     let mut given = texts.iter();
     let mut prefix = String::new();

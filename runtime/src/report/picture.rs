@@ -53,7 +53,8 @@ pub(super) fn table_picture_file(table: &TableModel) -> String {
     canvas.svg.into_file(&title, STYLE, canvas.measures.width, height)
 }
 
-/// Returns the pictures of a table, for wide and for narrow screens.
+/// Returns two pictures of a table as SVG elements, for wide and for narrow screens. The style
+/// sheet of the page shows one of the two.
 pub(super) fn draw_wide_and_narrow(table: &TableModel) -> String {
     [WIDE, NARROW].map(|measures| draw_picture(table, measures)).concat()
 }
@@ -208,7 +209,8 @@ fn head_of(rows: &RowFamilyModel, table: Option<&str>, width: f64) -> Lines {
 }
 
 impl Canvas {
-    /// Draws the partition that entities share, and the other partitions of each.
+    /// Draws the partition that the given entity types share, and then the blobs and the remote
+    /// partitions of each type.
     fn draw_shared_partition(&mut self, entities: &[&EntityModel]) {
         let Some(first) = entities.first().and_then(|entity| entity.rows.first()) else { return };
         let (x, width) = self.measures.left;

@@ -119,8 +119,8 @@ fn names_of(fields: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Returns the warning that names the fields of which every path by key needs a value; `None` if the
-/// paths have no such field in common.
+/// Returns a warning with the fields that are in the PartitionKeys of all row families: every path by
+/// key needs them. Returns `None` if there is no such field.
 fn partition_needed(schema: &'static Schema) -> Option<String> {
     let mut parts = schema
         .families

@@ -66,7 +66,7 @@ impl RowBuilder {
         }
     }
 
-    /// Appends properties that are already encoded, as they stand in another row.
+    /// Appends the bytes of properties from another row, without a check of their format or names.
     pub(crate) fn put_encoded_properties(&mut self, properties: &[u8]) {
         self.bytes.extend_from_slice(properties);
     }
@@ -86,7 +86,8 @@ impl RowBuilder {
         }
     }
 
-    /// Adds a property and returns the builder.
+    /// Adds a property like [`put`](Self::put), but checks its name, and returns the builder.
+    /// [`Row::check`] checks values and refuses names that are given twice.
     ///
     /// # Errors
     ///

@@ -77,7 +77,8 @@ impl Row {
         Ok(bytes)
     }
 
-    /// Returns how many of the bytes that were counted for numbers with a fraction are not sent.
+    /// Returns how many bytes less than estimated the row's Doubles take in a request. The estimate counts
+    /// the longest form for each Double.
     fn unused_bytes_of_doubles(&self) -> Result<usize> {
         let (mut properties, mut unused) = (self.properties(), 0);
         while let Some((_, value)) = properties.next()? {
@@ -134,8 +135,8 @@ const LARGE_ROW: usize = 4096;
 /// The most bytes that a finite Double takes as JSON: `-2.2250738585072014e-308`.
 const DOUBLE_BYTES: usize = 24;
 
-/// Returns the most bytes that a property takes in a request body: `"name":value,` and, for a type that
-/// JSON does not tell, `"name@odata.type":"type",`.
+/// Returns the most bytes that a property takes in a request body: `"name":value,` and, for any type but
+/// Boolean, Int32 and String, `"name@odata.type":"type",`.
 fn property_bytes(name: &str, value: ValueRef<'_>) -> usize {
     let edm = value.edm_type();
     let annotation = match edm.needs_annotation() {
@@ -188,7 +189,8 @@ pub(crate) fn json_text_length(text: &str) -> usize {
     2 + text.len() + escapes.sum::<usize>()
 }
 
-/// Returns one of 128 bits for a name, which spreads names that differ in length or in an end.
+/// Returns one of 128 bits for a name, by its hash. Names with different bits differ; names with equal bits
+/// have to be compared.
 pub(crate) fn name_bit(name: &[u8]) -> u128 {
     let hash =
         name.iter().fold(name.len(), |hash, byte| hash.wrapping_mul(31) ^ usize::from(*byte));

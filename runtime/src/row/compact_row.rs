@@ -202,7 +202,9 @@ impl Row {
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
-    /// Marks the properties `names` as stored encrypted, and no other property any more.
+    /// Marks the properties `names` as stored encrypted, and removes the mark from all other properties.
+    /// Marks are kept in memory only: a write of the row encrypts the marked properties, even if nothing
+    /// declares them encrypted.
     #[must_use]
     pub(crate) fn with_encrypted_names(
         mut self,
@@ -213,8 +215,8 @@ impl Row {
         self
     }
 
-    /// Takes over the marks of encrypted properties from `before`, the row that this one follows,
-    /// unless it has marks of its own.
+    /// Copies the marks of encrypted properties from `before`, the row that this one replaces or is made
+    /// from. Keeps the marks of this row if it has any.
     #[must_use]
     pub(crate) fn with_encrypted_names_of(mut self, before: &Self) -> Self {
         if self.encrypted.is_none() {
@@ -246,7 +248,8 @@ impl Row {
                 && self.sorted_properties() == other.sorted_properties()
     }
 
-    /// Returns the properties sorted by name, up to the first damaged one, without the operation id.
+    /// Returns the properties sorted by name, without `OpId`, the id of the request that wrote the row. Stops
+    /// at the first damaged property without an error.
     pub(crate) fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::with_capacity(16);

@@ -40,7 +40,8 @@ impl ETag {
 
     /// Returns the Timestamp that the service derived the ETag from, or `None` if the ETag has another form.
     ///
-    /// The emulator writes zeros at the end of the time, which the service leaves out.
+    /// Also accepts the emulator's form: the emulator writes zeros at the end of the time, the service leaves
+    /// them out.
     ///
     /// ```
     /// # use entable::{ETag, Ticks};
@@ -82,7 +83,7 @@ fn time_in_etag(text: &str) -> Option<Ticks> {
 }
 
 impl From<&str> for ETag {
-    /// Takes over an ETag as the service sent it.
+    /// Keeps an ETag as the service sent it, without a check: printing gives the same text.
     fn from(text: &str) -> Self {
         match time_in_etag(text) {
             Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {

@@ -1,4 +1,4 @@
-//! Reads the bytes of a row, which something else owns.
+//! Reads a row from borrowed bytes.
 //!
 //! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
 //! writes them directly. `docs/embedded-format.md` specifies the layout:
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
-//! (as UTF-8) or Binary is a u32 count of bytes and the bytes.
+//! (in UTF-8) or Binary takes 4 bytes for its length as a u32, followed by its bytes.
 
 use std::{ops::Range, str::from_utf8};
 
@@ -81,6 +81,7 @@ impl<'a> RowBytes<'a> {
     }
 
     /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
+    /// Returns `None` if the row's bytes end before the keys do.
     #[inline]
     fn joined_keys(self) -> Option<(usize, &'a [u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;

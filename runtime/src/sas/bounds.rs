@@ -24,7 +24,9 @@ const LEAST: char = ' ';
 /// it.
 const GREATEST: char = '\u{ffff}';
 
-/// Returns the first and last row of the selection, or no ends if it is the whole table.
+/// Returns the first and last key that the selection includes, or no ends for the whole table.
+/// Fails with `is_invalid` for a range of RowKeys over all partitions, for the empty PartitionKey,
+/// and for a selection that includes no key or ends at the empty RowKey.
 pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeEnd>)> {
     let Some(partition) = &keys.partition else {
         return match keys.bounds_row_key() {
@@ -47,7 +49,9 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
     Ok(ends)
 }
 
-/// Checks that the service reads the ends as they are meant.
+/// Checks that the service applies the ends as given. Fails for keys that the service refuses.
+/// Fails with `is_invalid` for an empty PartitionKey and an empty last RowKey, since the service takes
+/// an empty end for no end, and for a range that ends before it begins.
 pub(super) fn check_range_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Result<()> {
     for (partition_key, row_key) in from.into_iter().chain(to) {
         limits::check_key("PartitionKey", partition_key)?;
@@ -69,7 +73,8 @@ pub(super) fn check_range_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -
     }
 }
 
-/// Returns whether no key lies between the two ends.
+/// Returns whether the first end lies after the second one. Both ends belong to the range, so equal
+/// ends include one key.
 fn is_after((from, first): &RangeEnd, (to, last): &RangeEnd) -> bool {
     match from.encode_utf16().cmp(to.encode_utf16()) {
         Ordering::Equal => match (first, last) {
@@ -109,8 +114,8 @@ fn empty_row_key() -> Error {
     )
 }
 
-/// Returns the greatest key below `key` that occurs in practice, in the order of UTF-16 units, or
-/// `None` if no key is below.
+/// Returns the end of the keys below `key`, in the order of UTF-16 units, or `None` if no key is
+/// below. Only keys with the noncharacter U+FFFF can lie between the result and `key`.
 fn greatest_key_below(key: &str) -> Option<String> {
     let mut below = key.to_owned();
     let last = below.pop()?;

@@ -104,15 +104,15 @@ impl TableSas {
         self
     }
 
-    /// Refers to the stored access policy with this name. What the policy sets must not be set here
-    /// again.
+    /// Refers to the stored access policy with this name. A start, an end or permissions that the
+    /// policy sets must be left out here: the service refuses a signature that repeats them.
     #[must_use]
     pub fn policy(mut self, id: impl Into<String>) -> Self {
         self.policy = id.into();
         self
     }
 
-    /// Limits the signature to the rows of a path: a point, a range or a partition. A scan means
+    /// Limits the signature to the rows of a path: a point, a range or a partition. A scan permits
     /// the whole table.
     ///
     /// A signature knows keys and no types. It covers every row between its ends, rows of other
@@ -124,9 +124,9 @@ impl TableSas {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if no range with both ends included can separate the path's rows from others
-    /// (in the empty PartitionKey, the row with the empty RowKey), if the path selects no key or
-    /// another table, or if it holds a value that does not fit its field.
+    /// `is_invalid` for a path in the empty PartitionKey, or whose last row has the empty RowKey,
+    /// since the service takes an empty end for no end. Also `is_invalid` if the path selects no
+    /// key or another table, or if it holds a value that does not fit its field.
     ///
     /// ```
     /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};

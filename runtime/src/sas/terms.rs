@@ -80,7 +80,7 @@ macro_rules! terms {
                 self
             }
 
-            /// Sets when the signature ends, in whole seconds.
+            /// Sets when the signature ends. A fraction of a second is cut off.
             #[must_use]
             pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
                 self.terms.expires = super::terms::to_exact_ticks(time);
@@ -95,8 +95,8 @@ macro_rules! terms {
                 self
             }
 
-            /// Permits requests over http too, as an emulator needs it. Whoever sees such a request can
-            /// use the signature. Without it, a signature permits https only.
+            /// Permits requests over http too, as an emulator needs it. Whoever sees such a request can use
+            /// the signature. A signature permits https only unless this method is called.
             #[must_use]
             pub fn allow_http(mut self) -> Self {
                 self.terms.protocol = "";

@@ -32,7 +32,8 @@ impl SasToken {
         &self.query
     }
 
-    /// Appends the signature to an address. The result is a secret.
+    /// Appends `?` and the signature to an address, which must have no query string. The result is
+    /// a secret.
     pub fn to_url(&self, address: &str) -> String {
         format!("{}?{}", address.trim_end_matches('?'), *self.query)
     }

@@ -56,7 +56,8 @@ impl AssociatedData {
     }
 }
 
-/// Copies `bytes` to the front of `room` and shortens `room` by them.
+/// Copies `bytes` to the front of `room` and shortens `room` by them. Copies nothing and empties
+/// `room` if `bytes` do not fit.
 fn put_bytes(room: &mut &mut [u8], bytes: &[u8]) {
     if let Some((front, rest)) = std::mem::take(room).split_at_mut_checked(bytes.len()) {
         front.copy_from_slice(bytes);

@@ -64,8 +64,8 @@ pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
     multiple.min(PLAIN_BYTES).max(marked)
 }
 
-/// Returns the one form in which a value counts, since stores change some values: every NaN is one
-/// NaN, and -0.0 is 0.0.
+/// Returns the form of a value that seals of entities and codes over work are computed from. Stores change
+/// some values: so every NaN becomes one NaN, and -0.0 becomes 0.0.
 pub(super) fn normal_form(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         // Azurite stores -0.0 as 0.0.

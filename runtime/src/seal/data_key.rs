@@ -66,8 +66,8 @@ impl DataKey {
         self.id
     }
 
-    /// Returns the fingerprint of the key, 32 bytes whose first eight are the id. A keyring text pins a
-    /// key by it.
+    /// Returns the fingerprint of the key, 32 bytes whose first eight are the id. A line `pin=` in the text
+    /// of a [`Keyring`](crate::Keyring) states the fingerprint that a key has to have.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.fingerprint
     }

@@ -138,7 +138,8 @@ fn update_mac(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
     mac.update(bytes);
 }
 
-/// Splits a seal into the id of its key and its code. Returns `None` for bytes that are no seal.
+/// Splits a seal into the id of its key and its code. Returns `None` for bytes that do not begin as a seal.
+/// Fails for a seal of another suite or another length.
 fn split_seal(seal: &[u8]) -> Result<Option<(KeyId, &[u8])>> {
     let Some(rest) = seal.strip_prefix(&MAGIC) else { return Ok(None) };
     let malformed_error = || Error::seal(SealFault::Malformed, "the seal is cut short");

@@ -95,7 +95,8 @@ pub(super) struct EnvelopeParts<'a> {
 }
 
 impl<'a> EnvelopeParts<'a> {
-    /// Splits an envelope into its parts. Returns `None` if the bytes do not begin as an envelope.
+    /// Splits an envelope into its parts. Returns `None` if the bytes do not begin as an envelope. Fails for
+    /// an envelope of another suite, and for one that is cut short.
     pub(super) fn split_envelope(envelope: &'a [u8]) -> Result<Option<Self>> {
         let Some(rest) = envelope.strip_prefix(&MAGIC) else { return Ok(None) };
         let Some((&suite, rest)) = rest.split_first() else { return Err(malformed_error()) };

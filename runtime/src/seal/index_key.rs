@@ -59,10 +59,10 @@ impl IndexKey {
         digits.map(digit).collect()
     }
 
-    /// Returns a blind token of `bits` bits, 1 to 128. Different values can have one blind token,
-    /// so that the blind token tells less about a value; compare the values that it finds after
-    /// decryption. A short blind token is independent of the 26-character blind token of the same
-    /// value.
+    /// Returns a blind token of `bits` bits. Less than 1 counts as 1, more than 128 as 128. Different
+    /// values can have one blind token, so that the blind token tells less about a value. So decrypt
+    /// the rows that a query by the token finds, and compare their values with the wanted one. A
+    /// short blind token is independent of the 26-character blind token of the same value.
     pub fn short_token(&self, table: &str, field: &str, value: ValueRef<'_>, bits: u32) -> String {
         let bits = bits.clamp(1, 128);
         let code = self.hash_value(b"azt-idx-v1/short\0", table, field, value);

@@ -95,14 +95,15 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>>;
 
-    /// Returns whether scopes have index keys of their own. Unless it is `true`, `index_scope` is not
-    /// asked, and every blind token is made with the index key of the default scope.
+    /// Returns whether scopes have index keys of their own. If `false`, every blind token is made with the
+    /// index key of the default scope, whatever `index_scope` returns.
     fn has_index_scopes(&self) -> bool {
         false
     }
 
     /// Returns the scope whose index key makes the blind tokens of rows in a partition. A row whose
-    /// PartitionKey itself holds a blind token has the default scope without being asked for.
+    /// PartitionKey contains a blind token always has the default scope, since the token is computed before the
+    /// PartitionKey is known.
     ///
     /// A scope that has no index key gets none of another scope: what needs one fails with
     /// `is_key_unavailable`.

@@ -1,4 +1,4 @@
-//! Envelopes with a given nonce, which nothing outside can ask for.
+//! Tests envelopes with a given nonce. Only code in `seal` can choose a nonce.
 
 use serde_json::Value as Json;
 

@@ -69,7 +69,8 @@ impl WorkInput {
         self.fields.extend_from_slice(bytes);
     }
 
-    /// Appends a value after the length of its type tag and bytes; `None` is a hidden null.
+    /// Appends a value after the length of its type tag and bytes; `None` is written as the tag of a hidden
+    /// absence.
     pub(crate) fn push_value(&mut self, value: Option<ValueRef<'_>>) {
         let mut bytes = Zeroizing::new(Vec::new());
         match value {

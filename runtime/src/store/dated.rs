@@ -47,7 +47,8 @@ impl Floor {
     }
 }
 
-/// Returns the RowKey of the floor: one for each name and date form.
+/// Returns the RowKey of the floor: the name of the tables before the date, and the form of the date, such as
+/// `Ym`.
 fn row_key(store: &Store, dated: &DatedTables) -> String {
     format!(
         "{}_{}",
@@ -140,8 +141,9 @@ pub(crate) async fn raise_floor(
     Err(backoff::contended_error().in_table(FLOOR_TABLE))
 }
 
-/// Creates the table of a period with those of its copies and lists, unless it is below the floor.
-/// Returns whether the table did not exist. A simulation reads no floor.
+/// Creates the table of a period with those of its copies and lists, unless it is below the floor. Returns
+/// whether the table did not exist. The floor is not read if `reads_floor` is `false`: only a simulation
+/// leaves out this guard.
 ///
 /// # Errors
 ///

@@ -75,8 +75,8 @@ pub(crate) async fn decrypt_primary(
 }
 
 /// Returns the rows that a stored primary derives, given the row that [`read_primary_to_derive`] returned:
-/// decrypts it, and derives them by the version that wrote it. Returns `None` if the row is not of
-/// the type.
+/// decrypts the row, and derives by the declarations of the type's version that wrote the row. Returns `None`
+/// if the row is not of the type.
 pub(crate) async fn derive_stored_primary(
     store: &Store,
     table: &str,
@@ -188,8 +188,9 @@ async fn derived_copy(
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// Returns whether a remote copy belongs to the primary `owner` or to another one. If the copy names
-/// the table in the old form, asks whether a table of exactly that name exists.
+/// Returns whether a remote copy belongs to the primary `owner` or to another one. If the copy names the
+/// table in the old form, reads from the table of that name in lower case: the copy belongs to another
+/// primary if that table exists, and to `owner` otherwise.
 pub(crate) async fn compare_copy_owner(
     store: &Store,
     found: &Row,

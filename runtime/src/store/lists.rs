@@ -53,8 +53,8 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
     found.buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Reads the lists that each row wants, row by row, until they take more than `limit` bytes: all of the
-/// first row's, and those of later rows while there is room.
+/// Reads the lists of each row in `wanted`, row by row, until the lists take more than `limit` bytes. Reads
+/// all lists of the first row in any case. Lists that were not read are missing in the result.
 pub(crate) async fn read_lists_until_bytes(
     store: &Store,
     wanted: &[Vec<ListAddress>],
@@ -95,7 +95,8 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
     list.map(FoundList::Rows).map_err(|error| error_at_list(address, error))
 }
 
-/// Fails for a list in a blob if the client has no store for blobs, or cannot replace blobs safely.
+/// Fails with `is_unsupported` for a list in a blob if the client has no store for blobs, or if that store
+/// cannot compare versions and other processes may write to it.
 pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
         true => check_blobs(store).await.map_err(|error| error_at_list(address, error)),

@@ -93,7 +93,7 @@ impl Store {
         self.capabilities().table_case
     }
 
-    /// Creates a table.
+    /// Creates a table. Fails if the table exists.
     pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
         // Checked here, so that the error names the rule that the name breaks.
         limits::check_table_name(name)?;
@@ -324,8 +324,8 @@ impl Store {
         self.seal_and_write_until(table, to_seal, None).await
     }
 
-    /// Encrypts the rows of all operations and writes all of them or none; writes none after the
-    /// deadline.
+    /// Encrypts the rows of all operations and writes all of them or none. Fails with `is_contended` after
+    /// the deadline, and writes none.
     pub(crate) async fn seal_and_write_until(
         &self,
         table: &str,
@@ -384,7 +384,8 @@ impl Store {
         self.write_one_until(table, to_seal, None).await
     }
 
-    /// Encrypts the row of one operation and writes it, unless the deadline has passed.
+    /// Encrypts the row of one operation and writes it. Fails with `is_contended` after the deadline, and
+    /// writes nothing.
     pub(crate) async fn write_one_until(
         &self,
         table: &str,

@@ -234,8 +234,8 @@ impl UsageCounters {
         self.run_verb_in_span(self.verb_span(verb, table), verb, table, work).await
     }
 
-    /// Runs a verb in a given span: records the verb's requests, retries and failure in the span,
-    /// and its duration. Does nothing more than the work if nobody listens.
+    /// Runs a verb in a given span. Records the verb's requests, retries and failure in the span, and its
+    /// duration in the metrics. Only runs the verb if the span is disabled and metrics are off.
     pub(crate) async fn run_verb_in_span<T>(
         &self,
         span: Span,

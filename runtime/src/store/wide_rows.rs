@@ -100,8 +100,8 @@ impl Store {
         Ok((join_parts_of_entity(schema, table, keys, &rows)?, date))
     }
 
-    /// Reads and decrypts a primary in order to end it: of a torn entity, the parts that exist, if
-    /// `may_end_torn` is set.
+    /// Reads and decrypts a primary before it is deleted or overwritten. Of a torn entity, returns the parts
+    /// that exist if `may_end_torn` is set, and fails with `is_corrupt` otherwise.
     pub(crate) async fn read_to_overwrite(
         &self,
         table: &str,

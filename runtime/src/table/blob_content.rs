@@ -70,8 +70,8 @@ impl<E: TableEntity> Table<E> {
     /// the field. `entity` has the keys of the row that will point to the blob. Holds less than 64 MiB of
     /// the bytes at a time.
     ///
-    /// The first verb that writes the value takes the blob. A blob that no row points to goes with the
-    /// next [`sweep_blobs`](Self::sweep_blobs).
+    /// The row of the first verb that writes the value points to the uploaded blob; each later verb makes a
+    /// copy of the blob. [`sweep_blobs`](Self::sweep_blobs) removes a blob that no row points to.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -101,9 +101,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// `is_rejected` with the first error of the stream; `is_too_large` if the entity's keys do not fit
-    /// into the name of a blob. The verb refuses an upload that was begun six hours before it, with
-    /// `is_stale`.
+    /// `is_rejected` with the first error of the stream; `is_too_large` if the entity's keys do not fit into
+    /// the name of a blob. The verb that writes the value fails with `is_stale` if the upload began more than
+    /// six hours earlier.
     pub async fn upload<F: BlobField>(
         &self,
         entity: &E,
@@ -184,14 +184,15 @@ impl BlobReader {
         Ok(bytes)
     }
 
-    /// Reads a range of the bytes, without a check of their hash. A range that ends after the blob is cut.
-    /// Of an encrypted blob it reads the chunks of 64 KiB that hold the range, and verifies each.
+    /// Reads a range of the bytes, without a check of their hash. A range that ends beyond the end of the
+    /// blob is shortened. Of an encrypted blob, `range` reads the chunks of 64 KiB that hold the range, and
+    /// verifies each.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for an empty range and for one that begins after the blob; `is_corrupt` if the blob
-    /// does not hold the range, or a chunk is not what was uploaded; `is_stale` and `is_not_found` as
-    /// [`bytes`](Self::bytes).
+    /// `is_invalid` for an empty range, and for a range that begins at or beyond the end of the blob;
+    /// `is_corrupt` if the blob does not hold the range, or a chunk is not what was uploaded; `is_stale` and
+    /// `is_not_found` as [`bytes`](Self::bytes).
     pub async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         let range = range.start..range.end.min(self.blob.len());
         if range.is_empty() {
@@ -226,11 +227,11 @@ impl BlobReader {
         if end == range.end { Ok(bytes) } else { Err(self.other_bytes_error(end)) }
     }
 
-    /// Reads the bytes piece by piece. The last item is an error if they are not those that were uploaded:
-    /// nothing that was read before is sound then. An item of an encrypted blob is a chunk of 64 KiB, which
-    /// is verified before it is handed out.
+    /// Reads the bytes piece by piece. If the bytes are not the bytes that were uploaded, the last item is an
+    /// error, and all earlier items must be discarded. An item of an encrypted blob is a chunk of 64 KiB,
+    /// which is verified before it is returned.
     ///
-    /// The items are those of [`bytes`](Self::bytes), with its errors.
+    /// The errors are the errors of [`bytes`](Self::bytes).
     pub fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let reader = self.clone();
         let opened = async move {

@@ -17,14 +17,14 @@ use crate::{
 /// JSON, `archive/{table}/{PartitionKey}/{RowKey}.json`.
 ///
 /// The JSON is the service's own: keys, properties with their types, Timestamp. Encrypted values stay
-/// encrypted. The entity's blobs are copied as they are stored, under the names that its properties
-/// hold, to `archive/_blobs`: a client with this folder as its store of blobs reads an entity whose row
-/// is put back. A blob is created, or replaced where it holds an earlier version of the entity; it is
-/// never replaced by an earlier version, and never where it holds another entity.
+/// encrypted. The entity's blobs are copied as they are stored, under the names in the properties of its row,
+/// to `archive/_blobs`: a client with this folder as its store of blobs reads an entity whose row is put
+/// back. A blob is created, or replaced where it holds an earlier version of the entity; it is never replaced
+/// by an earlier version, and never where it holds another entity.
 ///
-/// A put is one request, and three where the blob exists. Each blob of the entity takes a look, a read
-/// and a write more. A directory cannot compare versions: there,
-/// two workers that replace one blob at once are not kept apart.
+/// A put is one request, and three where the blob exists. Each blob of the entity takes three more: one to
+/// see whether it was copied already, a read and a write. A directory cannot compare versions: if two workers
+/// replace one blob in a directory at once, the older version may stay.
 ///
 /// ```
 /// use std::sync::Arc;

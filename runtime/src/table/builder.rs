@@ -193,10 +193,11 @@ impl ClientBuilder {
     /// and name of each property that is written, also of dynamic entities; it is not asked for the
     /// property that tells a row's type.
     ///
-    /// Readers need only the keys: an encrypted value says itself that it is encrypted. A client
-    /// that has the closure also refuses plain values of what it chooses, wherever it reads a type,
-    /// unless [`plaintext`](Self::plaintext) allows them. A client without the closure that writes
-    /// without having read the row writes plain values.
+    /// Readers need only the keys: an encrypted value says itself that it is encrypted. A client that has the
+    /// closure also refuses plain values of what it chooses, wherever it reads a type, unless
+    /// [`plaintext`](Self::plaintext) allows them. A client without the closure writes such a property
+    /// encrypted only if the client read it encrypted in that row before; any other write stores plain
+    /// values.
     ///
     /// ```
     /// use entable::{Client, backend::Memory};
@@ -218,11 +219,11 @@ impl ClientBuilder {
     /// Sets the store for lists in blobs, from the crate `object_store`: of a cloud, in memory, or
     /// a directory. All programs that use the same tables need the same store.
     ///
-    /// A directory cannot compare versions when it replaces a blob, so a single process has to do
-    /// all the writing: the one that has the embedded store open. [`build`](Self::build) refuses a
-    /// directory beside tables that other processes may write. It cannot see one behind a type of
-    /// your own or a `dyn ObjectStore`: the client sends one request to such a store before its
-    /// first write of a list, and refuses that write with `is_unsupported`.
+    /// A directory cannot compare versions when it replaces a blob, so a single process has to do all the
+    /// writing: the one that has the embedded store open. [`build`](Self::build) refuses a directory beside
+    /// tables that other processes may write. `build` cannot recognise a directory behind a type of your own
+    /// or a `dyn ObjectStore`. The client then sends one request to the store before its first write of a
+    /// list, and refuses that write with `is_unsupported` if the store cannot compare versions.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -240,7 +241,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how work in other partitions is done.
+    /// Sets the times and limits of work in other partitions, such as the write deadline and the number of
+    /// failures before work is put into the poison table.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -309,7 +311,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes one mistake in the code of writers and workers, so that a test can show that it notices it.
+    /// Makes one mistake in the code of writers and workers, so that a test can show that it detects the
+    /// mistake.
     #[doc(hidden)]
     #[cfg(feature = "conformance")]
     #[must_use]
@@ -322,9 +325,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` without a backend, or for times that leave none for work in other
-    /// partitions; with `is_unsupported` for blobs in a directory beside tables that other
-    /// processes may write.
+    /// Fails with `is_invalid` without a backend, or if the write deadline in the options of
+    /// [`outbox`](Self::outbox) is too short for a request; with `is_unsupported` for blobs in a directory
+    /// beside tables that other processes may write.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

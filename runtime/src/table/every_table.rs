@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<E: TableEntity> Table<E> {
-    /// Returns how the entity's tables are dated, if this stands for all of them.
+    /// Returns how the entity's tables are dated if this handle stands for all of them, otherwise `None`.
     pub(crate) fn dated_tables_if_all(&self) -> Option<&'static DatedTables> {
         E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
     }
@@ -41,7 +41,8 @@ impl<E: TableEntity> Table<E> {
         Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
 
-    /// Returns the tables that a query of every table of the entity reads; `None` for one table.
+    /// Returns the existing dated tables for a query, if this handle stands for all of them. Returns `None`
+    /// for a handle of a single table.
     pub(crate) async fn all_tables_to_query(&self) -> Result<Option<QueriedTables>> {
         let Some(dated) = self.dated_tables_if_all() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
@@ -54,8 +55,8 @@ impl<E: TableEntity> Table<E> {
         Self::new(self.client.clone(), name.to_owned())
     }
 
-    /// Returns whether an error says that a dated table is gone, which a job over every table passes
-    /// over: its rows went with it.
+    /// Returns whether an error says that this dated table is gone. A job over every table ignores such an
+    /// error, since the table's rows are gone too.
     pub(crate) fn is_dated_table_gone(&self, error: &Error) -> bool {
         self.period_of_table().is_some() && is_dated_table_missing(error)
     }

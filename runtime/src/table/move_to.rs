@@ -77,11 +77,11 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the entity changed since it was read, with
-    /// `is_not_found` if it is gone, with `is_conflict` if it is moving already or its last move is
-    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing. Fails
-    /// with `is_too_large` for a row of 252 properties, or of nearly 1 MiB: a move marks the row with
-    /// one property more.
+    /// Fails with `is_precondition_failed` if the entity changed since it was read, with `is_not_found` if it
+    /// is gone, with `is_conflict` if the entity is moving already or the source row of its last move is
+    /// still marked. Fails with `is_invalid` if a field changed that is neither in a key nor the time of a
+    /// dated table, or if the entity would stay where it is. Fails with `is_too_large` for a row of 252
+    /// properties, or of nearly 1 MiB: a move marks the row with one property more.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables stand for the table that the entity is in, and that it goes to.
         let target_table = target.table_of_entity(stored)?;
@@ -248,7 +248,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Says of the error of a row that is too large with the mark of its move what the caller can do.
+/// Adds to an `is_too_large` error that the mark of the move needs a property more, and how the caller can
+/// move the entity without it. Returns any other error unchanged.
 fn no_room_for_mark_error(error: Error) -> Error {
     if !error.is_too_large() {
         return error;

@@ -60,7 +60,7 @@ impl Client {
         Ok(SasCache::new(self.account_key()?.clone(), lifetime))
     }
 
-    /// Returns the URL of a table, to which a signature is appended.
+    /// Returns the URL of a table, without a signature. [`SasToken::to_url`] appends one.
     ///
     /// ```
     /// use entable::prelude::*;

@@ -421,9 +421,10 @@ impl<A: Aggregate> SetTable<A> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if a `one` is missing that is no `Option`, with `is_decode` for a
-    /// second one or a row that does not fit, with `is_unrecognized_entity` for a row of no member
-    /// if the struct has no field for it, and with `is_scan_refused` without a PartitionKey.
+    /// Fails with `is_not_found` if there is no row for a field `#[table(one)]` that is no `Option`, with
+    /// `is_decode` for a second row of a field `#[table(one)]` or a row that does not fit its type, with
+    /// `is_unrecognized_entity` for a row of no member if the struct has no field for it, and with
+    /// `is_scan_refused` without a PartitionKey.
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.known_partition_key().to_owned();
@@ -535,7 +536,8 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     }
 }
 
-/// Decodes a row that is read again. Generated code calls it.
+/// Decodes a row that was read again because another writer had changed it. Returns `None` for a copy
+/// and for a framework row. Generated code calls it.
 ///
 /// # Errors
 ///

@@ -57,7 +57,8 @@ pub fn replacement_of_unknown_type<S: EntitySet>(
 ///
 /// # Errors
 ///
-/// Keys that cannot be; `is_invalid` for a row that was read as a member.
+/// Fails for keys that the service refuses, and with `is_invalid` for a row that was read as a
+/// member.
 pub fn removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     refuse_member_row(stored)?;
     plan::delete_row(stored).map(BulkChange)

@@ -25,8 +25,9 @@ impl<E: TableEntity> Table<E> {
     /// Removes the table's blobs that no row points to: those of writes that failed after their upload,
     /// and of rows that were deleted untyped. Await it to run it.
     ///
-    /// It lists the table's blobs, and reads the row of each that is older than the grace by the store's
-    /// date: one request per blob. For hours of maintenance. One that stops in the middle is run again.
+    /// The sweep lists the table's blobs. It reads the row of each blob that is older than the
+    /// [`grace`](SweepBlobs::grace()), 24 hours by default: one request per blob. Run it when there is little
+    /// other work. A sweep that stopped in the middle can be run again.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -80,8 +81,8 @@ pub struct SweptBlobs {
 impl SweepBlobs {
     /// Sets the age from which on a blob is swept. It is 24 hours unless it is set.
     ///
-    /// A row may point to an upload six hours after the upload began. A grace of less than four times as
-    /// long is for hours in which nobody writes: a row could point to what was swept.
+    /// A row may begin to point to a blob until six hours after its upload began. Set a grace of less than 24
+    /// hours only while nobody writes: otherwise the sweep may remove a blob to which a new row points.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

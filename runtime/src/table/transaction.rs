@@ -407,7 +407,8 @@ impl Transaction {
         Ok(self)
     }
 
-    /// Commits the transaction as the effect of a message, which takes place once.
+    /// Makes the transaction the effect of a message. The commit then also inserts a receipt, so that the
+    /// effect takes place once.
     pub(crate) fn effect_of_message(mut self, message: &MessageIdentity) -> Self {
         self.effect_of = Some(message.clone());
         self

@@ -116,14 +116,13 @@ impl<E: TableEntity> Table<E> {
     /// Call it from the handler of a message, which is delivered again until all is done: a
     /// repetition from any point ends the same. An entity that changes meanwhile is put again.
     ///
-    /// A put of a worker that was given up may be carried out after the deletion here. A table refuses
-    /// it if the entity is there: it is inserted, or replaced under the ETag that the table had before the
-    /// entity was read here. So it takes 3 requests for an entity without copies, and 6 if the target has
-    /// the entity. Only an entity that was deleted from the target meanwhile, or has expired there, may be
-    /// inserted once more.
-    /// `BlobTarget` compares versions likewise; any other target has to refuse
-    /// what is older than what it has. [`move_to`](Self::move_to) also keeps writers off meanwhile, and
-    /// its receipt stops a late insertion.
+    /// A put that a worker gave up waiting for may reach the target after the deletion here. A table refuses
+    /// such a put if it has the entity: `transfer` inserts the entity, or replaces it under the ETag that it
+    /// had in the target before the read here. A transfer takes 3 requests for an entity without copies, and
+    /// 6 if the target has the entity. Only an entity that was deleted from the target meanwhile, or has
+    /// expired there, may be inserted once more. `BlobTarget` compares versions likewise; any other target
+    /// has to refuse an older version than it has. [`move_to`](Self::move_to) also refuses other writers
+    /// meanwhile, and writes a receipt in the target that makes a late insertion fail.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -310,8 +309,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Refuses a type whose entities are more than one row each: blobs would be lost in a target that takes
-/// none, and a wide encrypted entity has several rows.
+/// Refuses a type whose entities a target of rows cannot store: a type with blobs if the target takes no
+/// blobs, and a wide type with encrypted values, which has several rows for each entity.
 fn refuse_rows<E: TableEntity>(takes_blobs: bool) -> Result<()> {
     let schema = E::SCHEMA;
     let message = if !schema.blobs.is_empty() && !takes_blobs {

@@ -104,8 +104,9 @@ impl<E: TableEntity> Table<E> {
         (!is_template).then(|| self.name.clone())
     }
 
-    /// Returns the table of an entity: the dated table that `home` names if this is a handle of
-    /// all dated tables, else the table of this handle.
+    /// Returns the table of an entity: the table of this handle, or the dated table of the entity if this is
+    /// a handle of all dated tables. `home` returns the name of the entity's table. Fails with `is_invalid`
+    /// if this handle is of another dated table.
     fn home_table_of_entity(
         &self,
         home: impl FnOnce() -> Result<Cow<'static, str>>,
@@ -133,7 +134,8 @@ impl<E: TableEntity> Table<E> {
         self.home_table_of_entity(|| table_of_stored(stored))
     }
 
-    /// Returns the table that a stored entity was read from and belongs to still.
+    /// Returns the table that a stored entity was read from. Fails with `is_invalid` if the value was changed
+    /// so that it belongs to another dated table.
     pub(super) fn table_of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
         self.home_table_of_entity(|| table_to_replace_in(stored))
     }

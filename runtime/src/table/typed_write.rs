@@ -69,11 +69,11 @@ impl<E: TableEntity> Table<E> {
 
     /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
     ///
-    /// A field that is `None` may have a value in the store, which the answer does not tell. An
-    /// entity with copies or lists, older versions, `seal`, or a hidden absence is read before it
-    /// is written, so that what is returned is what is stored. Any other entity costs one request
-    /// without a read, and the returned value has such fields as they were sent: [`get`](Self::get)
-    /// it before a [`replace`](Self::replace), which would remove them.
+    /// A field that is `None` here may have a value in the store, which the service's answer does not
+    /// contain. An entity with copies or lists, older versions, `seal`, or a hidden absence is read before it
+    /// is written, so that the returned value is the stored one. Any other entity costs one request without a
+    /// read, and the returned value has `None` in such fields. Call [`get`](Self::get) before a
+    /// [`replace`](Self::replace) of that value, which would remove the stored fields.
     ///
     /// # Errors
     ///
@@ -149,10 +149,10 @@ impl<E: TableEntity> Table<E> {
 
     /// Sets some properties of the version that was read and removes others.
     ///
-    /// A patch that only sets is one merge under the ETag of `stored`, unless a copy depends on what
-    /// it sets; otherwise the row is replaced under that ETag, together with its copies. Changes that
-    /// were made to the value inside `stored` are not written. `validate` of the entity sees whole
-    /// entities only and is not called.
+    /// A patch is one merge under the ETag of `stored` if it only sets properties, no copy or list depends
+    /// on them, and the type has neither `seal` nor older versions. Any other patch replaces the row under
+    /// that ETag, together with its copies. Changes that were made to the value inside `stored` are not
+    /// written. `validate` of the entity sees whole entities only and is not called.
     ///
     /// # Errors
     ///
@@ -187,10 +187,10 @@ impl<E: TableEntity> Table<E> {
 
     /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
     ///
-    /// A patch that only sets is one merge under no condition, unless a copy depends on what it
-    /// sets; otherwise the row is read and replaced under the ETag that was read, and read again if
-    /// another writer changed it in between. `validate` of the entity sees whole entities only and
-    /// is not called.
+    /// A patch is one merge without a condition if it only sets plain properties in one row, no copy or list
+    /// depends on them, and the type has neither `seal` nor older versions. Any other patch reads the
+    /// entity, writes it under the ETag that was read, and begins again if another writer changed it in
+    /// between. `validate` of the entity sees whole entities only and is not called.
     ///
     /// # Errors
     ///

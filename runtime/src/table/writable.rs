@@ -75,7 +75,7 @@ pub trait Deletable {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if it does not say which of its type's dated tables it is in.
+    /// `is_invalid` for a point that does not name one of its type's dated tables.
     fn table(&self) -> Result<Cow<'static, str>>;
 
     /// Plans the deletion.
@@ -116,11 +116,12 @@ pub trait Rewritable: Sized {
     /// Fails if the keys are invalid.
     fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
 
-    /// Decodes a row that was read again. Returns `None` if the row is of no type of the set.
+    /// Decodes a row that was read again. Returns `None` if `Self` is a set and the row is a copy or
+    /// a framework row.
     ///
     /// # Errors
     ///
-    /// Fails if the row is of another type or does not fit it.
+    /// Fails if the row is of a type that `Self` does not include, or does not fit its type.
     fn reread(row: Row) -> Result<Option<Stored<Self>>>;
 
     /// Returns the name of the type for error messages.

@@ -29,7 +29,8 @@ enum ClaimOutcome {
 }
 
 impl Worker {
-    /// Resolves those claims of a chunk that are old enough.
+    /// Resolves the claims of a chunk that are marked dead or have reached the claim time, and
+    /// plans another visit for younger claims.
     pub(super) async fn resolve_claims(
         &self,
         chunk: &Chunk,

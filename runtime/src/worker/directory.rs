@@ -91,9 +91,9 @@ impl Worker {
         self.delete_rows_of_partition(DIRECTORY, deletions, Error::is_not_found).await.map(drop)
     }
 
-    /// Deletes rows of one partition in one transaction; one by one if it fails because one of them was
-    /// deleted or written anew meanwhile, which `is_raced` tells by the error. Returns `false` if a row
-    /// that was written anew stays.
+    /// Deletes rows of one partition in one transaction. If the transaction fails because a row was deleted
+    /// or rewritten meanwhile, deletes the rows one by one: `is_raced` recognises such an error. Returns
+    /// `false` if a rewritten row stays.
     pub(super) async fn delete_rows_of_partition(
         &self,
         table: &str,

@@ -79,8 +79,9 @@ impl Worker {
         Operation::delete(dirty.row.partition_key(), dirty.row.row_key(), seen)
     }
 
-    /// Writes an outbox row again, together with the partition's fence. A row that exists stays as
-    /// it is.
+    /// Writes an outbox row that was deleted or moved to the poison table, together with the
+    /// partition's fence, so that its work is done again. If the operation is an insertion and the
+    /// row exists, the row stays as it is.
     pub(super) async fn record_outbox_row_again(
         &self,
         table: &str,

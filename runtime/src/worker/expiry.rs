@@ -104,7 +104,8 @@ impl Worker {
         round
     }
 
-    /// Returns the first hour whose markers a writer may still rely on at that time of the store.
+    /// Returns the first hour whose expiry markers must not be swept yet at the store's time `now`: a writer
+    /// that relies on such a marker may still be writing its row.
     fn first_hour_in_use(&self, now: Ticks) -> Hour {
         // A writer sends its row before its marker's hour ends, and the request may then take some
         // time.

@@ -87,9 +87,9 @@ fn is_network_failure(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Returns how long to wait after a failure that passes alone. The wait doubles with each of `tries`
-/// from 5 s to at most 5 min, `random` takes up to half of it off, and it is never shorter than
-/// `asked`, the wait that the service asked for.
+/// Returns how long to wait after a temporary failure. The bound of the wait begins at 5 s and
+/// doubles with each of `tries`, up to 5 min. `random` chooses a wait between half the bound and
+/// the bound. The result is never shorter than `asked`, the wait that the service asked for.
 pub(super) fn wait_after_failure(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
     let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
     let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);

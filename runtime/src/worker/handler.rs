@@ -80,7 +80,8 @@ impl Handlers {
         self.0.insert(M::NAME, handler);
     }
 
-    /// Returns whether messages of that name need a code; the default without a handler.
+    /// Returns whether messages of that name need a code, as their handler's message type declares. Returns
+    /// `ByClient` if there is no handler for the name.
     pub(super) fn authenticity(&self, name: &str) -> MessageAuthenticity {
         self.0.get(name).map(|handler| handler.authenticity).unwrap_or_default()
     }
@@ -246,8 +247,8 @@ impl Context {
         self.attempts
     }
 
-    /// Returns whether the message can name one more partition with an effect: it could not be
-    /// finished otherwise.
+    /// Returns whether the list of partitions with effects of this message still fits into one String
+    /// property after `place` is added. With a longer list, the message could not be marked as done.
     fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
         let mut receipts = self.receipts();
         if !receipts.contains(place) {

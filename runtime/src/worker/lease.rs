@@ -38,8 +38,8 @@ impl StoreTime {
         Self { date, sent }
     }
 
-    /// Returns the store's present time, or a little more, since the way of the answer counts
-    /// twice.
+    /// Returns the store's present time, or a little more: adds the whole time since the request was sent to
+    /// the date of the answer, although the store set that date after the request was sent.
     pub(super) fn now(self, clock: &dyn Clock) -> Ticks {
         self.date.map_or_else(|| clock.now(), |date| add_duration(date, self.sent.elapsed()))
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::{directory::DirectoryPages, partition::PartitionReader};
 use crate::{error::Result, table::Client};
 
-/// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
-/// directory, and each partition of these tables that it names until one has open work.
+/// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads
+/// the directory, and the partitions of these tables that the directory names. Of each table, reads
+/// partitions only until one has open work.
 pub(crate) async fn tables_with_open_work(
     client: &Client,
     tables: &[String],

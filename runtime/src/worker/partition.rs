@@ -207,8 +207,8 @@ impl<'a> PartitionReader<'a> {
     }
 }
 
-/// Returns the number of rows of the chunk after `page`, so that the chunk has about
-/// [`CHUNK_BYTES`] bytes.
+/// Returns how many rows to read as the chunk after `page`, so that the chunk has about [`CHUNK_BYTES`]
+/// bytes. Returns `before`, the number for `page` itself, if `page` has no rows.
 fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
     let sizes = page.rows.iter().flatten().map(|row| row.as_bytes().len());
     let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));

@@ -345,8 +345,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read;
-    /// else the backend's errors. Work that is gone is deleted.
+    /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read; else
+    /// the backend's errors. It is no error if the row is gone.
     pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
         let seen = Condition::for_etag(poisoned.poison_row.etag());
         let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
@@ -391,8 +391,8 @@ impl Poisoned {
         error.at_keys(&self.partition_key, self.row_key())
     }
 
-    /// Returns the error for a poison row that cannot be read: the row that was poisoned is of no known
-    /// kind, or the properties are damaged that poisoning added to say where it came from.
+    /// Returns the error for a row of the poison table that cannot be read: the kind of the outbox row in it
+    /// is unknown, or the properties with the former table and keys of that outbox row are damaged.
     fn damaged_error(&self) -> Error {
         let (partition_key, row_key) = self.poison_row.keys();
         let message =

@@ -72,8 +72,8 @@ impl DerivedRows<'_> {
         by_type.find(|(derived, _)| std::ptr::eq(*derived, schema))?.1.as_ref()
     }
 
-    /// Returns the copy that the primary derives for an address, with its row family in the type's
-    /// version that wrote the primary. Returns `None` if the primary derives no such copy.
+    /// Returns the copy that the primary derives for an address, with the copy's row family in the
+    /// type's version that wrote the primary. Returns `None` if the primary derives no such copy.
     pub(super) fn wanted_copy(
         &self,
         schema: &'static Schema,

@@ -19,7 +19,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MOST_DOUBLINGS: u32 = 6;
 
 impl Worker {
-    /// Does all work that can be done now, however young, and returns.
+    /// Does all work that can be done now, also work that is younger than the
+    /// [`grace`](crate::OutboxOptions::grace), and returns.
     ///
     /// Work that is left afterwards waits for its second look ([`waiting`](WorkerStats::waiting)), is
     /// of types that this program does not know, or was put into the poison table. Copies that wait
@@ -27,7 +28,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// The first failure of the backend that kept coming back, after all other work was done.
+    /// The first failure of the last round, if 16 repetitions of the round brought no progress. All other
+    /// work is done by then.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -137,7 +137,8 @@ pub(super) struct RoundResult {
     pub(super) progressed: u64,
     /// Number of rows and messages that another actor changed first.
     pub(super) raced: u64,
-    /// The number of failures that count towards the poison table; each is also a step further.
+    /// The number of failures that count towards the poison table. `progressed` includes them, since each
+    /// brings its row or message nearer to the poison table.
     pub(super) counted: u64,
     /// The first failure that is not the fault of a single row.
     pub(super) failure: Option<Error>,
@@ -258,12 +259,12 @@ impl Worker {
         Self { interval, ..self }
     }
 
-    /// Sets how long a message is hidden from other workers while it is handled: 60 s by default. A
-    /// handler that takes longer, or longer than its [`handler_time`](Self::handler_time) if that is
-    /// set, is dropped, which counts as a failure, and other workers may take the message.
+    /// Sets how long a message is hidden from other workers while it is handled: 60 s by default. A handler
+    /// that takes longer is dropped: that counts as a failure, and other workers may take the message. If
+    /// [`handler_time`](Self::handler_time) is set, a handler may take that time instead.
     ///
-    /// The lease is at most the flight ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less
-    /// 30 s.
+    /// A lease that is longer than the write deadline
+    /// ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less 30 s is shortened to that time.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -281,9 +282,10 @@ impl Worker {
         Self { lease: lease.min(most), ..self }
     }
 
-    /// Sets how long a handler may take: as long as its [`lease`](Self::lease) by default. Where it is
-    /// longer, the worker renews the lease while the handler runs, so that no other worker takes the
-    /// message, and other workers get it a lease after this one died.
+    /// Sets how long a handler may take: as long as its [`lease`](Self::lease) by default. If the time is
+    /// longer than the lease, the worker renews the lease while the handler runs, so that no other worker
+    /// takes the message. If the worker's process ends, other workers get the message when the last lease is
+    /// over.
     ///
     /// ```
     /// use std::time::Duration;
@@ -327,11 +329,10 @@ impl Worker {
     /// The handler is called at least once for each message, in no order, and several workers may
     /// call it at once. Its effects inside [`Context::once`] take place once.
     ///
-    /// An error that passes alone, itself or one of its sources, does not count: throttling, the
-    /// network, lost races, lost answers. The message comes again, later each time. Any other error, a
-    /// panic, or more time than the [`lease`](Self::lease) counts. After
-    /// [`poison_after`](crate::OutboxOptions::poison_after) such failures the message is put into the
-    /// poison table.
+    /// An error does not count if it, or one of its sources, is temporary: throttling, the network, lost
+    /// races, lost answers. The message comes again, later each time. Any other error, a panic, or more time
+    /// than the [`lease`](Self::lease) counts. After [`poison_after`](crate::OutboxOptions::poison_after)
+    /// such failures the message is put into the poison table.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -392,7 +393,7 @@ impl Worker {
     }
 
     /// Calls `report` with each failure that [`WorkerStats::failures`] counts, when it happens: a request
-    /// that failed, credentials that the service refuses, a handler that waits for something. The
+    /// that failed, credentials that the service refuses, a handler that failed with a temporary error. The
     /// worker tries again. Failures that count towards the poison table are not reported.
     ///
     /// ```

@@ -42,8 +42,8 @@ pub struct OutboxStatus {
     /// done counts until its second look.
     pub oldest: Option<Duration>,
     /// Number of messages and moves, here and in the poison table, without a code.
-    /// [`Authenticity::Require`](crate::Authenticity::Require) may be set when there is none, and none
-    /// in queues, which are not read.
+    /// [`Authenticity::Require`](crate::Authenticity::Require) may be set when this number is 0 and no queue
+    /// holds a message without a code. Queues are not read here.
     pub unsigned: u64,
     /// Number of messages and moves, here and in the poison table, by the id of the key that signed
     /// them, as 16 hex digits. A key may be removed when there is none of it. A code that is cut or of
@@ -172,7 +172,8 @@ impl OutboxStatus {
         }
     }
 
-    /// Adds an open row to the lag, and to the stuck rows if it has an obstacle.
+    /// Includes an open row in `oldest`, the greatest age of open rows. Adds the row to the stuck rows if it
+    /// has an obstacle and the list has room.
     fn add_open_row(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
         // The lag counts every row, also those for which the list below has no room.
         self.oldest = self.oldest.max(row.age);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::row::ETag;
 
-/// Most looks (visits of partitions without due rows) of one worker in a minute.
+/// The greatest number of looks (visits of partitions without due rows) of one worker in a minute.
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
 
 /// Number of visits of an unchanged partition after which looks at it become rarer.
@@ -80,8 +80,9 @@ impl PartitionVisit {
         self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }
 
-    /// Plans the next visit of a partition none of whose rows is due by then. `before` is the visit
-    /// before this one.
+    /// Plans the next visit of a partition, in addition to visits for rows that become due earlier. `before`
+    /// is the previous visit. If the partition has no rows or has changed since `before`, visits it after one
+    /// lease. Otherwise plans a look, after a wait that grows while nothing changes.
     pub(super) fn plan_next_visit(
         &mut self,
         before: Option<&Self>,
@@ -130,8 +131,9 @@ pub(super) struct LookBudget {
 }
 
 impl LookBudget {
-    /// Chooses the partitions to look at in this round: those that have waited longest. Chooses as
-    /// many as the time since the last look allows, and at most those of one `interval`.
+    /// Chooses the partitions to look at in this round, the longest waiting ones first. Chooses as many as
+    /// [`LOOKS_PER_MINUTE`] allows for the time since the last look, of which at most one `interval` between
+    /// rounds counts.
     pub(super) fn choose_partitions_to_look_at<'v>(
         &mut self,
         visits: impl Iterator<Item = (&'v TableAndPartitionKey, &'v PartitionVisit)>,

@@ -1,5 +1,5 @@
-//! The connection to one storage account, and how a request goes through the client of
-//! `azure_data_tables`.
+//! The connection to one storage account. Sends requests through the client of `azure_data_tables`
+//! and turns answers into results.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -47,7 +47,8 @@ impl Account {
         Self::for_service(options, None)
     }
 
-    /// Makes the connection to a service of an account; `None` for its tables.
+    /// Makes the connection to a service of an account, such as its queues. For `None`, the service
+    /// is its tables: in Azure Storage or in Cosmos DB, as the endpoint or the options say.
     pub(super) fn for_service(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
@@ -134,7 +135,8 @@ impl Account {
         }
     }
 
-    /// Returns the answer if it is a success, and its error if not.
+    /// Returns the answer if its status is a success, else the error for its refusal. A write also
+    /// fails if its status is not 201, 202 or 204, since the service sends no other for a write.
     pub(super) fn expect_success(
         &self,
         answer: HttpAnswer,
@@ -150,7 +152,8 @@ impl Account {
     }
 }
 
-/// Refuses to send a credential where others can read or use it on its way.
+/// Fails if a credential would be sent over http. A key or a SAS token may be sent over http to
+/// this machine, or with `allow_http`.
 fn check_scheme(options: &AzureOptions, endpoint: &Endpoint) -> Result<()> {
     let message = match &options.credential {
         _ if endpoint.is_https() => return Ok(()),
@@ -167,7 +170,8 @@ fn check_scheme(options: &AzureOptions, endpoint: &Endpoint) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Finds the name of the account in the key, the options or the endpoint.
+/// Returns the account's name from the key, else from the options, else from the endpoint. Fails if
+/// none of them contains the name.
 fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
     let of_key = match &options.credential {
         Credential::Key(key) => Some(key.account().to_owned()),

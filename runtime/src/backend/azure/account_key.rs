@@ -37,8 +37,8 @@ impl AccountKey {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a key that is empty or not base64, and for a name that can be none. The error
-    /// quotes neither.
+    /// `is_invalid` for a key that is empty or not base64, and for a name that no account can have.
+    /// The error quotes neither the key nor the name.
     pub fn new(account: impl Into<String>, key: &str) -> Result<Self> {
         let invalid = || {
             Error::new(
@@ -91,7 +91,8 @@ impl AccountKey {
     }
 }
 
-/// Makes an HMAC from a key of any length, which RFC 2104 fits to the block size.
+/// Makes an HMAC from a key of any length. A key longer than a block of 64 bytes is replaced by its
+/// hash, as RFC 2104 demands.
 fn hmac_with_key(key: &[u8]) -> Hmac<Sha256> {
     let mut block = Zeroizing::new([0; 64]);
     let mut digest = Sha256::digest(key);

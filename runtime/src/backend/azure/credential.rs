@@ -29,7 +29,7 @@ pub(super) enum Service {
     Queues,
 }
 
-/// The credential that authorizes a request.
+/// The text that authorizes a request, in a header or in the query.
 pub(super) enum Authorization {
     /// The value of the header `Authorization`.
     Header(String),
@@ -89,8 +89,8 @@ impl Credential {
     }
 }
 
-/// Returns the text that Shared Key signs for tables ("Authorize with Shared Key", table service). It
-/// contains the encoded path and, of the query, only `comp`.
+/// Returns the text that Shared Key signs for the table service. The text contains the encoded path
+/// and, of the query, only `comp`. Microsoft's page "Authorize with Shared Key" defines it.
 fn table_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();
@@ -106,9 +106,9 @@ fn table_string_to_sign(request: &Request, account: &str) -> String {
     )
 }
 
-/// Returns the text that Shared Key signs for queues ("Authorize with Shared Key", blobs, queues and
-/// files): headers, the sorted `x-ms-` headers, the account and the path, and the sorted and decoded
-/// query.
+/// Returns the text that Shared Key signs for the queue service: the standard headers, the sorted
+/// `x-ms-` headers, the account and the path, and the sorted and decoded query. Microsoft's page
+/// "Authorize with Shared Key" defines it.
 fn queue_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();

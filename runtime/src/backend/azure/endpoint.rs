@@ -22,8 +22,8 @@ pub(super) struct Endpoint {
     pub(super) loopback: bool,
     /// Whether the host belongs to Cosmos DB's Table API.
     pub(super) cosmos: bool,
-    /// Whether the address is that of an emulator: only emulators have the account in the path, or a
-    /// name under `localhost`.
+    /// Whether the address is that of an emulator. Only emulators have the account in the path, or a
+    /// host name that ends with `.localhost`.
     pub(super) emulator: bool,
 }
 
@@ -80,7 +80,9 @@ impl Endpoint {
         Self::parse(&format!("{protocol}://{account}.table.{suffix}"))
     }
 
-    /// Returns the queue endpoint of the account, if it follows from the table endpoint.
+    /// Returns the queue endpoint of the account. `None` if it does not follow from the table
+    /// endpoint: on Cosmos DB, and for a host that neither contains `.table.` nor is the emulator
+    /// at its usual port.
     #[cfg(feature = "azure-queue")]
     pub(super) fn queue_endpoint(&self) -> Option<Self> {
         let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);

@@ -1,4 +1,5 @@
-//! Errors for refusals, unexpected answers and lost answers, which say what to do.
+//! Errors for requests that the service refuses, for unexpected answers and for lost answers. The
+//! messages say what the user can do.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ impl Account {
     }
 
     /// Returns the error for an answer that does not come from the Table service but from a proxy, a
-    /// sign-in page or another server. If its status is a success, a write may have happened.
+    /// sign-in page or another server. The error is `is_ambiguous` for a write whose answer has the
+    /// status of a success, else `is_backend`.
     pub(super) fn foreign_answer_error(
         &self,
         answer: &HttpAnswer,
@@ -56,7 +58,8 @@ impl Account {
         }
     }
 
-    /// Returns the error for a refusal that was read from an answer or from a part of a batch answer.
+    /// Returns the error for a request or an operation that the service refused. `found` is read from
+    /// the body of an answer, or from a part of the answer to an entity group transaction.
     pub(super) fn service_error(
         &self,
         status: u16,
@@ -127,7 +130,8 @@ impl Account {
         }
     }
 
-    /// Returns what to do about an error code with the credential in use.
+    /// Returns what the user can do about an error code, given the kind of credential in use.
+    /// `None` if there is no advice.
     fn advice_on_error(&self, code: &ServiceCode) -> Option<&'static str> {
         use ServiceCode as Code;
         Some(match (code, &self.credential) {
@@ -156,8 +160,10 @@ impl Account {
     }
 }
 
-/// Returns whether a write that was answered with this status may have happened. The service answers
-/// `ServerBusy` before it does any work; other server errors, and those of a proxy, do not tell.
+/// Returns whether a write that was answered with this status may have happened. `named` says that
+/// the answer has an error code of the service. The service answers 501, 505 and, as
+/// "too busy", 503 with a code before it does any work. After 408, other server errors and those of a
+/// proxy, the write may have happened.
 fn is_outcome_open(status: u16, named: bool) -> bool {
     match status {
         408 => true,

@@ -1,8 +1,9 @@
 //! Azure Table storage, Cosmos DB's Table API and the storage emulator.
 //!
-//! Only this folder knows the crates `azure_data_tables`, `azure_core` and `azure_storage`. Every request
-//! goes through `azure_data_tables`. Rows, batches and answers have wire forms of their own in `wire`, and
-//! the faults of `azure_data_tables` are worked around or refused here; `docs/azure.md` lists them.
+//! Only this folder knows the crates `azure_data_tables`, `azure_core` and `azure_storage`. Every
+//! request goes through `azure_data_tables`. Rows, batches and answers have wire forms of their own in
+//! `wire`, and this folder works around the faults of `azure_data_tables`, or returns an error where it
+//! cannot; `docs/azure.md` lists them.
 
 mod access_policy;
 mod account_key;

@@ -244,7 +244,8 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if no account is set yet, or the suffix makes no valid address.
+    /// `is_invalid` if the options do not name an account yet, or if the suffix makes no valid
+    /// address.
     pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
         let account = self.account.as_deref().ok_or_else(|| {
             invalid_option_error(
@@ -329,7 +330,8 @@ impl AzureOptions {
         self
     }
 
-    /// Sets whether the endpoint is Cosmos DB's Table API, if its address does not tell.
+    /// Sets whether the endpoint is Cosmos DB's Table API. By default, the address of the endpoint
+    /// decides. This setting overrides it, for an address that does not show the service.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions};
@@ -348,10 +350,10 @@ impl AzureOptions {
         self
     }
 
-    /// Sets whether names that differ in case alone name one table, if the address of the endpoint does
-    /// not tell. By default they name two on Cosmos DB and on emulators, whose addresses have the
-    /// account in the path, and one elsewhere. Name an emulator that is reached under a domain of its
-    /// own: two entities could hold one unique value otherwise.
+    /// Sets whether names that differ in case alone mean one table. By default, case counts on Cosmos
+    /// DB and on emulators, which are recognised by the account in the path of the address or by a host
+    /// under `.localhost`. Elsewhere, case does not count. Set `Sensitive` for an emulator that is
+    /// reached under another address: otherwise two entities could hold one unique value.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions, backend::{Backend, TableCase}};
@@ -368,9 +370,9 @@ impl AzureOptions {
         self
     }
 
-    /// Sets whether each read shows every write that was acknowledged before. By default so everywhere
-    /// but on Cosmos DB, whose default consistency level lets reads of other clients lag: say `true` for
-    /// an account whose level is strong.
+    /// Sets whether each read shows every write that was acknowledged before. The default is `true`,
+    /// but `false` on Cosmos DB, whose default consistency level lets reads lag behind the writes of
+    /// other clients. Set `true` for an account whose level is strong.
     ///
     /// Without such reads, unique values in other partitions and moves between partitions are refused
     /// with `is_unsupported`, and workers take no partition out of the directory of open work.
@@ -390,9 +392,10 @@ impl AzureOptions {
         self
     }
 
-    /// Permits an account key or a SAS over `http://` to another machine. Whoever sees such a request can
-    /// change it and, with a SAS, make others of its kind. Without it, `http://` needs a loopback address.
-    /// Tokens of Microsoft Entra need `https://` in any case.
+    /// Permits an account key or a SAS over `http://` to another machine. Without this setting,
+    /// `http://` needs a loopback address. Whoever sees a request over `http://` can change it. Whoever
+    /// sees a SAS can also make other requests with it. Tokens of Microsoft Entra need `https://` in
+    /// any case.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions};
@@ -409,8 +412,9 @@ impl AzureOptions {
         self
     }
 
-    /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the one
-    /// that the environment names. Requests to a loopback address use no proxy by default.
+    /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the
+    /// proxy that the environment names. Without this setting, requests to a loopback address use no
+    /// proxy.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions};
@@ -457,12 +461,12 @@ impl AzureOptions {
 
     /// Sets another HTTP client, for a transport of the program's own or a test.
     ///
-    /// The time limit of requests, their signatures and the limits of answers still apply. What the
-    /// built-in client promises is then the given client's to keep: that redirects are not followed
-    /// (a signature would go along), that certificates are checked, that requests are not repeated (an
-    /// insert would fail with `Conflict` after it succeeded), that neither URLs nor headers reach a log,
-    /// and that its errors quote no URL (a SAS stands in it). [`connect_timeout`](Self::connect_timeout),
-    /// [`proxy`](Self::proxy) and [`root_certificate`](Self::root_certificate) have no effect on it.
+    /// The time limit of requests, their signatures and the limits of answers still apply. The given
+    /// client has to check certificates. It must not follow redirects, since a signature would go
+    /// along. It must not repeat requests, since an insert that succeeded would then fail with
+    /// `Conflict`. It must not write URLs or headers to a log, nor quote URLs in errors, since a SAS
+    /// is part of a URL. [`connect_timeout`](Self::connect_timeout), [`proxy`](Self::proxy) and
+    /// [`root_certificate`](Self::root_certificate) have no effect on it.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};

@@ -20,7 +20,8 @@ const POLICY_NAME: usize = 64;
 /// The letters of the permissions, in the order that the service expects: read, add, update, delete.
 const PERMISSIONS: &str = "raud";
 
-/// Returns whether the letters are permissions in the expected order.
+/// Returns whether the letters are permissions in the order of `PERMISSIONS`, each at most once.
+/// `true` for no letters.
 fn is_in_order(letters: &str) -> bool {
     let mut all = PERMISSIONS.chars();
     letters.chars().all(|letter| all.any(|one| one == letter))

@@ -33,7 +33,8 @@ pub(crate) struct QueueMessage {
 }
 
 impl Azure {
-    /// Returns the queue service of the account.
+    /// Returns the queue service of the account. Fails if the options name no queue endpoint and
+    /// none follows from the table endpoint.
     pub(crate) fn queues(&self) -> Result<AzureQueues> {
         AzureQueues::new(self.0.options.clone())
     }
@@ -154,7 +155,8 @@ impl AzureQueues {
         })
     }
 
-    /// Deletes a message.
+    /// Deletes a message under its newest pop receipt. Fails if the message is gone, or was received or
+    /// updated since the receipt was given.
     pub(crate) async fn delete_message(
         &self,
         queue: &str,

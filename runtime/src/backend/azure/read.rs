@@ -67,8 +67,8 @@ impl Account {
     }
 }
 
-/// Returns the row with only the selected properties if `$select` could not name them all, so that
-/// the service returned the whole row. Otherwise returns the row unchanged.
+/// Returns the row with only the selected properties, if `$select` had too many names to be sent,
+/// so that the service returned the whole row. Otherwise returns the row unchanged.
 pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]>) -> Result<Row> {
     if select.is_none() || select_list(select).is_some() {
         return Ok(row);
@@ -82,7 +82,8 @@ pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]
 }
 
 /// Returns the text of `$select`: the wanted properties, and keys and Timestamp, which every row needs.
-/// Returns `None` to select all properties: of whole rows, the wanted properties are then picked here.
+/// Returns `None` to get whole rows, if `select` is `None` or has too many names. In the second case,
+/// `pick_properties_unless_selected` picks the properties later.
 pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
     let is_own = |name: &&String| !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");

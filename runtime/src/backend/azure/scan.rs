@@ -65,7 +65,8 @@ impl Account {
     }
 }
 
-/// Refuses an answer that leads back to its own request: a caller that reads to the end would never stop.
+/// Fails if the continuation of an answer equals the one that was sent: a caller that reads to the end
+/// would never stop.
 pub(super) fn check_progress<T: PartialEq + ?Sized>(
     from: Option<&T>,
     next: Option<&T>,

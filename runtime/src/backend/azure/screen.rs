@@ -1,7 +1,8 @@
 //! Compares the rows of an answer with what was asked for.
 //!
-//! A proxy, a restored account or whoever runs the table may answer with other rows. A reader that took
-//! them would find an entity under keys that it does not have, or one that its filter excludes.
+//! A proxy, a restored account or the operator of the table may answer with other rows. A reader that
+//! accepted such rows would find an entity under wrong keys, or an entity that the filter excludes. A
+//! row with other keys is an error; a row that the filter excludes is left out.
 
 use std::{cmp::Ordering, ops::Bound};
 
@@ -21,7 +22,8 @@ pub(super) struct RowConditions<'a> {
 }
 
 impl<'a> RowConditions<'a> {
-    /// Collects the conditions that name only properties that the answer contains.
+    /// Collects the conditions of the scan that can be compared here, because they name only
+    /// properties that the answer contains. Other conditions are left to the service.
     pub(super) fn new(scan: &Scan<'a>) -> Self {
         let mut conditions = Vec::new();
         let mut rest = vec![scan.filter];
@@ -35,8 +37,8 @@ impl<'a> RowConditions<'a> {
         Self { bounds: KeyBounds::of_filter(scan.filter), conditions }
     }
 
-    /// Returns the row, `None` if it fails a condition, or an error if its keys are outside of the bounds
-    /// that were asked for.
+    /// Fails if the row's keys are outside of the bounds that were asked for. Returns `None` if the
+    /// row fails a condition that the service evaluates in the same way, else the row.
     pub(super) fn keep_matching_row(&self, row: Row) -> Result<Option<Row>> {
         let (partition_key, row_key) = row.keys();
         if !is_key_within(&self.bounds.partition, partition_key)
@@ -79,9 +81,9 @@ fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
     evaluable
 }
 
-/// Returns whether the service may evaluate the filter on this row with another result than this
-/// crate: the filter compares NaN, which the service does not document, or a Timestamp that the
-/// answer does not contain.
+/// Returns whether the service may evaluate the filter on this row differently from this crate.
+/// That is so if a compared value or literal is NaN, since the service does not document such
+/// comparisons, or if the filter compares a Timestamp that the answer does not contain.
 fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
     let mut open = Ok(false);
     for_each_property(filter, &mut |name, literal| {
@@ -99,7 +101,8 @@ fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
     open
 }
 
-/// Calls `each` with the property of every condition, and with its literal.
+/// Calls `each` with the property of every condition, and with the literal that the property is
+/// compared with. The literal is `None` for a condition without one.
 fn for_each_property(filter: &Filter, each: &mut impl FnMut(&str, Option<&Value>)) {
     match filter {
         Filter::Constant(_) => {}

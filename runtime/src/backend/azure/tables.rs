@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Account {
-    /// Creates, deletes or lists tables.
+    /// Creates, deletes or lists tables. An error of the first two names the table.
     pub(super) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         match request {
             TableRequest::Create(name) => {

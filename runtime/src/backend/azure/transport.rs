@@ -27,8 +27,9 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result},
 };
 
-/// One HTTP request and the answer to it. It goes through the pipeline of the Azure client with the request:
-/// its body and path replace those that the Azure client wrote, and the transport stores the answer in it.
+/// One HTTP request and the answer to it. The exchange travels with the request through the pipeline of
+/// the Azure client. The exchange's body and path replace those that the Azure client wrote, and the
+/// transport stores the answer in the exchange.
 #[derive(Debug, Default)]
 pub(super) struct HttpExchange {
     body: Option<Bytes>,
@@ -69,8 +70,8 @@ impl HttpExchange {
         Self { body, path, deadline, outcome: Mutex::new(None) }
     }
 
-    /// Takes the answer or the reason why there is none. Returns `None` if the request never reached the
-    /// transport.
+    /// Takes the answer, or the reason why there is no answer. Returns `None` if the request never
+    /// reached the transport, or if the answer was taken before.
     pub(super) fn take_answer(&self) -> Option<Result<HttpAnswer, SendFailure>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -34,7 +34,8 @@ const CHUNKS_AHEAD: usize = 4;
 /// Bytes of memory for pages of the new file.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Writes the backup in a thread of its own, and waits for it. The thread ends early if nobody waits any more.
+/// Writes the backup in a thread of its own, and waits for it. If the waiting future is dropped, the
+/// thread gives the backup up before the next chunk of rows.
 pub(super) async fn write_in_thread(
     snapshot: Arc<Snapshot>,
     path: PathBuf,
@@ -80,7 +81,7 @@ fn write_snapshot(
     Ok(report)
 }
 
-/// Writes all tables and rows of the snapshot. Threads of the scope read ahead of the rows that are written.
+/// Writes all tables and rows of the snapshot. Another thread of `scope` reads the next rows meanwhile.
 fn write_tables<'s>(
     scope: &'s Scope<'s, '_>,
     snapshot: &'s Snapshot,
@@ -141,7 +142,8 @@ struct Chunk {
     lengths: Vec<(usize, usize)>,
 }
 
-/// Reads and checks the rows of a table, until nobody takes the chunks any more.
+/// Reads the rows of a table, checks that each decodes, and sends them in chunks. Ends at the end
+/// of the table, at the first error, or when the receiver of the chunks is gone.
 fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Result<Chunk>>) {
     let file = snapshot.file();
     let read = file.catch_panic(|| {
@@ -170,7 +172,8 @@ fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Resu
     }
 }
 
-/// Appends rows to a table of the new file, whose keys follow those that it has.
+/// Appends rows to a table of the new file. The rows' keys must be greater than all keys in the
+/// table.
 fn append_rows(
     transaction: &WriteTransaction,
     table: &str,

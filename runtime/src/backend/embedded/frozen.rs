@@ -1,4 +1,4 @@
-//! The store of one moment, which a snapshot keeps readable while writers go on.
+//! A store that shows the rows of one moment, from a snapshot, while writers go on.
 
 use std::{fmt, path::Path, sync::Arc};
 

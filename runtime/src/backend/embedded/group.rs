@@ -45,10 +45,11 @@ pub(super) struct GroupTransaction<'t> {
 /// The writes of a transaction's batches, as far as the commit needs them.
 #[derive(Default)]
 pub(super) struct GroupSummary {
-    /// Whether a row was deleted: its Timestamp is then in no row any more.
+    /// Whether a row was deleted. A deleted row's Timestamp is in no row any more, so the commit
+    /// has to record the last Timestamp.
     pub(super) has_deleted: bool,
-    /// The last change, by which a failed commit is recognised in the reopened file; `None` if nothing
-    /// was written.
+    /// The last change. After a failed commit, the file is reopened: if it contains this change, the
+    /// commit happened after all. `None` if nothing was written.
     pub(super) proof: Option<LastChangedRow>,
 }
 
@@ -149,7 +150,8 @@ impl EmptyRange {
     }
 
     /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the
-    /// row is damaged. If there is no row, `range` is set to the gap between its neighbours.
+    /// row is damaged. If there is no row, `self` becomes the range from `key` to the next stored
+    /// row.
     fn find_row(
         &mut self,
         rows: &RowsForWrite<'_>,
@@ -168,7 +170,8 @@ impl EmptyRange {
         Ok(None)
     }
 
-    /// Shortens the range to the addresses after `key`, which a planned row takes.
+    /// Moves the start of the empty range behind `key`, since a planned row takes the address
+    /// `key`.
     fn begin_after(&mut self, key: &[u8]) {
         if self.is_known {
             self.after.clear();

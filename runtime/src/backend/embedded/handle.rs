@@ -198,7 +198,8 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// `is_backend` if the disk fails, or if a scan that is not polled holds its page for more than 5 s.
+    /// `is_backend` if the disk fails, or if a scan still holds a page after a wait of 5 s, because
+    /// nobody polls the scan.
     pub async fn compact(&self) -> Result<()> {
         self.ask_writer(Job::Compact).await?
     }

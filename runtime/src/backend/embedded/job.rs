@@ -29,7 +29,8 @@ pub(super) enum Job {
 pub(super) struct QueuedBatch {
     pub(super) table: String,
     pub(super) operations: Arc<Vec<Operation>>,
-    /// The last moment at which the batch may be applied.
+    /// The last moment at which the batch may be applied. If the batch's turn comes later, it fails
+    /// with the deadline's error. `None` means no limit.
     pub(super) deadline: Option<Deadline>,
     pub(super) answer: oneshot::Sender<BatchAnswer>,
 }

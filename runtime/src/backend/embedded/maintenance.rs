@@ -20,8 +20,8 @@ const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
 const RECLAIMED_ROWS: usize = 2_000;
 
 impl WriterStore {
-    /// Returns how long the writer may wait for a job before maintenance is due; `None` if no maintenance
-    /// is due.
+    /// Returns how long the writer may wait for a job before the next step of maintenance is due.
+    /// `None` if the writer may wait without limit, because no step is pending.
     pub(super) fn time_to_maintenance(&self) -> Option<Duration> {
         if let Some(until) = self.no_maintenance_before {
             return Some(until.saturating_duration_since(Instant::now()));
@@ -34,8 +34,8 @@ impl WriterStore {
         [quick_repair, sync, reclaim].into_iter().flatten().min()
     }
 
-    /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or reclaims
-    /// space.
+    /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or
+    /// reclaims space. If the step fails, the next step is delayed.
     pub(super) fn run_maintenance_step(&mut self) {
         let late = |since: Instant| {
             self.longest_sync_delay().is_some_and(|delay| since.elapsed() >= delay)
@@ -50,8 +50,8 @@ impl WriterStore {
         self.delay_maintenance_after_failure(&result);
     }
 
-    /// Writes everything that was acknowledged to disk. Fails once if acknowledged writes were lost since the
-    /// last flush.
+    /// Writes everything that was acknowledged to disk. If acknowledged writes were lost since the last
+    /// flush, fails and forgets that loss, so that the next flush can succeed.
     pub(super) fn flush_commits(&mut self) -> Result<()> {
         match self.lost_writes.take() {
             Some(lost) => Err(lost),
@@ -110,8 +110,8 @@ impl WriterStore {
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
     }
 
-    /// Runs work that needs the file for itself. Readers wait until it is done; readers that hold a snapshot
-    /// get up to 5 s to finish.
+    /// Runs work that needs the file for itself. New reads wait until the work is done. Running reads
+    /// get up to 5 s to finish; if one still holds a snapshot then, fails without running the work.
     fn with_readers_paused(
         &mut self,
         work: impl FnOnce(&mut Database) -> Result<()>,

@@ -81,7 +81,8 @@ fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> 
     }
 }
 
-/// Creates a store, fills it, and gives it its name when it is complete. Returns `false` if the name is taken.
+/// Creates a store with the contents that `fill` writes, and gives it its name when it is complete.
+/// Returns `false` if the name is taken.
 pub(super) fn create_filled_store(
     store_file: &StoreFile,
     cache_bytes: usize,
@@ -90,7 +91,8 @@ pub(super) fn create_filled_store(
     Ok(create_named(store_file, cache_bytes, fill)?.is_some())
 }
 
-/// Creates a store, fills it, and gives it its name. Returns `None` if the name is taken.
+/// Creates a store with the contents that `fill` writes, gives it its name when it is complete, and
+/// returns the open database. Returns `None` if the name is taken.
 fn create_named(
     store_file: &StoreFile,
     cache_bytes: usize,

@@ -1,8 +1,8 @@
 //! The snapshot that readers share, which the writer replaces after each commit.
 //!
-//! To begin a read transaction and to open a table cost as much as to find a row, so all reads between
-//! two commits share both. A read holds its snapshot only while it runs: the file keeps the space of
-//! replaced rows as long as a snapshot contains them.
+//! To begin a read transaction and to open a table cost as much as to find a row. All reads between
+//! two commits therefore share one transaction and its open tables. A read releases its snapshot when
+//! it ends: the file keeps the space of replaced rows as long as a snapshot contains them.
 
 use std::{
     sync::{Arc, OnceLock, Weak},
@@ -73,7 +73,8 @@ impl Snapshot {
         Ok(opened.get_or_init(|| rows))
     }
 
-    /// Reads the time that no Timestamp exceeds, as its bytes are stored; `None` before the first write.
+    /// Reads a time that no Timestamp of a deleted row exceeds, in its stored bytes. `None` before
+    /// the first deletion.
     pub(super) fn last_timestamp_bytes(&self) -> Result<Option<Vec<u8>>> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let facts = self.transaction.open_table(layout::META)?;
@@ -101,7 +102,7 @@ impl Snapshot {
     }
 }
 
-/// The snapshot that the writer thread publishes for readers.
+/// The state that the writer thread publishes for readers: with a snapshot, paused or stopped.
 #[derive(Clone)]
 pub(super) enum ReaderState {
     /// Readers use this snapshot, the newest one.
@@ -115,8 +116,9 @@ pub(super) enum ReaderState {
 /// Time for which work on the whole file waits for readers.
 const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
 
-/// Replaces the state for readers, and waits until none holds the snapshot that they had, up to 5 s.
-/// Returns that snapshot, of which strong references are left only if a reader still holds it.
+/// Replaces the state for readers. Then waits up to 5 s until no reader holds the snapshot of the
+/// replaced state. Returns a weak reference to that snapshot: its strong count is above 0 only if a
+/// reader still holds the snapshot.
 pub(super) fn replace_and_wait(
     reader_state: &watch::Sender<ReaderState>,
     state: ReaderState,

@@ -14,7 +14,8 @@ use crate::{
 
 /// Runs work of the engine and turns a panic into an error: the engine panics on some damaged pages.
 ///
-/// After a panic, the caller drops what it was changing. A snapshot never changes and stays usable.
+/// After a panic, the caller must drop the transaction or file that the work was changing. A
+/// snapshot never changes and stays usable.
 pub(super) fn catch_panic<T>(
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T, redb::Error> {
@@ -100,7 +101,8 @@ impl StoreFile {
         }
     }
 
-    /// Runs work that may meet a damaged page, and turns a panic of the engine into an error.
+    /// Runs work that may meet a damaged page, and turns a panic of the engine into an error that
+    /// names the file. The work itself may return any error of this crate.
     pub(super) fn catch_panic<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let done = catch_unwind(AssertUnwindSafe(work));
         done.unwrap_or_else(|_| Err(self.engine_error(panicked_error())))

@@ -1,4 +1,4 @@
-//! Commits of the writer thread, without the thread.
+//! Tests of commits: they call the code of the writer thread on the test's own thread.
 
 use std::{path::Path, time::Duration};
 

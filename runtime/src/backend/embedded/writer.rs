@@ -67,12 +67,12 @@ fn run_job(store: &mut WriterStore, job: Job) {
     });
 }
 
-/// Takes the waiting batches that are committed together with `first`. Also returns a job of another kind
-/// that came between them, and that comes next.
+/// Takes the waiting batches that are committed together with `first`. If a job of another kind
+/// comes between, stops there and returns that job too: the caller does it next.
 ///
 /// Waits up to `wait` for as many batches as the last group had: the tasks of that group have their
-/// answers and mostly send their next batch at once. Without the wait, the first of them would get a
-/// commit alone, and two syncs would serve each round of the tasks.
+/// answers and mostly send their next batch at once. Without the wait, the first of these batches would
+/// be committed alone, and each round of the tasks would take two syncs.
 fn gather_group(
     first: QueuedBatch,
     jobs: &Receiver<Job>,

@@ -30,7 +30,7 @@ use crate::{
 /// Time after a failed maintenance step in which the writer tries no other by itself.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// How much of a commit is on disk when it returns.
+/// The part of a commit that is on disk when the commit returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommitMode {
     /// Nothing: readers see the transaction, and a later commit writes it to disk.
@@ -54,13 +54,14 @@ pub(super) struct WriterStore {
     pub(super) trash: Vec<u64>,
     /// Names of deleted tables that stay taken, with the end of that time.
     names_being_deleted: HashMap<String, Ticks>,
-    /// Publishes to the readers what they may read.
+    /// Publishes the newest snapshot to the readers, or that they have to wait or fail.
     pub(super) reader_state: watch::Sender<ReaderState>,
     /// The Timestamp of the last write.
     last: Ticks,
     /// The time of the first commit that is not on disk yet; `None` if all commits are on disk.
     pub(super) unsynced: Option<Instant>,
-    /// Whether the last commit was [`CommitMode::SyncedQuickRepair`].
+    /// Whether the last commit was [`CommitMode::SyncedQuickRepair`], so that the file opens
+    /// quickly after a crash.
     pub(super) opens_quickly: bool,
     /// No maintenance runs before this time, because the last one failed.
     pub(super) no_maintenance_before: Option<Instant>,
@@ -191,7 +192,9 @@ impl WriterStore {
         }
     }
 
-    /// Returns the mode of the next commit of rows.
+    /// Returns the mode of the next commit of rows: `Synced` if the store syncs each commit.
+    /// Otherwise `SyncedQuickRepair` if the first unsynced commit is as old as the longest delay of
+    /// a sync, and `Unsynced` before.
     fn next_commit_mode(&self) -> CommitMode {
         match (self.longest_sync_delay(), self.unsynced) {
             (None, _) => CommitMode::Synced,
@@ -261,8 +264,9 @@ impl WriterStore {
         Ok(transaction)
     }
 
-    /// Applies the batches of a group to a transaction. `last` becomes the Timestamp of the last applied
-    /// batch.
+    /// Applies the batches of a group to a transaction and returns the answer to each. A batch that
+    /// fails gets its error as the answer and changes nothing. `last` is the Timestamp of the last
+    /// applied batch, before the call and after it.
     fn apply_group(
         &self,
         transaction: &WriteTransaction,
@@ -301,8 +305,10 @@ impl WriterStore {
         self.opens_quickly = mode == CommitMode::SyncedQuickRepair;
     }
 
-    /// Opens the file again after a failed transaction, and returns the error for its caller. The error is
-    /// `is_ambiguous` if the file does not open, or if `happened` finds the transaction in it.
+    /// Opens the file again after a failed transaction, and returns the error for its caller. The error
+    /// is `is_ambiguous` if the file does not open, or if `happened` returns `true`: the transaction is
+    /// in the file or may be there. A file with a damaged page stays open if it still begins a
+    /// transaction.
     fn reopen_after_failure(
         &mut self,
         error: redb::Error,
@@ -341,8 +347,9 @@ impl WriterStore {
         catch_panic(look).unwrap_or(true)
     }
 
-    /// Runs and commits a transaction of tables or maintenance. `happened` finds out, after a failed
-    /// commit, whether the transaction is in the reopened file.
+    /// Runs and commits a transaction that creates or deletes tables, or does maintenance. After a
+    /// failed commit, `happened` says whether the transaction is in the reopened file; the error is
+    /// then `is_ambiguous`.
     pub(super) fn run_transaction<T>(
         &mut self,
         mode: CommitMode,

@@ -111,7 +111,8 @@ impl FaultInjector {
         self.lock_plan().page_rows = rows;
     }
 
-    /// Sets whether every page comes without its rows the first time that it is requested.
+    /// Sets whether the first request for each page returns no rows, but a continuation to the same
+    /// page. The request with that continuation returns the rows.
     pub fn empty_pages(&self, empty: bool) {
         self.lock_plan().empty_pages = empty;
     }
@@ -126,7 +127,8 @@ impl FaultInjector {
         self.lock_plan().faults.len()
     }
 
-    /// Removes all planned faults and limits.
+    /// Removes all planned faults, row limits of pages and empty pages. Keeps the count of
+    /// requests.
     pub fn clear(&self) {
         let mut plan = self.lock_plan();
         *plan = FaultPlan { requests: plan.requests, ..FaultPlan::default() };
@@ -170,14 +172,16 @@ impl FaultInjector {
         lost.map_or(answer, Err)
     }
 
-    /// Returns the continuation of the backend behind that a continuation of this layer stands for. A
-    /// test that computes pages itself needs it.
+    /// Returns the continuation of the wrapped backend that is packed in a continuation of this
+    /// layer. A test that predicts the pages of the wrapped backend needs it. `None` means the first
+    /// page.
     #[doc(hidden)]
     pub fn backend_continuation(from: Option<&Continuation>) -> Option<Continuation> {
         OwnPlace::from_continuation(from).place
     }
 
-    /// Returns the continuation of an empty page if this page has to come without its rows.
+    /// If the requested page has to come without its rows, returns the continuation that leads to
+    /// the same page again. Otherwise returns `None`.
     fn empty_page_continuation(
         &self,
         scan: &Scan<'_>,
@@ -195,7 +199,8 @@ impl FaultInjector {
         Some(here.to_continuation())
     }
 
-    /// Returns the row limit of a page: the lowest of the planned limits and that of the request.
+    /// Returns the row limit of a page: the lowest of the planned limits and the request's own
+    /// limit. `None` if there is none.
     fn page_limit(&self, scan: &Scan<'_>, faults: &[InjectedFault]) -> Option<u32> {
         let once = faults.iter().filter_map(|fault| match fault {
             InjectedFault::ShortPage(rows) => Some(*rows),
@@ -217,7 +222,8 @@ struct OwnPlace {
 const OWN: &str = "\u{1}empty page ";
 
 impl OwnPlace {
-    /// Reads the layer's own continuation; any other is the place itself.
+    /// Unpacks a continuation of this layer. Any other continuation is taken as one of the wrapped
+    /// backend, with no empty pages before it.
     fn from_continuation(from: Option<&Continuation>) -> Self {
         let own = from.and_then(|from| {
             let (number, partition_key) = from.partition_key.strip_prefix(OWN)?.split_once(':')?;
@@ -230,7 +236,8 @@ impl OwnPlace {
         own.unwrap_or_else(|| Self { empty_pages: 0, place: from.cloned() })
     }
 
-    /// Returns the continuation that this layer returns with one more empty page.
+    /// Returns the continuation for an empty page at this place: the same place, with the count of
+    /// empty pages one higher.
     fn to_continuation(&self) -> Continuation {
         let number = self.empty_pages + 1;
         let partition_key = match &self.place {

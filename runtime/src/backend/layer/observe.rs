@@ -1,4 +1,4 @@
-//! A layer that makes a span of each request.
+//! A layer that makes a `tracing` span for each request.
 
 use std::{future::Future, sync::Arc};
 
@@ -41,14 +41,16 @@ impl Observe {
         Self { inner: Arc::new(backend), server: None, port: None, shows_keys: false }
     }
 
-    /// Sets the `server.address` of spans and figures; by default the host that the backend names, if it knows one.
+    /// Sets the `server.address` of spans and metrics. The default is the host that the backend
+    /// names, if it names one.
     #[must_use]
     pub fn server(self, address: impl Into<String>) -> Self {
         Self { server: Some(address.into()), ..self }
     }
 
-    /// Sets the `server.port` of spans and figures, for a store that is not at its default port; by default that of
-    /// the backend, unless [`server`](Self::server) names another host.
+    /// Sets the `server.port` of spans and metrics, for a store that is not at its default port.
+    /// The default is the port that the backend names. There is no default if
+    /// [`server`](Self::server) sets another host.
     ///
     /// ```
     /// use entable::backend::{Memory, layer::Observe};

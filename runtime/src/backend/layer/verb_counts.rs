@@ -39,7 +39,8 @@ impl VerbCounts {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Returns what was last found of a write whose answer was lost: whether it was carried out.
+    /// Returns the last decision about a write of the verb whose answer was lost: `carried_out`,
+    /// `not_carried_out`, `ambiguous` or `sent_again`. `None` if no such decision was made.
     pub(crate) fn last_decision(&self) -> Option<&'static str> {
         *self.decision.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,7 +52,8 @@ pub(crate) fn count_request() {
     let _ = COUNTS.try_with(|counts| counts.requests.fetch_add(1, Ordering::Relaxed));
 }
 
-/// Counts a request that is sent again.
+/// Counts a request that is sent again: in the trace and the metrics under `table`, and in the
+/// counts of the verb.
 pub(super) fn count_request_retry(table: &str) {
     tracing::debug!(name: "entable.retry", { db.collection.name = table }, "a request is sent again");
     metering::count_request_retry(table);

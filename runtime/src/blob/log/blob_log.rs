@@ -59,8 +59,9 @@ impl BlobLog {
         Self { source: Arc::new(LogBlobs::new(store, log, random)) }
     }
 
-    /// Returns the name of the blob with that number in the hour of `at`; the first number is 1. A
-    /// time outside of the years 1 to 9999 has no blob: it gives the first or the last hour of them.
+    /// Returns the name of blob `number` in the hour that contains `at`. Numbers of an hour begin at 1. A time
+    /// outside of the years 1 to 9999 gives a name in the nearest hour of these years: the first or the last
+    /// one.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -77,7 +78,7 @@ impl BlobLog {
         self.source.log_blob_name(Hour::hour_of(clamped_ticks(at.into())), number).to_string()
     }
 
-    /// Parses the name of a blob of any log.
+    /// Parses the name of a blob of any log: the log's name, the hour and the number.
     ///
     /// ```
     /// use entable::BlobLog;
@@ -90,13 +91,13 @@ impl BlobLog {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if a log's blob cannot have that name.
+    /// `is_invalid` if `name` does not have the form of a log blob's name.
     pub fn parse(name: &str) -> Result<LogName> {
         LogName::parse(name)
     }
 
-    /// Returns a writer with buffers of its own. Any number of writers, in any number of processes,
-    /// may write one log.
+    /// Returns a new writer, which stores its records when `flush` says. It shares no buffers with other
+    /// writers, except its clones. Any number of writers, in any number of processes, may write one log.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -119,8 +120,8 @@ impl BlobLog {
         LogWriter::new(self.source.clone(), flush)
     }
 
-    /// Reads the records from the start of the window on and before its end. Sends nothing before the
-    /// reader's stream is read.
+    /// Returns a reader of the records from the start of the window, included, to its end, excluded. Sends no
+    /// request: the requests, and their errors, belong to the reader's stream.
     ///
     /// ```
     /// # use std::sync::Arc;

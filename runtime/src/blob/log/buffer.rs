@@ -22,11 +22,12 @@ pub(super) struct HourLines {
     pub(super) text: Bytes,
     pub(super) first: Ticks,
     pub(super) last: Ticks,
-    /// A random id of the flush: whoever finds it in the metadata of a blob knows whose blob it is.
+    /// A random id of the flush that stores this part. If the store keeps metadata, the blob's
+    /// metadata holds the id too, so that a writer recognises a blob of its own flush.
     pub(super) batch: Arc<str>,
-    /// The number under which a put was sent whose outcome is not known. The put may still store
-    /// the part, so no other number is tried before this one is known to hold another writer's
-    /// blob.
+    /// The number of a put that was sent and has an unknown outcome. That put may still store the
+    /// part. Another number is tried only once the blob of this number is known to be another
+    /// writer's.
     pub(super) sent_as: Option<u32>,
 }
 

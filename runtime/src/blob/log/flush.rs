@@ -1,4 +1,4 @@
-//! Defines [`Flush`], the choice when a writer stores records.
+//! Defines [`Flush`], which says when a writer stores its records.
 
 use std::time::Duration;
 

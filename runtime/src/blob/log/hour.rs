@@ -41,7 +41,8 @@ pub(super) struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// Creates the window of a range of times, which are cut to 100 ns like the times of records.
+    /// Creates the window of a range of times. Rounds both ends down to 100 ns, like the times of
+    /// records. An empty or reversed range gives a window without times.
     pub(super) fn new(times: Range<OffsetDateTime>) -> Self {
         Self { start: clamped_ticks(times.start).get(), end: clamped_ticks(times.end).get() }
     }

@@ -1,7 +1,7 @@
 //! Logs in blobs: one folder for each hour, one line for each record. `docs/patterns/log-data.md`
 //! specifies names and lines.
 //!
-//! A file uses only the files whose `mod` lines stand above its own.
+//! Each module here uses only the modules that are declared above it.
 
 mod hour;
 mod name;

@@ -66,7 +66,8 @@ impl LogReader {
         Self { source, window: TimeWindow::new(times), predicates: Vec::new() }
     }
 
-    /// Keeps only records for which `predicate` is `true`. Several predicates all have to be.
+    /// Keeps only the records for which `predicate` returns `true`. If `filter` is called several
+    /// times, a record has to pass every predicate.
     #[must_use]
     pub fn filter(
         mut self,
@@ -79,13 +80,13 @@ impl LogReader {
     /// Returns the records as a stream: hour by hour, in an hour blob by blob, in a blob by time.
     /// Blobs of several writers, and of records that came late, overlap in time.
     ///
-    /// A damaged line is an error item, `is_corrupt`, whose source is a [`DamagedLine`]; the rest of
-    /// its blob is not read, and the next blobs follow. So is a blob that was deleted meanwhile:
-    /// `is_not_found`. The error of any other request is the last item.
+    /// A damaged line gives an `is_corrupt` error item, whose source is a [`DamagedLine`]. A blob
+    /// that was deleted meanwhile gives an `is_not_found` error item. After both, the rest of that
+    /// blob is skipped and the next blobs follow. The error of any other request is the last item.
     ///
     /// Costs one list for each hour and at most one read of each blob. In an hour that is only
-    /// partly in the window, each blob costs one or two small requests more, which show whether it
-    /// has to be read.
+    /// partly in the window, each blob costs one or two more small requests, to find out whether
+    /// the blob has to be read.
     pub fn stream(&self) -> LogRecords {
         let (lists, asks, reads) = (self.clone(), self.clone(), self.clone());
         let found = stream::iter(self.window.hours())

@@ -131,7 +131,7 @@ impl LogRecord {
     }
 }
 
-/// A line that is no record: what is wrong with it.
+/// The reason why a line is no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFault {
     /// The line has no line break at its end: the blob ends within it.
@@ -157,8 +157,8 @@ impl fmt::Display for LineFault {
     }
 }
 
-/// Reads the records of a text one after the other. A line that is no record ends it, since a lost
-/// quote leaves no way to tell where the next record begins.
+/// Reads the records of a text one after the other. A line that is no record is the last item, as an error,
+/// since a lost quote leaves no way to tell where the next record begins.
 pub(super) struct RecordsInText<'t> {
     rest: &'t [u8],
     /// The number of the line at which `rest` begins, from 1.
@@ -170,7 +170,8 @@ impl<'t> RecordsInText<'t> {
         Self { rest: text, line: 1 }
     }
 
-    /// Reads one field and the byte that ends it: `;` or a line break.
+    /// Reads one field and the byte that ends the field: `;` or a line break. Fails with `Unfinished` if the
+    /// text ends first, and with `Quoting` or `Encoding` for a damaged field.
     fn read_field(&mut self) -> Result<(Cow<'t, str>, u8), LineFault> {
         let Some(quoted) = self.rest.strip_prefix(b"\"") else {
             let is_end = |byte: &u8| b";\n\"\r".contains(byte);
@@ -242,17 +243,19 @@ impl Iterator for RecordsInText<'_> {
     }
 }
 
-/// Returns the time of the first record of a text that begins with one.
+/// Returns the time of the first record of a text that begins where a record begins. Returns `None` if the text
+/// has no `;` and no line break, or no time before the first of them.
 pub(super) fn time_of_first_record(text: &[u8]) -> Option<Ticks> {
     let end = text.iter().position(|byte| b";\n".contains(byte))?;
     from_utf8(text.get(..end)?).ok()?.parse().ok()
 }
 
 /// Returns the time of the last record of a text that ends with one, or `None` if its last line is
-/// not a whole record.
+/// the only one or not a whole record.
 ///
-/// A line that continues a quoted field has an odd number of quotes and so is never a whole record,
-/// whatever its text pretends to be.
+/// If the last record has a line break in a quoted field, its last line contains the closing quote
+/// of that field, but not the opening one. The number of quotes in that line is odd, so the line
+/// never passes for a whole record.
 pub(super) fn time_of_last_record(text: &[u8]) -> Option<Ticks> {
     let body = text.strip_suffix(b"\n")?;
     let before = body.iter().rposition(|byte| *byte == b'\n')?;

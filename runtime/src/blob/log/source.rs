@@ -104,7 +104,8 @@ impl LogBlobs {
         Ok(named)
     }
 
-    /// Stores a part under that number, unless a blob has it.
+    /// Stores a part as the blob with the number `number`. Stores nothing and returns
+    /// `PutAnswer::Taken` if there is a blob with that number.
     pub(super) async fn create_part(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
         let name = self.log_blob_name(part.hour, number);
         if self.keeps_metadata.get() != Some(&false) {
@@ -219,7 +220,9 @@ impl LogBlobs {
     }
 }
 
-/// Returns the error for a request about `name` that the store refused or did not answer.
+/// Returns the error for a request about `name` that the store refused or did not answer. `done`
+/// completes the message "was not ..", such as `read`. The kind is `NotFound`, `Denied`, `Invalid`
+/// or `Unsupported` if the store's error says so, else `Backend`.
 fn request_error(name: &str, done: &str, error: StoreError) -> Error {
     let kind = match error {
         StoreError::NotFound { .. } => ErrorKind::NotFound,

@@ -32,8 +32,8 @@ const KNOWN_HOURS: usize = 1_000;
 pub(super) struct NextNumbers(Mutex<HashMap<Hour, u32>>);
 
 impl NextNumbers {
-    /// Takes the next number of an hour. Returns `true` beside it if the writer knows the hour, and
-    /// `false` for its first number in it.
+    /// Returns the next number of an hour, and counts it as used. The `bool` is `false` if this is
+    /// the first number of the hour, as far as the writer remembers.
     fn take_number(&self, hour: Hour) -> (u32, bool) {
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The numbers only save requests: a put never replaces a blob.
@@ -55,12 +55,13 @@ impl NextNumbers {
     }
 }
 
-/// Stores a part as a blob of its own. If it fails, it can be called again with the part, which is
-/// still stored only once.
+/// Stores a part as a blob of its own. After an error the caller can call this again with the same
+/// part: the part is stored only once, even if the put that failed did store it.
 ///
 /// # Errors
 ///
-/// `is_backend` if the store failed or its answers were lost; other kinds if it refused the blob.
+/// `is_backend` if the store failed or its answers were lost; `is_contended` if other writers took too
+/// many numbers in a row. Other kinds if the store refused the blob.
 pub(super) async fn store_part(
     source: &LogBlobs,
     numbers: &NextNumbers,

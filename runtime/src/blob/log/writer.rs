@@ -22,7 +22,7 @@ use crate::{
 /// Appends records to a [`BlobLog`](crate::BlobLog). Clones share their buffers.
 ///
 /// A buffered writer has two buffers: one is filled while the other is stored. It never stores a
-/// record twice, whatever answers of the store are lost. If a store fails, the records stay in the
+/// record twice, even if an answer of the store is lost. If a store fails, the records stay in the
 /// writer and are stored with the next flush.
 ///
 /// ```
@@ -99,12 +99,12 @@ impl LogWriter {
     ///
     /// # Errors
     ///
-    /// An error means that the record was not appended; the only exception is `is_ambiguous`, after
-    /// a lost answer with [`Flush::each`]. Fails with `is_invalid` for a time outside of the years 1
-    /// to 9999, after [`close`](Self::close), and for a log's name that no blob can have; with
-    /// `is_unsupported` for a client without a store of blobs, for a store that cannot create a blob
-    /// on the condition that there is none, and outside of a runtime of tokio; and with `is_backend`
-    /// or `is_denied` if both buffers are full and the store fails.
+    /// An error means that the record was not appended. The exception is `is_ambiguous`, after a lost answer
+    /// with [`Flush::each`]: the record may be stored. Fails with `is_invalid` for a time outside of the years
+    /// 1 to 9999, after [`close`](Self::close), and if the log's name cannot be part of a blob's name. Fails
+    /// with `is_unsupported` if the client has no store of blobs, if the store cannot create a blob only where
+    /// none exists, and outside of a runtime of tokio. Fails with `is_backend` or `is_denied` if the store
+    /// fails, with [`Flush::each`] or while both buffers are full.
     pub async fn append(&self, record: LogRecord) -> Result<()> {
         record.ticks()?;
         self.shared.source.blob_store()?;
@@ -179,8 +179,8 @@ impl Shared {
         !unstored.is_empty() || self.lock_state().filling.record_count() > 0
     }
 
-    /// Adds a record to the buffer that is filled, and starts a flush if that is full then. Returns
-    /// `false` if both buffers are full.
+    /// Adds a record to the buffer `filling`, and starts a flush if the buffer is full after that. Returns
+    /// `false`, without adding the record, if both buffers are full.
     fn try_push(self: &Arc<Self>, record: &LogRecord, limits: BufferLimits) -> Result<bool> {
         let mut state = self.lock_state();
         state.check_open()?;
@@ -203,8 +203,8 @@ impl Shared {
         }
     }
 
-    /// Moves the full buffer into `unstored` and starts a flush. Returns `false`, and does nothing,
-    /// while another flush runs or has left records there.
+    /// Moves the full buffer into `unstored` and starts a flush of it. Returns `false`, and does nothing, while
+    /// another flush runs or `unstored` still has the records of a failed flush.
     fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
         let Ok(mut unstored) = self.unstored.try_lock() else { return false };
         if !unstored.is_empty() {

@@ -163,8 +163,8 @@ impl PartitionFold {
         Ok(())
     }
 
-    /// Reads the value of a row. Returns `None` if the row does not fit and was moved to the
-    /// `other` field.
+    /// Reads the value of a row. If the row does not fit its member and the aggregate has a field
+    /// `other`, adds the row to that field and returns `None`. Without that field, fails.
     fn read_value<M: SetMember>(
         &mut self,
         row: Row,

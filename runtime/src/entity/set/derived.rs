@@ -1,6 +1,6 @@
-//! Defines functions that the code of derived sets and versions calls: shortcuts, and assertions
-//! that the compiler evaluates at the token they concern. The panic's text is the compiler's
-//! message.
+//! Defines functions that the generated code of sets and versions calls: shortcuts, and assertions
+//! that the compiler evaluates. The compiler reports a failed assertion at the token of the program
+//! that is wrong, with the panic's text as its message.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,8 @@ pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static 
     }
 }
 
-/// Fails the compilation of an entity that is wide in only one of two versions.
+/// Fails the compilation of an entity if only one of it and its older version, the type in
+/// `upgrade_from`, is wide.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_width(older: &Schema, newer: &Schema, message: &'static str) {

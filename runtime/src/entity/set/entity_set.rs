@@ -42,8 +42,8 @@ pub trait EntitySet: Set + FromRow {
     /// Returns the name of the type that the value holds.
     fn member_name(&self) -> &'static str;
 
-    /// Returns the properties that values are read from, or `None` for all. With `copies`, those
-    /// that copies of the members are read from are included.
+    /// Returns the properties that values are read from, or `None` if every property may be needed.
+    /// If `copies` is set, includes the properties that copies of the members have.
     fn set_columns(copies: bool) -> Option<Vec<String>>;
 }
 
@@ -64,16 +64,17 @@ pub trait SetMember: FromRow {
     /// `is_decode`, naming the property, if the row does not fit.
     fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self>;
 
-    /// Reads the member and returns `wrap(member)`, so that the set's value is filled in place and
-    /// not copied.
+    /// Reads the member and returns `wrap(member)`. Entities pass the member to `wrap` where they
+    /// build it, so that the compiler can build it in place and need not copy it.
     #[doc(hidden)]
     #[inline]
     fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(Self) -> R) -> Result<R> {
         Self::read_matched(row, matched).map(wrap)
     }
 
-    /// Returns the properties that the member is read from, or `None` for all. `None` also if there
-    /// are older versions, whose rows have other properties.
+    /// Returns the properties that the member is read from, or `None` if every property may be
+    /// needed, for example because rows of older versions have other properties. If `copies` is
+    /// set, includes the properties that copies have.
     fn member_columns(copies: bool) -> Option<Vec<String>> {
         if Self::MEMBER.older.is_some() {
             return None;
@@ -111,7 +112,7 @@ impl<E: TableEntity> SetMember for E {
     label = "not `DynamicEntity`"
 )]
 pub trait OtherRow: Sized {
-    /// Reads the whole row.
+    /// Reads a row of any type, with all of its properties.
     ///
     /// # Errors
     ///
@@ -147,7 +148,8 @@ pub trait Variant<M>: EntitySet {
 }
 
 impl<S: EntitySet> Stored<S> {
-    /// Converts the row to one of the set's members, so that it can be written.
+    /// Converts the value of the set to the type `M` of one of its members. A verb such as
+    /// `replace` takes a stored member, not a stored set.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -293,11 +295,12 @@ pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<Res
     }
 }
 
-/// Reads the item of a row that must belong to the set. `FromRow` of a derived set calls it.
+/// Reads the item of a row that must belong to the set. Unlike `read_set_item`, reads copies and
+/// hides no row. `FromRow` of a derived set calls it.
 ///
 /// # Errors
 ///
-/// Fails like `read_set_item`.
+/// Fails like `read_set_item`, and with `is_unrecognized_entity` for a row of the library.
 #[inline]
 pub fn read_required_set_item<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };
@@ -316,8 +319,8 @@ fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
     other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
 }
 
-/// Reads a row that has a member's discriminator but does not fit as the `other` variant. Without
-/// that variant, returns `error`.
+/// Reads a row as the `other` variant, after reading it as its member has failed with `error`.
+/// Returns `error` if the set has no such variant, or if `error` is not `is_decode`.
 #[cold]
 fn read_misfit_as_other<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
     if !error.is_decode() {

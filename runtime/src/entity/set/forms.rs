@@ -114,9 +114,10 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
 /// Finds the form of a row's keys. The row families of a set never share a key, so at most one form
 /// fits.
 ///
-/// Forms are sorted by prefix. Every prefix of the RowKey sorts at or before the RowKey, and all
-/// forms in between begin with that prefix too. So the chain of `before` that starts at the last
-/// form not above the RowKey meets every form that can fit.
+/// Forms are sorted by prefix. The search begins at the last form whose prefix is not above the
+/// RowKey, and goes on through `KeyForm::before`, the closest earlier form whose prefix is a prefix
+/// of the current one. This meets every form that can fit: any prefix of the RowKey sorts before
+/// all longer ones, and all forms in between begin with it.
 pub(super) fn find_key_form(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);

@@ -18,8 +18,8 @@ pub struct TypeMarker {
     key: u64,
     /// Index of the member in the set.
     pub(super) member: usize,
-    /// Index of the first member whose rows store their type in the property that this member's
-    /// rows use.
+    /// Index of the first member with the same discriminator property as this member. A search by
+    /// that property accepts only markers with this index.
     pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,

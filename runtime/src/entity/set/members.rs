@@ -26,8 +26,8 @@ pub struct Members {
 pub struct RowMatch {
     member: usize,
     version: u32,
-    /// Byte offset in the row from which [`Row::properties_from`] reads the properties: the end of the
-    /// discriminator if the row was recognised by it as its first property, else 0, the start.
+    /// Byte offset in the row from which [`Row::properties_from`] reads the properties. It is the
+    /// end of the discriminator if `match_row` found it as the first property, else 0.
     pub(super) from: u32,
     family: &'static Family,
 }
@@ -95,8 +95,8 @@ impl Members {
         self.schemas.first().map_or("", |schema| schema.table)
     }
 
-    /// Returns the properties by which rows are told apart and known to be over, to be selected by every
-    /// query.
+    /// Returns the properties that every query has to select: those by which the type of a row is
+    /// recognised, and those with the time after which a row is over.
     pub fn always_selected_columns(&self) -> Vec<String> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
@@ -195,7 +195,8 @@ impl Members {
         self.schemas.iter().any(|schema| schema.is_wide())
     }
 
-    /// Returns the wide member that a row is a part of, with its index in the set.
+    /// Returns the wide member to which a row belongs as a part of an entity, with the member's
+    /// index in the set. Returns `None` if the row is no such part.
     pub(crate) fn wide_member_of(&self, row: &Row) -> Option<(usize, &'static Schema)> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let wide = schemas.iter().copied().enumerate().filter(|(_, schema)| schema.is_wide());
@@ -276,8 +277,8 @@ fn marker_of_first_version(marker: &str) -> Option<String> {
     Some([first.strip_suffix(".v1")?, copy].concat())
 }
 
-/// Returns whether a discriminator has the form of a copy's, such as `Employee#ByEmail`. The index
-/// name is a Rust identifier.
+/// Returns whether a discriminator has the form of a copy's, such as `Employee#ByEmail`: a type,
+/// `#`, and an index name that is a Rust identifier.
 fn is_copy(marker: &str) -> bool {
     marker.split_once('#').is_some_and(|(entity, index)| {
         !entity.is_empty()
@@ -335,8 +336,8 @@ const fn any_keys_meet(a: &[Family], b: &[Family]) -> bool {
     false
 }
 
-/// Returns whether rows of two entities have one EntityType. Entities recognised by their keys
-/// never do.
+/// Returns whether rows of two entities have one EntityType, even if they store it in different
+/// discriminator properties. Entities recognised by their keys never do.
 pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(_), Discriminator::Property(_)) => {

@@ -47,7 +47,8 @@ impl Suspect {
         Finding::local_finding(self.family, table, (partition_key, &self.row_key), kind, primary)
     }
 
-    /// Returns the suspect as a copy found under that ETag which no primary is known to derive.
+    /// Returns the suspect as a copy that no primary is known to derive. `found` is the ETag of the
+    /// stored copy; `None` if no copy was found.
     fn without_owner(&self, found: Option<ETag>) -> Self {
         let (family, row_key) = (self.family, self.row_key.clone());
         Self { family, row_key, entry_id: None, derived_by: Vec::new(), found }
@@ -177,7 +178,7 @@ async fn confirm_suspect<E: TableEntity>(
 }
 
 /// A local copy or list and its primary, which were read again to confirm a suspect. The primary was
-/// read last.
+/// read last, so that it is at least as new as the copy.
 pub(crate) struct RereadSuspect {
     /// How the copy or entry differs from what the primary derives; `None` if it does not.
     pub(crate) kind: Option<FindingKind>,

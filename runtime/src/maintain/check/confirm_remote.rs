@@ -81,13 +81,15 @@ pub(crate) struct RemoteConfirmer<'t, E> {
 }
 
 impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
-    /// Creates a confirmer. Without `waits` it counts suspects and returns no findings.
+    /// Creates a confirmer. If `waits` is `false`, the confirmer does not wait for the second
+    /// reading: it adds the suspects to the progress and returns no findings.
     pub(crate) fn new(reader: FactReader<'t, E>, unmatched: Unmatched, waits: bool) -> Self {
         let pager = TablePager::new(&reader.table.name, &unmatched.scope);
         Self { reader, unmatched, pager, waits }
     }
 
-    /// Returns the confirmed findings among the next suspects; `None` after the last.
+    /// Returns the confirmed findings among the next suspects, some 10,000 at a time; `None` after
+    /// the last.
     pub(crate) async fn next_findings(
         &mut self,
         progress: &mut ProgressMeter,

@@ -30,7 +30,8 @@ use crate::{
     table::Table,
 };
 
-/// The keys of a row, borrowed as texts or with the row. A row decodes them only when asked.
+/// The keys of a row: borrowed texts, or a borrowed row, whose keys are decoded only when the
+/// caller asks for them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowOrKeyTexts<'r> {
     OfRow(&'r Row),
@@ -55,7 +56,8 @@ pub(crate) struct Fact<'r> {
     pub(crate) family: &'static Family,
     /// The keys of the copy, or of the list's head row.
     pub(crate) keys: RowOrKeyTexts<'r>,
-    /// The keys of the primary; `None` if the row does not contain them, as a stored local copy.
+    /// The keys of the primary; `None` if the row does not name its primary. A stored local copy
+    /// does not.
     pub(crate) primary: Option<RowOrKeyTexts<'r>>,
     /// Whether the copy or entry is stored; `false` if a primary derives it.
     pub(crate) is_found: bool,
@@ -340,8 +342,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 }
 
-/// Replaces the error of a damaged list by an empty value, so that the check goes on and reports the
-/// entries that primaries derive as missing.
+/// Replaces the error of a damaged list by an empty value, so that the check goes on. It then finds
+/// the entries that primaries derive, and reports them as `Missing`.
 pub(crate) fn empty_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
     match list {
         Err(error) if error.is_decode() => Ok(T::default()),
@@ -400,8 +402,8 @@ impl FactHasher {
     }
 
     /// Returns the hash of a remote copy of a primary in `owner_table`, whatever ETag of the
-    /// primary it was derived from. Names that mean one table have one hash, except for a name
-    /// in lower case, as earlier releases stored it.
+    /// primary it was derived from. Names of one table have one hash. A copy with the old form of
+    /// the name gets another hash, so that the check reads it again.
     fn hash_remote_copy(
         self,
         at_table: &str,
@@ -434,12 +436,14 @@ impl FactHasher {
         Ok(combine_hashes(keys, all))
     }
 
-    /// Returns the hash of an entry in a local list.
+    /// Returns the hash of an entry in a local list. `repeats` counts the equal entries before it
+    /// in the list.
     fn hash_local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
         self.hash_entry(self.hash_text(head, 1), id, repeats)
     }
 
-    /// Returns the hash of an entry in a remote list.
+    /// Returns the hash of an entry in a remote list. `entry` is the stored text. `repeats` counts
+    /// the equal entries before it in the list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
         let table =
             self.hash_text(&self.table_case.canonical_table_name(&list.row.table), REMOTE_ENTRY);

@@ -126,7 +126,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The owner of a copy that was found.
+/// The owner of a copy that was found, relative to the primary with which the check compares the
+/// copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalOrRemoteOwner {
     /// A local copy. Its properties do not name its primary.

@@ -1,5 +1,6 @@
 //! Repairs local findings under the ETags of a fresh reading. A copy is replaced or deleted under
-//! its own ETag, or inserted in one transaction that fails if the primary has changed.
+//! its own ETag. A missing copy or list entry is written in one transaction with a touch of the
+//! primary, which fails if the primary has changed.
 
 use super::{
     confirm_local::RereadSuspect,

@@ -1,4 +1,4 @@
-//! Checks as the user starts them: options, the report, and repair.
+//! The public interface of a check: its options, its report, and repair.
 
 use std::fmt;
 
@@ -260,12 +260,11 @@ impl<E: TableEntity> Table<E> {
     /// Compares every copy and every list of the entity with the primaries that derive them.
     ///
     /// Scans the table once if everything matches, and every other table with copies. What does not
-    /// match is read again before it is reported, so that a writer at work is never taken for a
-    /// mistake. Remote copies that do not match are read again after
-    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits for
-    /// that once, or once for each 10,000 of them;
-    /// [`without_waiting`](Check::without_waiting) leaves it out. Dated tables are checked one after the
-    /// other.
+    /// match is read again before it is reported, so that a writer at work is never taken for a mistake.
+    /// Remote copies that do not match are read again after
+    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits that long
+    /// once, or once for each 10,000 of them. With [`without_waiting`](Check::without_waiting) it does
+    /// not wait, and only counts them. Dated tables are checked one after the other.
     ///
     /// ```
     /// use entable::{maintain::FindingKind, prelude::*};

@@ -20,7 +20,8 @@ use crate::{
     table::{Table, job::Listener},
 };
 
-/// Most hashes without a counterpart that a scope keeps in memory; each takes some 16 bytes.
+/// The maximum number of unmatched hashes that a scope keeps in memory; each takes some 16 bytes.
+/// With more, the scope is scanned in several windows.
 pub(crate) const MAX_UNMATCHED: usize = 1_000_000;
 
 /// Most windows of a scope: the hashes of equal keys agree in 16 bits only.
@@ -71,8 +72,8 @@ pub(crate) enum Scope {
     Tables(Vec<String>),
 }
 
-/// The hashes of a scope that have one remainder. A copy and its primary fall into one window,
-/// since their hashes agree in the bits that the modulus takes.
+/// The hashes of a scope that have the same remainder when divided by `modulus`, a power of two.
+/// Facts with equal keys fall into one window, since their hashes agree in the low bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     modulus: u64,

@@ -120,7 +120,7 @@ fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
 }
 
 /// Gathers primaries into groups, each of one partition. Two primaries that derive one copy go to
-/// two groups, so that the second group finds the copy of the first.
+/// two groups, so that the second group finds the copy of the first and reports it if it differs.
 pub(crate) fn group_primaries(
     primaries: Vec<IndexedPrimary>,
     rows_of_primary: usize,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Writes dirty rows for the copies or list entries that some primaries derive for an index.
-/// Returns how many entries they name.
+/// Returns how many copies and list entries the dirty rows name.
 pub(crate) async fn record_primaries<E: TableEntity>(
     table: &Table<E>,
     family: &'static Family,

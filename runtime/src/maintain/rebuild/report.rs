@@ -26,8 +26,8 @@ pub struct RebuildReport {
     /// Primaries of older versions, which do not have the index.
     /// [`upgrade_all`](crate::Table::upgrade_all) brings them into it.
     pub older: u64,
-    /// Copies that hold something else than a primary says. They are left as they are; a check tells
-    /// a stale copy from one that several entities should have.
+    /// Copies that exist and differ from the copy that a primary derives. A rebuild does not change
+    /// them. To learn whether such a copy is stale or contested, run a [check](crate::Table::check).
     pub findings: Vec<Finding>,
 }
 

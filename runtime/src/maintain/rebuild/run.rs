@@ -1,4 +1,4 @@
-//! Rebuilds as the user starts them: options, and the scan of the primaries.
+//! The public interface of a rebuild: its options, and the scan of the primaries.
 
 use std::fmt;
 
@@ -169,12 +169,12 @@ impl<E: TableEntity> Table<E> {
     /// The copies of a remote index are recorded in the outbox, and workers write them: the index is
     /// complete when the outbox has no open work.
     ///
-    /// First let every writer run a program that declares the index: what they write from then on
-    /// is in it. Then rebuild, while they write. Until the rebuild is done, reads through the index
-    /// miss entities. Each page of entities is committed in transactions that hold every primary to
-    /// the ETag that was read, so their ETags change. An interrupted rebuild continues
-    /// [`from`](Rebuild::from) the last cursor of its progress. Dated tables are rebuilt one after the
-    /// other.
+    /// First let every writer run a program that declares the index: what they write from then on is
+    /// in it. Then rebuild, while they write. Until the rebuild is done, reads through the index miss
+    /// entities. The rows of a local index are committed in transactions that also write each primary
+    /// unchanged, under the ETag that was read: so the ETags of the primaries change. An interrupted
+    /// rebuild continues [`from`](Rebuild::from) the last cursor of its progress. Dated tables are
+    /// rebuilt one after the other.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -28,7 +28,8 @@ pub struct ReencryptFailure {
 }
 
 impl ReencryptFailure {
-    /// Creates the report of a row that does not decode.
+    /// Creates the report of a row that does not decode, with the keys that the error names; with
+    /// empty keys if the error names none.
     pub(super) fn undecodable(error: Error) -> Self {
         let (partition_key, row_key) = error.keys().unwrap_or_default();
         let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());

@@ -30,8 +30,8 @@ use crate::{
 /// A re-encryption, which [`Table::reencrypt`] makes and which runs when it is awaited.
 ///
 /// Reads every row of the entity, copies included. Encrypts values that are not encrypted with the
-/// key in use, and merges them under the ETag that was read, again where another writer was first. It
-/// can be stopped at any time and started again.
+/// key in use, and merges them under the ETag that was read. If another writer was first, it reads
+/// the row and encrypts its values again. It can be stopped at any time and started again.
 #[must_use = "nothing is sealed before it is awaited"]
 pub struct Reencrypt<E> {
     table: Table<E>,
@@ -55,14 +55,15 @@ impl<E> fmt::Debug for Reencrypt<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Encrypts every row of the entity again whose values are not encrypted with the keys in use.
+    /// Encrypts again every row of the entity that has values not encrypted with the keys in use.
     ///
-    /// Needed after a new key became the primary one in *every* process, after a field became
-    /// encrypted or was chosen by `encrypt_if` (under
-    /// [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which reads values that are not
-    /// encrypted), and after `pad` of a field changed.
+    /// Needed after a new key became the primary one in *every* process, and after `pad` of a field
+    /// changed. Also needed after a field became encrypted or was chosen by `encrypt_if`; this
+    /// needs [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), under which a client reads
+    /// values that are not encrypted.
     ///
-    /// It scans the table, or one dated table after the other; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
+    /// It scans the table, or one dated table after the other. With [`retired`](Reencrypt::retired), the
+    /// store returns only rows that are encrypted with a given key.
     ///
     /// Blobs that are encrypted stay as they are, since rows hold their keys. A plain blob in a field that
     /// became encrypted is written anew, and its entity is replaced with its copies; the plain blob is deleted
@@ -132,8 +133,8 @@ impl<E: TableEntity> Table<E> {
 
 impl<E: TableEntity> Reencrypt<E> {
     /// Limits the re-encryption to rows with a declared property that is encrypted with `key`, which
-    /// the store finds by a filter. Several calls add keys. Rows that only `encrypt_if` chose are
-    /// found without this option only.
+    /// the store finds by a filter. Several calls add keys. The filter misses rows in which `key`
+    /// encrypts only properties that `encrypt_if` chose: to find these rows, do not set this option.
     pub fn retired(mut self, key: KeyId) -> Self {
         self.retired.push(key);
         self
@@ -235,8 +236,9 @@ impl<E: TableEntity> Reencrypt<E> {
         Ok(tables)
     }
 
-    /// Returns the position of the first dated table after that of a cursor; the number of tables
-    /// if there is none after it. Returns `None` for a cursor in no dated table.
+    /// Returns the position of the first table of a later period than the cursor's table. Returns
+    /// the number of tables if no table is later, and `None` if the cursor is in no dated table or
+    /// this is a handle of one table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.dated_tables_if_all()?;
         let period_of_table =

@@ -1,4 +1,4 @@
-//! Writes encrypted rows: what is done to each row, and transactions of one partition each.
+//! Encrypts rows again, and writes them in transactions of one partition each.
 
 #[cfg(feature = "legacy-encryption")]
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) struct ReencryptWriter<'r, E> {
     pub(super) mode: &'r ReencryptMode,
     /// Whether the rows are only counted, and not written.
     pub(super) is_dry_run: bool,
-    /// The table of the rows; for copies, another one than the entity's.
+    /// The table of the rows: the entity's own, or a table of its remote copies.
     pub(super) at_table: &'r str,
     pub(super) report: &'r mut ReencryptReport,
 }

@@ -1,4 +1,4 @@
-//! Tests across the rooms of maintenance.
+//! Tests that use several modules of `maintain` together.
 
 #![allow(clippy::duplicated_attributes, reason = "a key belongs to the index or list around it")]
 

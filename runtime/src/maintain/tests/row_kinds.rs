@@ -296,7 +296,8 @@ fn every_reader_takes_each_row_for_what_it_is() {
     assert_eq!(found, expected);
 }
 
-/// Asserts that a set's compiled table and `row_kind_of` take a row for one kind and version.
+/// Asserts that a set's `match_row` and the `row_kind_of` of each member find the same family and
+/// version for a row.
 fn assert_agrees(name: &str, row: &Row) {
     let matched = Staff::MEMBERS.match_row(row).unwrap();
     for (member_index, schema) in Staff::MEMBERS.schemas().iter().enumerate() {

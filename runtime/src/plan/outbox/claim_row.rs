@@ -27,7 +27,8 @@ const KEY_PROPERTY: &str = "C_";
 /// The property that marks a claim as dead.
 const DEAD: &str = "Dead";
 
-/// Most keys in one claim: the row also holds its type, format and `Dead`.
+/// The maximum number of keys in one claim, whose row also holds its type, format and `Dead`. A
+/// transaction that takes more unique keys in other partitions fails.
 pub(crate) const MAX_CLAIMED_KEYS: usize = PROPERTIES - 3;
 
 /// A key of a unique index that a claim names, and the primary that wants it.

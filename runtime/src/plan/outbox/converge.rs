@@ -32,8 +32,9 @@ pub(crate) enum CopyStep {
 }
 
 /// Returns the step for a remote row. `found` is the row as read before the primary, with its
-/// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` tells
-/// whether a found copy needs no write.
+/// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` gets
+/// the found copy, the wanted copy and the ETag of the primary, and returns whether the found copy
+/// can stay without a write.
 pub(crate) fn plan_step_for_row(
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,

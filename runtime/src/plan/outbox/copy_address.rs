@@ -36,11 +36,13 @@ pub(crate) struct CopyAddress {
     pub(crate) row: RowAddress,
 }
 
-/// Reads what a row's properties with a prefix hold: each is a text that `parse` reads.
+/// Returns the values of all properties of a row whose names begin with `prefix`, each read from
+/// its text by `parse`.
 ///
 /// # Errors
 ///
-/// `is_decode` for a property that holds none; `expected` names it.
+/// `is_decode` for a property that is no text or that `parse` refuses. `expected` describes the
+/// right value in the message.
 pub(super) fn read_prefixed_texts<T>(
     row: &Row,
     prefix: &str,

@@ -74,9 +74,9 @@ pub(crate) fn list_entry(
     serde_json::Value::from(texts).to_string()
 }
 
-/// Returns the old form of an entry, which names the entity's table in lower case, and the row that
-/// the old form would name if a table of that name exists. Returns `None` for an entry that names
-/// no table, or one in lower case.
+/// Returns the old form of an entry, which names the entity's table in lower case, and the row at
+/// the entity's keys in the table with that name. If such a table exists, the old form names that
+/// row. Returns `None` for an entry that names no table, or a table in lower case.
 pub(crate) fn old_entry_form(entry: &str) -> Option<(String, RowAddress)> {
     let [partition_key, row_key, table]: [String; 3] = serde_json::from_str(entry).ok()?;
     if is_lower_case(&table) {

@@ -44,7 +44,7 @@ pub(crate) struct StoredMessage {
     pub(crate) sent: Option<Ticks>,
 }
 
-/// Returns the row of a message without a PartitionKey.
+/// Returns the row of a message, with an empty PartitionKey that the caller has to replace.
 ///
 /// # Errors
 ///
@@ -265,12 +265,13 @@ impl StoredMessage {
         })
     }
 
-    /// Returns the message as the work that its code covers.
+    /// Returns the values of the message over which its code is made and verified.
     pub(crate) fn as_work<'m>(&'m self, table: &'m str) -> Work<'m> {
         self.as_work_in_partition(table, self.row.partition_key())
     }
 
-    /// Returns the message, at that table and partition, as the work that its code covers.
+    /// Returns the values over which the code of the message is made and verified, for a message in
+    /// that table and partition.
     pub(crate) fn as_work_in_partition<'m>(
         &'m self,
         table: &'m str,
@@ -383,7 +384,8 @@ impl StoredMessage {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
-    /// Returns the operation that marks the message as done while its receipts still exist.
+    /// Returns the operation that marks the message as done, and names its receipts. A worker
+    /// deletes receipts and message later, once no other worker can still handle the message.
     pub(crate) fn mark_done(
         &self,
         etag: Option<ETag>,

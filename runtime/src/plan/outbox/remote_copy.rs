@@ -109,7 +109,7 @@ pub(crate) fn owner_keys(
     })
 }
 
-/// Returns to which primary a remote row belongs, compared with the primary `owner`.
+/// Returns whether a remote row is the copy of the primary `owner`, as far as the row alone tells.
 pub(crate) fn compare_owner_in_copy(
     found: &Row,
     kinds: CopyAndPrimaryFamily,
@@ -135,8 +135,9 @@ pub(crate) fn compare_owner_in_copy(
     })
 }
 
-/// Returns whether two copies have equal properties, except for the ETags of their primaries. Names
-/// of one table count as equal, except for the old form in lower case.
+/// Returns whether two copies have equal properties. The ETags of their primaries and the ids of the
+/// requests that wrote them are not compared. Names of one table count as equal; the old form in
+/// lower case does not, so that a copy with it is rewritten.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
     let is_one_table = has_current_table_name(found, text_property(copy, OWNER_TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);

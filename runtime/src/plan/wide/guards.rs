@@ -1,4 +1,5 @@
-//! Joins the ETags of parts into the ETag of their wide entity, and guards each part by its own.
+//! Joins the ETags of parts into the ETag of their wide entity, and splits it again, so that each
+//! part is written under its own ETag.
 
 use crate::{
     batch::{Condition, Written},
@@ -64,8 +65,8 @@ pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<E
     texts.map(|texts| ETag::from(texts.join(" ").as_str()))
 }
 
-/// Returns the answer for an entity of the answers for its rows. It has no ETag if not all parts were
-/// written.
+/// Joins the store's answers for the rows of an entity into the answer for the entity. The joined
+/// answer has no ETag if not all parts were written.
 pub(crate) fn join_part_answers(
     schema: Option<&'static Schema>,
     answers: &[&Written],

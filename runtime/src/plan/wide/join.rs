@@ -24,9 +24,9 @@ pub(crate) enum JoinedRow {
     Torn(usize),
 }
 
-/// Joins the parts of the entity with these keys, in the order of their numbers, as the version lays
-/// them out that wrote the first of them. Where not all of them were read, the ETag is that of the
-/// parts which were.
+/// Joins the parts of the entity with these keys, in the order of their numbers. The version that
+/// wrote the first part found determines the layout. If not all parts were read, the ETag is joined from
+/// the parts that were read.
 ///
 /// # Errors
 ///
@@ -72,8 +72,10 @@ pub(crate) fn join_parts(
     build_joined_row(writer, (partition_key, row_key), &rows).map(JoinedRow::Whole)
 }
 
-/// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
-/// if its `PARTS` names another number of parts than the type has. Returns `None` for a single row.
+/// Returns the first part whose property `PARTS` (number of parts and generation) differs from that
+/// of the first row. Returns the first row's part if `PARTS` there is missing, or names another
+/// number of parts than the version has. Returns `None` if all parts belong together, and for a
+/// single row.
 fn part_of_other_generation(
     schema: &Schema,
     first: &Row,

@@ -12,7 +12,8 @@ use crate::{
 const TIMESTAMP: &str = "Timestamp";
 
 /// Returns the parts that store the properties of these names. A property that the type does not
-/// declare counts for part 1; keys, the discriminator and `PARTS`, which every part has, for none.
+/// declare is taken for one of part 1. Keys, the discriminator and `PARTS` add no part, since every
+/// part has them.
 pub(crate) fn parts_with(
     schema: &'static Schema,
     names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -46,7 +47,8 @@ pub(crate) fn part_numbers_to_read(
     parts
 }
 
-/// Returns the parts that store what a read asks for. The Timestamp is asked for with every row.
+/// Returns the parts that store the properties that a read selects. The Timestamp adds no part,
+/// since every row has it.
 fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
     parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
 }

@@ -19,9 +19,9 @@ use crate::{
 /// ETags of parts by RowKey, `None` for one that does not exist, where a deletion without an ETag
 /// met an entity that lacks parts: only the parts that were found are deleted, under their ETags.
 ///
-/// A row of an older version is laid out as that version does. Where the ETag is of an entity with
-/// other parts than the row, those that it has too many are deleted, and those that it lacks are
-/// written.
+/// A row of an older version is laid out as that version does. The ETag may be of an entity with
+/// another number of parts than the row: then surplus parts of the entity are deleted, and parts
+/// that the entity lacks are written.
 ///
 /// # Errors
 ///

@@ -60,12 +60,14 @@ pub(crate) struct PopReceipt {
     pub(crate) sent: i64,
 }
 
-/// The time at which a message becomes visible again, and the id of the process that set it.
+/// The time at which a message becomes visible again, and the id of the request that sets this
+/// time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility<'a> {
     /// The time in the RowKey, from which on receivers find the row.
     pub(crate) due: Ticks,
-    /// Ticks for which the row stays hidden by the store's clock, even if a receiver's clock is wrong.
+    /// Ticks for which the row stays hidden after its Timestamp, both by the store's clock. So the row
+    /// stays hidden even if a wrong clock of a client made `due` too early.
     pub(crate) hidden_ticks: i64,
     /// The random id of the request that writes the row, by which a lost answer is resolved.
     pub(crate) holder: &'a str,
@@ -164,7 +166,8 @@ impl StoredMessageRow {
         Ok(Some(Self { message, row_key: row_key.to_owned(), etag, reason, hidden_ticks, written }))
     }
 
-    /// Returns whether the row is visible at `date`, the store's date.
+    /// Returns whether the row is visible at `date`, the store's date. Returns `true` if the date
+    /// or the row's Timestamp is not known.
     pub(crate) fn is_visible(&self, date: Option<Ticks>) -> bool {
         // A sender with a wrong clock may have written a due time that has come too early. Date and
         // Timestamp are both the store's, so their difference is right whatever other clocks say.
@@ -216,7 +219,8 @@ impl PopReceipt {
         })
     }
 
-    /// Builds the received message. Its pop receipt tells the PartitionKey and the time.
+    /// Builds the received message. The PartitionKey and the time of sending are those in the pop
+    /// receipt.
     pub(crate) fn rebuild_message(
         &self,
         id: &str,

@@ -1,4 +1,5 @@
-//! The trait `Queue` of a queue in a table, above the files that do the work.
+//! Implements the trait `Queue` for a queue in a table, by calls of the functions in the other
+//! files.
 
 use std::time::Duration;
 

@@ -72,9 +72,9 @@ impl TableQueue {
         Self { backend, name, shards: 1, clock, random: Arc::new(random), guards }
     }
 
-    /// Sets the number of partitions that hold the messages: 1 by default, at most 100. A partition
-    /// takes about 500 messages per second. While messages are few, each shard costs receivers one
-    /// more request.
+    /// Sets the number of shards, the partitions that hold the messages: 1 by default. A number outside 1 to
+    /// 100 becomes the nearest of the two. A shard takes about 500 messages per second. While messages are
+    /// few, each shard costs one more request per receive.
     ///
     /// Receivers only read the shards that they know: raise the number in receivers first, and lower
     /// it in senders first.
@@ -94,8 +94,8 @@ impl TableQueue {
         })
     }
 
-    /// Reads a page of rows, and corrects the clock by the date of the answer. A missing table has no
-    /// rows.
+    /// Reads a page of the queue's table with the rows that match `filter`, at most `top`. Corrects the
+    /// queue's clock by the date of the answer. Returns no rows if the table does not exist.
     pub(crate) async fn scan_page(
         &self,
         filter: &Filter,
@@ -117,7 +117,8 @@ impl TableQueue {
         Ok(page)
     }
 
-    /// Sends operations as one transaction.
+    /// Sends operations as one transaction and returns their results. Fails with the backend's error, also
+    /// for a missing table.
     pub(crate) async fn send_transaction(
         &self,
         operations: Vec<Operation>,
@@ -129,7 +130,8 @@ impl TableQueue {
         self.backend.apply(&batch).await.map_err(|error| error.in_table(TABLE))
     }
 
-    /// Reads the store's time, if no answer has told it yet: due times are written by it.
+    /// Reads the store's time, unless an earlier answer has given it. Due times are computed from the store's
+    /// time.
     pub(crate) async fn ensure_clock(&self) -> Result<()> {
         if self.clock.is_known() {
             return Ok(());
@@ -176,7 +178,8 @@ impl TableQueue {
         }
     }
 
-    /// Adds a message and returns its id.
+    /// Adds a message that becomes visible after `delay`, and returns its id. If an answer is lost, repeats
+    /// the insertion under the same key, which adds the message only once.
     pub(super) async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
         check_name(&self.name)?;
         check_body(body)?;
@@ -200,7 +203,7 @@ impl TableQueue {
         Ok(message.id)
     }
 
-    /// Returns poison messages of all shards.
+    /// Returns at most `most` poison messages of all shards together, shard by shard.
     pub(super) async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
         check_name(&self.name)?;
         let mut all = Vec::new();

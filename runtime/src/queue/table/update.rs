@@ -34,7 +34,8 @@ enum Outcome {
 }
 
 impl TableQueue {
-    /// Hides a received message for `visibility`, with a new body if one is given.
+    /// Hides a received message for `visibility` from now, with a new body if one is given. Fails
+    /// with `is_lease_lost` if another receiver has received or deleted the message meanwhile.
     pub(crate) async fn extend_message(
         &self,
         received: &mut Received,
@@ -69,13 +70,15 @@ impl TableQueue {
         Ok(())
     }
 
-    /// Deletes a received message.
+    /// Deletes a received message. Fails with `is_lease_lost` if another receiver has received or
+    /// deleted the message meanwhile.
     pub(crate) async fn delete_message(&self, received: &Received) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         self.apply_as_holder(received, &receipt, vec![receipt.delete_operation()?]).await.map(drop)
     }
 
-    /// Moves a received message to the poison messages.
+    /// Moves a received message to the poison messages and stores `reason` with it. Fails with
+    /// `is_lease_lost` if another receiver has received or deleted the message meanwhile.
     pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         let message =
@@ -157,7 +160,8 @@ impl TableQueue {
     }
 }
 
-/// Returns the error for a change that may have taken place.
+/// Returns `error`, of a change whose answer was lost, as an ambiguous error: the change may have
+/// taken place.
 fn unknown_outcome(error: Error) -> Error {
     if error.is_ambiguous() {
         return error;

@@ -57,7 +57,9 @@ impl<'a> EntityMembers<'a> {
         (self.seen, self.repeated) = (0, None);
     }
 
-    /// Adds one member.
+    /// Adds one member. The value of a name that was added before is dropped, and the first such name is kept
+    /// as `repeated`. Ignores `null`, a key or Timestamp that is no text, and annotations other than the ETag
+    /// and the type of a property.
     pub(crate) fn add_member(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         let bit = name_bit(name.as_bytes());
         if self.seen & bit != 0 && self.has_member(&name) {

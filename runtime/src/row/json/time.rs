@@ -83,8 +83,9 @@ pub(crate) fn parse_etag(etag: &str) -> ETag {
 /// Number of bytes of the longest time, `9999-12-31T23:59:59.9999999Z`.
 const LONGEST: usize = 28;
 
-/// Returns the time inside an ETag `W/"datetime'..'"`, if the service derives the ETag from a Timestamp:
-/// its colons are encoded, and its fraction does not end with a zero.
+/// Decodes the time inside an ETag `W/"datetime'..'"` into `buffer` and returns it. Returns `None` if the
+/// ETag is not in the service's form, for example with a colon that is not encoded as `%3A`, or a fraction
+/// that ends with a zero.
 fn derived_time<'b>(etag: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let inner = etag.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
     let mut length = 0;

@@ -172,8 +172,9 @@ impl<V> CacheEntry<V> {
         is_allowed.then(|| (key.clone(), *at))
     }
 
-    /// Stores the answer to the request sent at `at`. Returns the key, an expired key, or the
-    /// error.
+    /// Stores the answer to the request sent at `at`, and returns the key with the time of its request. For
+    /// an error, returns the expired key if the key store did not answer and `lifetime` allows expired keys,
+    /// else the error.
     fn record_answer(
         &mut self,
         answer: Result<Arc<V>>,

@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// Collects the keys of a [`Keyring`], and refuses keys that do not fit together in
-/// [`build`](Self::build).
+/// Collects the keys of a [`Keyring`]. [`build`](Self::build) refuses a key that was added twice, a
+/// second primary key or current index key of a scope, and an index key of version 0.
 #[derive(Default)]
 pub struct KeyringBuilder {
     scopes: BTreeMap<KeyScope, ScopeKeys>,

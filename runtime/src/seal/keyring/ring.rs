@@ -91,10 +91,10 @@ impl Keyring {
         self
     }
 
-    /// Makes blind tokens with index keys of the rows' own scopes, instead of the default scope's for
-    /// all. A scope without an index key in the keyring makes none: what needs one fails with
-    /// `is_key_unavailable`. `docs/encryption.md` says which values can be guessed all the same, and
-    /// how to change the rows of a program that runs.
+    /// Makes blind tokens with index keys of the rows' own scopes, instead of the default scope's for all. A
+    /// scope without an index key in the keyring has no blind tokens: a write or lookup that needs a token
+    /// fails with `is_key_unavailable`. `docs/encryption.md` says which values a holder of the default index
+    /// key can still guess, and how to convert existing rows while the program runs.
     ///
     /// ```
     /// use entable::{KeyProvider, KeyScope, Keyring, RootKey};

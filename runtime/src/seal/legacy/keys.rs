@@ -92,8 +92,8 @@ impl LegacyKeys {
         self
     }
 
-    /// Unwraps a content key. If the wrapping key is known, another algorithm fails with the error
-    /// of wrong bytes.
+    /// Unwraps a content key. A known AES key unwraps `A256KW` only: another algorithm fails with
+    /// `is_decrypt`, like wrapped bytes that do not match the key.
     pub(super) async fn unwrap_content_key(
         &self,
         wrapped: &WrappedKey,

@@ -67,7 +67,8 @@ struct KeyWrappingMetadata {
 }
 
 impl Metadata {
-    /// Reads the metadata property of a row.
+    /// Reads the metadata property of a row. Fails if the property is missing or malformed, or names another
+    /// protocol than `1.0` with `AES_CBC_256`.
     pub(super) fn read_metadata(row: &Row) -> Result<Self> {
         let Some(ValueRef::String(text)) = row.get(METADATA_PROPERTY)? else {
             return Err(Error::seal(

@@ -34,8 +34,9 @@ pub(crate) struct PageKeys {
 /// Number of keys that are fetched at a time.
 const FETCHES_AT_ONCE: usize = 16;
 
-/// Most failures for one page. Rows name keys and scopes, so whoever writes rows can name any:
-/// without a bound, a page of invented names would cause a thousand requests to a key store.
+/// The number of failed fetches after which no further keys are fetched for a page. Rows name keys and
+/// scopes, so whoever writes rows can name any: without a bound, a page of invented names would cause a
+/// thousand requests to a key store.
 pub(super) const MAX_FAILURES: usize = 32;
 
 impl PageKeys {

@@ -143,8 +143,9 @@ impl RowSealer {
     }
 }
 
-/// Returns whether a property is never encrypted: the row's type or owner, which workers and
-/// queries read, or the name of a blob, which a sweep compares.
+/// Returns whether a property is never encrypted. The discriminator is not, since queries read it. The name
+/// of a blob is not, since a sweep compares it. In a remote copy (`is_remote`), the framework's own
+/// properties, such as the keys of the owner, are not, since workers read them.
 fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &str) -> bool {
     let type_property = schema.map_or(Some(TYPE_NAME), Schema::type_property);
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);

@@ -70,8 +70,9 @@ impl RowSealer {
 
 #[cfg(feature = "legacy-encryption")]
 impl RowSealer {
-    /// Decrypts a value that is bound to its property in a row of the entity; `None` if this
-    /// client's keys cannot decrypt it.
+    /// Decrypts the encrypted value of a property in a row of the entity's own table. Returns
+    /// `None` if this client's keys cannot decrypt the value, or if it was encrypted for another
+    /// row or property.
     pub(crate) async fn try_decrypt_value<E: crate::entity::TableEntity>(
         &self,
         row: &Row,
@@ -92,7 +93,8 @@ impl RowSealer {
     }
 }
 
-/// Returns whether a value or the row's seal was made with another key, or is missing.
+/// Returns whether a value or the row's seal was made with another key than the key in use, a value
+/// that has to be encrypted is plain, or the declared seal is missing.
 fn is_sealed_otherwise(
     stored: &Row,
     declared: &TypeSealing,
@@ -117,9 +119,9 @@ fn is_sealed_otherwise(
     Ok(declared.schema.sealed && stored.get(SEAL)?.is_none())
 }
 
-/// Returns the write that encrypts the properties that are not encrypted with the keys in use: a
-/// merge of these properties, or a replacement of the row if an absence has to be hidden or the row
-/// is sealed. Returns `None` if nothing has to be encrypted again.
+/// Returns the write that encrypts the outdated properties with the keys in use: a merge of these
+/// properties, or a replacement of the row if the type is sealed or a hidden absence is outdated.
+/// Returns `None` if nothing has to be encrypted again.
 fn update_to_seal(
     stored: &Row,
     plain: &Row,

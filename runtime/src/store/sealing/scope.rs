@@ -1,5 +1,5 @@
-//! Checks the scopes of remote copies: a value is encrypted for another scope of keys only if
-//! nobody without keys can choose that scope.
+//! Checks the scopes of remote copies. A copy with encrypted values may be in another scope of keys than
+//! its primary only if a writer without keys cannot choose the copy's partition.
 
 use super::RowSealer;
 #[cfg(feature = "encrypt")]
@@ -98,8 +98,9 @@ impl RowSealer {
     }
 }
 
-/// Returns whether only holders of keys, or the primary's own keys, decide in which partition a
-/// copy is.
+/// Returns whether a writer without encryption keys cannot choose the partition of a copy: each
+/// part of the copy's PartitionKey is a blind token of an encrypted field, or a field in the
+/// primary's PartitionKey or RowKey.
 #[cfg(feature = "encrypt")]
 fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
     let Some(primary) = schema.primary_family_of_copy(family) else { return false };

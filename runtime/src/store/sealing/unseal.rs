@@ -129,7 +129,8 @@ impl PageOpener<'_> {
         }
     }
 
-    /// Verifies the seal over the whole row before any value is decrypted.
+    /// Verifies the seal over the whole row before any value is decrypted. Does nothing if the type
+    /// declares no seal. Fails for a row without a seal, unless the client allows plain values.
     fn verify_seal(
         &self,
         declared: &TypeSealing,

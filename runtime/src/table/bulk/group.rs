@@ -101,7 +101,8 @@ impl ChangeGroup {
         self.changes.iter().any(Change::may_write_local_lists)
     }
 
-    /// Clones the changes without what decides whether more fit.
+    /// Clones the changes and their input items. Leaves out what decides whether another change
+    /// fits, since none is added to the clone.
     pub(super) fn clone_changes(&self) -> Self {
         let mut clone = Self::new(&self.table, &self.partition_key);
         clone.changes.clone_from(&self.changes);
@@ -110,7 +111,7 @@ impl ChangeGroup {
     }
 
     /// Removes the change at a position, so that the others can be sent again. Returns the input
-    /// item of the removed change.
+    /// item of the removed change, or `None` for a position beyond the end.
     pub(super) fn remove_change(&mut self, position: usize) -> Option<InputPosition> {
         if position >= self.items.len() {
             return None;
@@ -146,7 +147,9 @@ pub(super) struct OpenGroups {
 const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
-    /// Adds a change to the group of its partition. Returns the groups that must be sent now.
+    /// Adds a change to the group of its partition. Returns the groups that must be sent now: the
+    /// partition's earlier group if the change does not fit into it, and all groups if too many
+    /// changes wait.
     pub(super) fn add_change_and_take_ready(
         &mut self,
         table: String,

@@ -87,7 +87,8 @@ pub(crate) async fn write_groups_in_order<W: GroupWriter>(
     Ok(())
 }
 
-/// Gathers consecutive items into groups. `joins` says whether an item can join the last group.
+/// Gathers consecutive items into groups. An item is added to the last group if `joins` returns
+/// `true` for that group and the item. Otherwise the item begins a new group.
 pub(crate) fn group_consecutive_items<T>(
     items: impl IntoIterator<Item = T>,
     joins: impl Fn(&[T], &T) -> bool,

@@ -222,7 +222,8 @@ impl Pipeline {
         }
     }
 
-    /// Writes everything else, then changes the entities again that another writer changed first.
+    /// Writes all changes that still wait in groups. Then reads, changes and writes again each
+    /// entity whose write failed because another writer had changed or deleted it first.
     pub(super) async fn retry_lost_races<T: Rewritable>(
         &mut self,
         rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,

@@ -40,8 +40,8 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         }
     }
 
-    /// Reads one entity, changes it and writes it, again until no other writer comes between. Adds
-    /// the requests that it sends to `requests`.
+    /// Reads one entity, changes it and writes it, and begins again if another writer changed the
+    /// entity in between. Increases `requests` by the number of requests.
     ///
     /// # Errors
     ///

@@ -317,11 +317,13 @@ impl Bulk {
         Ok(pipeline.finish_all().await)
     }
 
-    /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and
-    /// changes an entity again if another writer changed it meanwhile. The query is one of entities,
-    /// of a set, or of entities without a type. A window of times goes table by table.
+    /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and changes
+    /// an entity again if another writer changed it meanwhile. The query is one of entities, of a set, or of
+    /// entities without a type. If the query selects a window of times over dated tables, the tables are
+    /// changed one after the other.
     ///
-    /// An entity that failed, or could not be read, is in the report, and a checkpoint passes it.
+    /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
+    /// not try the entities before it again.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Writes an entity group transaction as the multipart body of `POST /$batch`, with CRLF line ends,
-//! absolute addresses and closed boundaries.
+//! Writes an entity group transaction as the multipart body of `POST /$batch`. Lines end with CRLF,
+//! each operation has its absolute address, and each multipart boundary has its closing line.
 
 use uuid::Uuid;
 

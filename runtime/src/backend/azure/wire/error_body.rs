@@ -46,8 +46,8 @@ const CODE_CHARACTERS: usize = 80;
 /// The most characters of an error's message.
 const MESSAGE_CHARACTERS: usize = 400;
 
-/// Returns the text without control characters, which could forge lines of a log or steer a terminal, and
-/// cut after so many characters.
+/// Returns the text without control characters, which could forge lines of a log or steer a terminal.
+/// Cuts the text after `most` characters and then appends `…`.
 fn printable(text: &str, most: usize) -> String {
     let mut shown = text.trim().chars().filter(|character| is_printable(*character));
     let mut cut: String = shown.by_ref().take(most).collect();

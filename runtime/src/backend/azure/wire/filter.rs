@@ -34,8 +34,9 @@ fn fold_constants(filter: &Filter) -> Filter {
     }
 }
 
-/// Joins the parts of an `and` (`decides` is false) or an `or` (`decides` is true): the constant
-/// `decides` makes the whole constant, the other constant is left out.
+/// Joins the parts of an `and` (`decides` is false) or an `or` (`decides` is true). If a part is
+/// the constant `decides`, the result is that constant. A part that is the other constant is left
+/// out.
 fn fold_list(parts: &[Filter], decides: bool) -> Filter {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {

@@ -97,7 +97,8 @@ impl RetryPolicy {
         Self { first_delay: first, longest_delay: longest, ..self }
     }
 
-    /// Sets the time after the first attempt in which later attempts may begin.
+    /// Sets how long after the first attempt another attempt may begin. An attempt that has begun
+    /// is not cut short.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -159,7 +160,8 @@ impl RetryBudget {
         Self { tenths: AtomicI64::new(full), full }
     }
 
-    /// Returns a tenth of a retry, after a successful request.
+    /// Puts a tenth of a retry back into the budget, after a successful request. Does nothing if
+    /// the budget is full.
     pub(super) fn refund_tenth_of_retry(&self) {
         let add = |tenths| (tenths < self.full).then_some(tenths + 1);
         // Fails only where the budget is full, which is fine.
@@ -186,7 +188,9 @@ impl<'a> RetryState<'a> {
         Self { policy, budget, began: Instant::now(), made: 0 }
     }
 
-    /// Waits before the next attempt. Returns `false`, without waiting, if the policy allows none.
+    /// Counts a failed attempt and waits before the next. The wait includes the time that the
+    /// service asked for in `error`. Returns `false` without waiting if the policy's attempts or
+    /// the budget of retries are used up, or if the wait would outlast the policy's time.
     pub(super) async fn wait_for_next_attempt(&mut self, error: &Error) -> bool {
         self.made += 1;
         let wanted = self.policy.retry_delay(self.made - 1);

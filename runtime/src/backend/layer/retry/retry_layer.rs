@@ -155,9 +155,9 @@ impl Retry {
         self.retry_read("", request).await
     }
 
-    /// Makes a write request that is not part of the [`Backend`] trait and that sets a whole state. If its
-    /// answer was lost, `holds` reads whether the state is as requested. The request is repeated only
-    /// after "too busy": a later repetition could undo the change of another writer.
+    /// Makes a write that is not part of the [`Backend`] trait and that sets a whole state. After
+    /// "too busy" or a lost answer, calls `holds` to read whether the state is as requested. Does not
+    /// repeat the write after a lost answer: it could undo the change of another writer in between.
     #[cfg(feature = "azure")]
     pub(crate) async fn retry_non_backend_write<'a>(
         &self,
@@ -227,7 +227,9 @@ impl Retry {
     }
 }
 
-/// Returns the error for a write that is not repeated.
+/// Returns the error for a write that is not repeated. Returns `error` if the answers and the rows
+/// say that the write did not happen. Otherwise returns an `is_ambiguous` error with the state that was
+/// found.
 fn final_error(
     batch: &Batch,
     verdict: &WriteVerdict,

@@ -97,7 +97,9 @@ fn is_guarded(operation: &Operation) -> bool {
     operation.verb() == Verb::Insert || matches!(operation.condition(), Some(Condition::Match(_)))
 }
 
-/// Compares the row with what its operation expects and writes.
+/// Compares a row that was read after a lost answer with the row that its operation expects and the
+/// row that it writes. Returns whether the row shows that the write happened, did not happen, or
+/// neither. Fails if the row cannot be compared.
 fn evidence_of_write(operation: &Operation, row: Option<&Row>) -> Result<RowEvidence> {
     let Some(row) = row else {
         return Ok(match (operation.verb(), operation.condition()) {
@@ -148,7 +150,8 @@ fn is_same_value(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     }
 }
 
-/// Returns the answer for a write that was found carried out.
+/// Returns the answer for a write that was found carried out, with the ETag of the row that was
+/// read. The ETag is `None` if the write deleted the row.
 fn written_answer(row: Option<&Row>) -> Written {
     Written::new(204, row.and_then(Row::etag))
 }

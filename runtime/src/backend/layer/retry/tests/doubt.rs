@@ -1,4 +1,5 @@
-//! Lost answers to transactions, and writes of others between two attempts.
+//! Tests that a retry finds the right result after a lost answer to a transaction, also if another
+//! client wrote between two attempts.
 
 use super::*;
 

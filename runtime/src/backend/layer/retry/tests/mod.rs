@@ -1,5 +1,5 @@
-//! Every failure, before and after the write, on every verb: no write is lost or doubled, and no
-//! conflict is reported that did not happen.
+//! Tests of every failure on every verb, with and without the write carried out: no write is lost
+//! or doubled, and no conflict is reported that did not happen.
 
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ fn busy() -> Error {
     Error::service(ServiceCode::ServerBusy, "busy")
 }
 
-/// A timeout, a reset, a bare 500: the outcome is open.
+/// Returns errors after which the outcome of a write is unknown: a lost connection, a timeout, a
+/// reset, a server error.
 fn open() -> [Error; 4] {
     [
         Error::new(ErrorKind::Backend, "connection lost"),
