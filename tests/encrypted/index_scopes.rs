@@ -6,15 +6,17 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use entable::{
-    DataKey, IndexKey, KeyProvider, KeyScope, Keyring, Row, ValueRef,
+    Clock, DataKey, IndexKey, KeyProvider, KeyScope, Keyring, Row, SteppedClock, Ticks, ValueRef,
     backend::{Memory, Scan},
     batch::Operation,
     prelude::*,
     seal::{KeyFuture, KeyId},
 };
+use time::OffsetDateTime;
 
 use crate::fixture::{root, value, with};
 
@@ -208,6 +210,86 @@ async fn changes_follow_every_scope_that_a_row_was_or_will_be_in() {
     let left: Vec<_> = left.collect();
     assert!(left.is_empty(), "{left:?}");
     drop(one);
+}
+
+/// The rows of the entity that is replaced are in scopes of their own, whose keys no earlier step of the
+/// transfer has fetched.
+#[tokio::test(start_paused = true)]
+async fn a_transfer_replaces_an_entity_with_tokens_of_other_scopes() {
+    let people = people(keys(None)).await;
+    let former = people.client().table_named::<Person>("Former");
+    former.create().await.unwrap();
+    former
+        .insert(&Person { city: "c-y".into(), ssn: "456".into(), ..person("t-a", 1) })
+        .await
+        .unwrap();
+    people.insert(&Person { email: "2@t-a".into(), ..person("t-a", 1) }).await.unwrap();
+    settle(&people).await;
+    let point = || Person::primary().tenant("t-a").id(1);
+    assert!(people.transfer(point(), &former).await.unwrap());
+    settle(&former).await;
+    assert!(people.get(point()).await.unwrap().is_none());
+    let found = former.get(Person::by_ssn().tenant("t-a").ssn("123")).await.unwrap();
+    assert_eq!(found.map(|one| one.email.clone()), Some("2@t-a".to_owned()));
+    assert!(former.get(Person::by_ssn().tenant("t-a").ssn("456")).await.unwrap().is_none());
+    assert!(former.check().await.unwrap().is_clean());
+}
+
+/// An entity that expires, with tokens in the keys of its copies.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Visits",
+    partition_key = "{tenant}",
+    row_key = "v_{id:04}",
+    expires = until,
+    index(ByBadge, row_key = "badge_{badge:hmac}", unique)
+)]
+struct Visit {
+    tenant: String,
+    id: u32,
+    #[table(encrypt)]
+    badge: String,
+    until: OffsetDateTime,
+}
+
+#[tokio::test]
+async fn what_has_expired_is_replaced_and_swept_in_every_scope() {
+    let hour = Duration::from_secs(3600);
+    let clock = Arc::new(SteppedClock::new(Ticks::new(638_000_000_000_000_000).unwrap()));
+    let backend = Memory::with_clock(clock.clone());
+    let client = Client::builder().backend(backend).clock(clock.clone()).keys(keys(None));
+    let client = client.build().unwrap();
+    let visits = client.table::<Visit>();
+    visits.create().await.unwrap();
+    let visit = |tenant: &str, id: u32, badge: &str| Visit {
+        tenant: tenant.into(),
+        id,
+        badge: badge.into(),
+        until: OffsetDateTime::from(clock.now()) + hour,
+    };
+    for tenant in ["t-a", "t-b"] {
+        visits.insert(&visit(tenant, 1, "red")).await.unwrap();
+        visits.insert(&visit(tenant, 2, "blue")).await.unwrap();
+    }
+    clock.advance(hour);
+    // Each client has fetched no key so far.
+    let fresh = || {
+        let backend = client.backend().clone();
+        let client = Client::builder().backend(backend).clock(clock.clone()).keys(keys(None));
+        client.build().unwrap().table::<Visit>()
+    };
+    fresh().insert(&visit("t-a", 1, "green")).await.unwrap();
+    fresh().insert(&visit("t-b", 3, "red")).await.unwrap();
+    let by_badge = |badge: &str| Visit::by_badge().tenant("t-a").badge(badge);
+    assert!(visits.get(by_badge("green")).await.unwrap().is_some());
+    assert!(visits.get(by_badge("red")).await.unwrap().is_none());
+    clock.advance(hour + Duration::from_secs(6 * 60));
+    let swept = fresh().client().worker().with::<Visit>().drain().await.unwrap();
+    assert_eq!(swept.expired, 4);
+    let left = client.dynamic("Visits").query(Keys::partition("t-a")).collect().await.unwrap();
+    let left: Vec<_> =
+        left.iter().map(|row| row.row_key()).filter(|key| !key.starts_with('~')).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// A scope without an index key gets none of the default scope.

@@ -1,9 +1,11 @@
-//! Makes changes of verbs whose keys may still lack blind tokens, before they are committed.
+//! Makes changes and effects whose keys may need blind tokens, before they are committed.
 
 use super::state::Outbox;
 use crate::{
+    entity::Schema,
     error::Result,
-    plan::{Change, TokenMaker, Unresolved, VerbWithoutTokens},
+    plan::{Change, Effect, TokenMaker, Unresolved, VerbWithoutTokens},
+    store::Store,
 };
 
 /// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
@@ -64,4 +66,16 @@ async fn fill_tokens_of_verb(
     verb: &VerbWithoutTokens,
 ) -> Result<Change> {
     outbox.store.run_with_index_keys(tokens, || verb.clone().fill_tokens(tokens)).await
+}
+
+/// Plans the effect on a stored entity of the type, whose rows may have blind tokens in their keys. Calls
+/// `plan` with the maker of these tokens, and once more after it has fetched index keys that the maker
+/// lacked.
+pub(crate) async fn plan_effect_with_tokens(
+    store: &Store,
+    schema: &'static Schema,
+    plan: impl Fn(TokenMaker) -> Result<Effect>,
+) -> Result<Effect> {
+    let tokens = store.token_maker_of_type(schema).await?;
+    store.run_with_index_keys(&tokens, || plan(tokens.clone())).await
 }

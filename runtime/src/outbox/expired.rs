@@ -9,7 +9,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex as Lock, MutexGuard as Locked};
 
-use super::state::Outbox;
+use super::{change_tokens::plan_effect_with_tokens, state::Outbox};
 use crate::{
     access::Keys,
     address::RowAt,
@@ -108,8 +108,8 @@ impl ExpiredRowsInTheWay {
             InTheWay::Expired(row) => row,
             InTheWay::Stays => return Ok(false),
         };
-        let tokens = outbox.store.token_maker_of_type(schema).await?;
-        let effect = replacement_effect(schema, tokens, &found, rows.clone())?;
+        let replace = |tokens| replacement_effect(schema, tokens, &found, rows.clone());
+        let effect = plan_effect_with_tokens(&outbox.store, schema, replace).await?;
         self.lock_rows().replaced.insert(verb, Arc::new(effect));
         Ok(true)
     }
@@ -121,8 +121,8 @@ pub(crate) async fn deletion_of(
     schema: &'static Schema,
     row: &Row,
 ) -> Result<Effect> {
-    let tokens = outbox.store.token_maker_of_type(schema).await?;
-    deletion_effect(schema, tokens, row)
+    let delete = |tokens| deletion_effect(schema, tokens, row);
+    plan_effect_with_tokens(&outbox.store, schema, delete).await
 }
 
 /// The state of an entity that occupies the key of a write, or a unique value that the write takes.

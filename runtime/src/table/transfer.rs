@@ -9,7 +9,7 @@ use crate::{
     backend::BoxFuture,
     entity::{Access, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
-    outbox::commit::commit_changes,
+    outbox::{change_tokens::plan_effect_with_tokens, commit::commit_changes},
     plan::{self, Change},
     row::Row,
     store::backoff::{self, Attempt},
@@ -254,9 +254,10 @@ impl<E: TableEntity> Table<E> {
         let written = async {
             let mut change = table.resolve_change(plan::insert(&**entity)).await?;
             if let (Some((_, row)), Some(rows)) = (&stored, change.inserted_rows()) {
-                let tokens = outbox.store.token_maker_of_type(E::SCHEMA).await?;
-                let replacement = plan::replacement_effect(E::SCHEMA, tokens, row, rows.clone())?;
-                change = Change::from_effect(replacement);
+                let replace =
+                    |tokens| plan::replacement_effect(E::SCHEMA, tokens, row, rows.clone());
+                let effect = plan_effect_with_tokens(&outbox.store, E::SCHEMA, replace).await;
+                change = Change::from_effect(effect.map_err(|error| error.in_table(&table.name))?);
             }
             let (partition_key, row_key) = change.keys();
             let at = RowAt::new(&table.name, partition_key, row_key).to_owned();

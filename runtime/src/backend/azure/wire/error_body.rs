@@ -47,7 +47,7 @@ const CODE_CHARACTERS: usize = 80;
 const MESSAGE_CHARACTERS: usize = 400;
 
 /// Returns the text without control characters, which could forge lines of a log or steer a terminal.
-/// Cuts the text after `most` characters and then appends `…`.
+/// Cuts the text after `most` characters and then appends an ellipsis.
 fn printable(text: &str, most: usize) -> String {
     let mut shown = text.trim().chars().filter(|character| is_printable(*character));
     let mut cut: String = shown.by_ref().take(most).collect();
