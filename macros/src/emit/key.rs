@@ -13,13 +13,13 @@ fn field_of_self(field: &Field) -> TokenStream {
 }
 
 /// Returns the body of `EncodeRows::write_partition_key`: the key of the row family `__family`.
-pub(super) fn partition_key(entity: &Entity) -> TokenStream {
+pub(super) fn write_partition_key_body(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.partition));
     write_parts_by_family(entity, own.collect())
 }
 
 /// Returns the body of `EncodeRows::write_row_key`: the key of the row family `__family`.
-pub(super) fn row_key(entity: &Entity) -> TokenStream {
+pub(super) fn write_row_key_body(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.row));
     write_parts_by_family(entity, own.collect())
 }

@@ -65,7 +65,7 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
 
 /// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference
 /// to the field's value.
-pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
+pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -91,9 +91,9 @@ pub(super) fn fix_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -
     }
 }
 
-/// Returns the call that fixes a part of a path builder's draft to `__value`, an argument that converts
+/// Returns the call that sets a part of a path builder's draft to `__value`, an argument that converts
 /// to the field's type.
-pub(super) fn fix_input_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
+pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -108,7 +108,7 @@ pub(super) fn fix_input_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
             quote! { .set_input_part(#at, __value, #first) }
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            fix_call(part, at, ty, &quote! { &_rt_Input::input(__value) })
+            set_part_call(part, at, ty, &quote! { &_rt_Input::input(__value) })
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Token
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
         let ident = &field.ident;
-        Some(key_part::fix_call(part, at, &field.ty, &quote! { &self.#ident }))
+        Some(key_part::set_part_call(part, at, &field.ty, &quote! { &self.#ident }))
     });
     let table = entity.dated.as_ref().and_then(|dated| entity.fields.get(dated.field));
     let table = table.map(|field| {
@@ -182,8 +182,9 @@ impl<'m> Builder<'m> {
         Some((at, self.entity.fields.get(at)?))
     }
 
-    /// Returns the number of flags in a builder state that tell how tables are chosen: 2 for dated
-    /// tables (one table, or a time window), else 0.
+    /// Returns how many entries of a builder state ([`Given`]), after those of the key parts, tell how
+    /// tables are chosen: 2 for dated tables (one table is given; a time window is given). Returns 0
+    /// without dated tables, or if a part of the keys names no known field.
     fn table_flags(&self) -> usize {
         if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
     }
@@ -495,12 +496,12 @@ impl<'m> Builder<'m> {
             _ => None,
         };
         let (local, draft) = match only {
-            Some((at, part)) => (None, key_part::fix_input_call(part, at, ty)),
+            Some((at, part)) => (None, key_part::set_input_part_call(part, at, ty)),
             None => {
                 let value = quote! { &__value };
                 let table = names_table.then(|| set_table_call(field, &value));
                 let fixes = fixed.iter().filter_map(|at| {
-                    Some(key_part::fix_call(self.parts.get(*at)?, *at, ty, &value))
+                    Some(key_part::set_part_call(self.parts.get(*at)?, *at, ty, &value))
                 });
                 let local = quote! { let __value: #ty = _rt_Input::input(__value); };
                 (Some(local), quote! { #(#fixes)* #table })

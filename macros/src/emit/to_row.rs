@@ -12,7 +12,8 @@ use crate::{
 /// Returns the impl of `EncodeRows`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let ident = &entity.ident;
-    let (partition_key, row_key) = (key::partition_key(entity), key::row_key(entity));
+    let (partition_key, row_key) =
+        (key::write_partition_key_body(entity), key::write_row_key_body(entity));
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             __out.put_value(#name, _rt_ValueRef::String(__family.marker));

@@ -11,7 +11,7 @@ use crate::{attr::SetAttr, errors::Errors, names};
 pub(crate) struct Newtype {
     pub(crate) ident: Ident,
     pub(crate) runtime: Path,
-    /// The field's name or number, and its type. `None` if the struct is refused.
+    /// The field's name or number, and its type. `None` if the type is no struct with exactly one field.
     pub(crate) field: Option<(Member, Type)>,
 }
 

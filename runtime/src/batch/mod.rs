@@ -7,5 +7,5 @@ mod entity_group;
 pub use deadline::Deadline;
 pub use entity_group::{Batch, Written};
 #[cfg(feature = "azure")]
-pub(crate) use operation::is_unreserved;
+pub(crate) use operation::is_unreserved_url_byte;
 pub use operation::{Condition, Operation, Verb};

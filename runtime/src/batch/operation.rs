@@ -157,14 +157,14 @@ impl Operation {
 const HEADER_BYTES: usize = 576;
 
 /// Returns whether a byte is written to an address unchanged (RFC 3986, section 2.3).
-pub(crate) const fn is_unreserved(byte: u8) -> bool {
+pub(crate) const fn is_unreserved_url_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 /// Returns the number of bytes that a key takes in an address.
 fn address_bytes(key: &str) -> usize {
     let bytes = key.bytes().map(|byte| match byte {
-        _ if is_unreserved(byte) => 1,
+        _ if is_unreserved_url_byte(byte) => 1,
         // Written as two quotes.
         b'\'' => 2,
         // Every other byte is written as `%` and two digits.

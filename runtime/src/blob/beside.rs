@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 ///
-/// `is_backend` if the runtime is shut down before the work is done.
+/// `is_backend` if the work panics on its thread, or if the runtime is shut down before the work is done.
 pub(crate) fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T>> + Send + 'static {

@@ -63,7 +63,7 @@ pub(super) async fn put_blob(
     put.map(drop).map_err(blob_error)
 }
 
-/// Returns the error for a blob that another writer changed after it was read.
+/// Returns the error for a blob that another writer changed or deleted after it was read.
 pub(super) fn changed_since_read_error() -> Error {
     let message = "the blob changed since it was read";
     Error::service(ServiceCode::UpdateConditionNotSatisfied, message)

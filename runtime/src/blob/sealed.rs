@@ -264,7 +264,7 @@ impl ContentOpener {
 /// The chunks that hold a range of a content.
 #[derive(Debug)]
 pub(crate) struct ChunkRange {
-    /// The stored bytes of the chunks.
+    /// The positions of these chunks in the stored blob, in bytes.
     pub(crate) sealed: Range<u64>,
     first: u64,
     /// The range within the content of the chunks.

@@ -52,7 +52,7 @@ impl fmt::Debug for Copy {
     }
 }
 
-/// The counts of a copy so far.
+/// How far a run of [`Client::copy_to`] is in the table that it copies or verifies now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CopyProgress {
@@ -102,7 +102,7 @@ pub struct TableCopy {
     pub source: Option<RowsDigest>,
     /// The rows of the target when the table was verified; `None` if it was not.
     pub target: Option<RowsDigest>,
-    /// The number of partitions that differ.
+    /// The number of partitions that differ; 0 if the table was not verified.
     pub different_partitions: u64,
     /// The first 100 partitions that differ.
     pub differences: Vec<PartitionDifference>,

@@ -182,7 +182,9 @@ impl EdmValue for Bytes {
     }
 }
 
-/// Converts a time to a DateTime. `None` is a time outside the years 1 to 9999.
+/// Converts a time to a DateTime property. Fails for a time before 1601, which only a key can hold, and
+/// for `ticks` of `None`, which stands for a time outside the years 1 to 9999. `shown` is the time as the
+/// error shows it.
 pub(super) fn edm_datetime_from_ticks(
     ticks: Option<Ticks>,
     shown: &dyn Display,

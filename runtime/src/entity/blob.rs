@@ -57,14 +57,14 @@ enum Content {
 pub(crate) struct UploadedBlob {
     name: Arc<str>,
     /// The last moment at which a row may begin to point to the blob.
-    deadline: Deadline,
+    row_write_deadline: Deadline,
     is_taken: AtomicBool,
 }
 
 impl UploadedBlob {
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn new(name: &str, deadline: Deadline) -> Self {
-        Self { name: name.into(), deadline, is_taken: AtomicBool::new(false) }
+    pub(crate) fn new(name: &str, row_write_deadline: Deadline) -> Self {
+        Self { name: name.into(), row_write_deadline, is_taken: AtomicBool::new(false) }
     }
 
     /// Takes the blob for one write, whatever becomes of that write; `false` if it was taken before.
@@ -74,9 +74,10 @@ impl UploadedBlob {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
+    /// Returns the last moment at which a row may begin to point to the blob.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "asked by a write"))]
-    pub(crate) fn deadline(&self) -> &Deadline {
-        &self.deadline
+    pub(crate) fn row_write_deadline(&self) -> &Deadline {
+        &self.row_write_deadline
     }
 }
 

@@ -201,8 +201,9 @@ impl DynamicEntity {
     /// Permits writes of this entity with names that belong to the library: the properties
     /// `EntitySeal`, `EntableMoving`, `EntableMovedBy`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and
     /// `SrcF`, and a RowKey that begins with `~e`. Without it they are refused, so that names which a
-    /// program takes from its input cannot pass for the library's own. Properties and rows that were read
-    /// are written back, or into another table, without this call.
+    /// program takes from its input cannot pass for the library's own. Properties that were read and not
+    /// changed, and rows with such a RowKey that were read, are written back, or into another table,
+    /// without this call.
     ///
     /// ```
     /// use entable::prelude::*;

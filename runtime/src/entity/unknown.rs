@@ -123,7 +123,7 @@ impl Schema {
         !self.loses_unknown() && !self.is_declared(property)
     }
 
-    /// Returns whether some version has rows in other partitions or tables.
+    /// Returns whether some version has remote copies or lists: in other partitions, tables or blobs.
     fn has_remote_family(&'static self) -> bool {
         self.versions().any(|schema| schema.families.iter().any(|family| family.is_remote))
     }

@@ -80,7 +80,8 @@ pub trait DatePart: KeyPart {
     fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue>;
 }
 
-/// One piece of a date form: a literal character or a unit such as `%Y`.
+/// One piece of a date form: a literal character, a unit such as `%Y`, or a piece that date forms do not
+/// allow.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DatePiece {
     /// An ASCII character that stands for itself.

@@ -1,4 +1,4 @@
-//! Makes integers and `bool` key parts.
+//! Implements the traits of key parts for integers and `bool`.
 
 use super::{Descending, FixedWidth, KeyPart, Ordered};
 use crate::edm::{InvalidValue, Side};

@@ -117,8 +117,8 @@ pub struct Family {
     pub unique: bool,
     /// The table of the row family's rows, if it is not the primary's.
     pub table: Option<&'static str>,
-    /// Whether the row family is remote: its rows are in another partition or table than the
-    /// primary.
+    /// Whether the row family is remote: its rows are in another partition or table than the primary, or
+    /// its lists are blobs.
     pub is_remote: bool,
     /// Whether the row family's lists are kept in blobs instead of rows.
     pub in_blob: bool,

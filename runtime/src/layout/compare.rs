@@ -49,7 +49,7 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
                 changes.push(Needs::Nothing, "the type is new", create);
             }
         }
-        list.extend(changes.into_list());
+        list.extend(changes.into_layout_changes());
     }
     for was in gone {
         list.extend(removed_type(&was));
@@ -93,7 +93,7 @@ fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
         newest.table
     );
     changes.push(Needs::Migration, "the type is gone", how);
-    changes.into_list()
+    changes.into_layout_changes()
 }
 
 fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<LayoutChange> {
@@ -124,7 +124,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
             );
         }
     }
-    list.extend(changes.into_list());
+    list.extend(changes.into_layout_changes());
     list
 }
 
@@ -216,5 +216,5 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     rows::compare_rows(versions, &mut changes);
     properties::compare_properties(versions, &mut changes);
     blobs::compare_blobs(versions, &mut changes);
-    changes.into_list()
+    changes.into_layout_changes()
 }

@@ -67,7 +67,7 @@ impl EntityTypeChanges {
     }
 
     /// Returns the changes of the entity type as a list.
-    pub(super) fn into_list(self) -> Vec<LayoutChange> {
+    pub(super) fn into_layout_changes(self) -> Vec<LayoutChange> {
         self.list
     }
 }

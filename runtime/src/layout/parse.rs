@@ -3,8 +3,8 @@
 use std::{iter::Peekable, str::SplitWhitespace};
 
 use super::shape::{
-    BlobFieldShape, EncryptionShape, EntityShape, KeyTemplateShape, PropertyShape, RowsShape,
-    SeriesShape,
+    BlobFieldShape, EntityShape, KeyTemplateShape, PropertyEncryptionShape, PropertyShape,
+    RowsShape, SeriesShape,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -179,14 +179,14 @@ fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {
     })
 }
 
-fn parse_encryption(words: &mut Words<'_>) -> Option<EncryptionShape> {
+fn parse_encryption(words: &mut Words<'_>) -> Option<PropertyEncryptionShape> {
     let pad = if takes_word(words, "pad") { words.next()?.parse().ok()? } else { 0 };
     let hides_none = takes_word(words, "hide_none");
     let blind = match takes_word(words, "blind") {
         true => Some((words.next()?.to_owned(), words.next()?.parse().ok()?)),
         false => None,
     };
-    Some(EncryptionShape { pad, hides_none, blind })
+    Some(PropertyEncryptionShape { pad, hides_none, blind })
 }
 
 /// Takes the next word if it is `word`, and returns whether it is.

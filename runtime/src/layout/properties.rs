@@ -3,7 +3,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{EncryptionShape, EntityShape, PropertyShape, SeriesShape},
+    shape::{EntityShape, PropertyEncryptionShape, PropertyShape, SeriesShape},
 };
 
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
@@ -135,8 +135,8 @@ fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut Entit
 
 fn compare_encryption(
     name: &str,
-    was: Option<&EncryptionShape>,
-    is: Option<&EncryptionShape>,
+    was: Option<&PropertyEncryptionShape>,
+    is: Option<&PropertyEncryptionShape>,
     changes: &mut EntityTypeChanges,
 ) {
     let (was, is) = match (was, is) {

@@ -65,12 +65,12 @@ pub(super) struct PropertyShape {
     pub(super) has_default: bool,
     /// The part of a wide entity that stores the property, counted from 1.
     pub(super) part: usize,
-    pub(super) encryption: Option<EncryptionShape>,
+    pub(super) encryption: Option<PropertyEncryptionShape>,
 }
 
 /// How the values of a property are encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EncryptionShape {
+pub(super) struct PropertyEncryptionShape {
     pub(super) pad: u32,
     pub(super) hides_none: bool,
     /// The name of the property with the blind token, and the length of the token in characters.
@@ -256,7 +256,7 @@ fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyS
                 is_optional: column.optional,
                 has_default: column.has_default,
                 part: column.part_number(),
-                encryption: column.sealed.map(|sealed| EncryptionShape {
+                encryption: column.sealed.map(|sealed| PropertyEncryptionShape {
                     pad: sealed.pad,
                     hides_none: sealed.hide_none,
                     blind: sealed.blind.map(|token| ([prefix, token.name].concat(), token.chars)),

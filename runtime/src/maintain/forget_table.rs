@@ -16,7 +16,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{ClaimState, OwnerHoldsKey, check_primary_holds_key, read_claim_state},
+        derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim_state},
     },
     table::Client,
 };
@@ -151,7 +151,7 @@ async fn free_key_once(
         let mut kinds = kinds;
         // Owner first, then the entity that the key was taken from.
         for named in named.iter() {
-            match check_primary_holds_key(store, named.as_row_at(), kinds.schema, address).await? {
+            match find_owner_holding_key(store, named.as_row_at(), kinds.schema, address).await? {
                 OwnerHoldsKey::Holds(copy) => {
                     operation = Operation::replace(copy.to_row()?, seen);
                     kinds = copy.kinds;

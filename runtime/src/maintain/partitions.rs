@@ -207,7 +207,8 @@ struct PartitionSizes {
 }
 
 impl PartitionSizes {
-    /// Counts a row and its bytes for its partition. Returns the row's size in bytes.
+    /// Counts a row and its bytes for its partition. Returns the row's size in bytes. `is_ordered` says
+    /// whether rows come in the order of their keys: then a new PartitionKey closes the partition before it.
     fn add_row(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
         let partition_key = row.partition_key();

@@ -211,7 +211,7 @@ async fn write_blob(
         Ok(BlobWrite { verb, stored, deadline })
     };
     if let Some(upload) = blob.unreferenced_upload() {
-        if upload.deadline().is_over() {
+        if upload.row_write_deadline().is_over() {
             let message =
                 "the upload is too old to be written, a sweep may remove it: upload again";
             return Err(Error::new(ErrorKind::Stale, message));
@@ -222,7 +222,7 @@ async fn write_blob(
             && is_blob_name_of_row(&name, owner, outbox.store.table_case())
             && upload.try_take_for_write()
         {
-            return written(blob.pointing_to_blob(&name), upload.deadline().clone());
+            return written(blob.pointing_to_blob(&name), upload.row_write_deadline().clone());
         }
     }
     for _ in 0..NAME_ATTEMPTS {

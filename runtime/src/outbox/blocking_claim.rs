@@ -71,8 +71,9 @@ impl SharedBlockingClaim {
     }
 
     /// Returns the last attempt's error if the claim that was in its way is still alive: another attempt
-    /// would end in the same way. Sends one request, or none if no claim was in the way.
-    pub(crate) async fn last_error_if_claim_alive(&self, outbox: &Outbox) -> Result<Option<Error>> {
+    /// would end in the same way. Otherwise forgets the claim and returns `None`. Sends one request at most,
+    /// and none if no claim was in the way.
+    pub(crate) async fn error_if_claim_alive(&self, outbox: &Outbox) -> Result<Option<Error>> {
         let in_the_way = self.lock_claim().as_deref().cloned();
         let Some((claim, error)) = in_the_way else { return Ok(None) };
         // A claim that was left meanwhile is ended by the next attempt.

@@ -17,7 +17,7 @@ use super::{
     failure_cause::{FailureCause, workers_behind_error},
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
-    unique_violation::OccupiedCopy,
+    unique_violation::OccupiedLocalCopy,
 };
 use crate::{
     address::RowAt,
@@ -149,7 +149,7 @@ async fn try_commit_once(
     let CommitState { extra_rows, blobs, expired, claim_in_the_way } = state;
     // An attempt that meets the claim once more takes six requests, this look one.
     if claim_in_the_way.has_claim()
-        && let Some(error) = Box::pin(claim_in_the_way.last_error_if_claim_alive(outbox)).await?
+        && let Some(error) = Box::pin(claim_in_the_way.error_if_claim_alive(outbox)).await?
     {
         return Ok(Attempt::Busy(error));
     }
@@ -160,7 +160,7 @@ async fn try_commit_once(
         }
     }))
     .await?;
-    effects.extend(expired.holder_deletions());
+    effects.extend(expired.planned_holder_deletions());
     // The blobs are there before a row points to them.
     let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.send_deadline();
@@ -288,7 +288,7 @@ impl PlannedChanges<'_> {
                 }
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
-                    let occupied = OccupiedCopy { table, copy, family, effect };
+                    let occupied = OccupiedLocalCopy { table, copy, family, effect };
                     // The store's error tells only that a row exists. Reading the row tells to whom
                     // it belongs.
                     let violation = Box::pin(occupied.find_violation(outbox)).await?;

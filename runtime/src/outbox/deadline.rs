@@ -47,9 +47,9 @@ impl WriteDeadline {
         }
     }
 
-    /// Returns the same deadline for a batch, which the backend checks again right before it sends
-    /// the batch: a program may have been suspended since the request began. Returns `None` only in
-    /// simulations.
+    /// Returns the last moment at which a request may begin, for a batch to carry: the backend checks it
+    /// again right before it sends the batch, since the program may have been suspended after the first
+    /// check. Returns `None` only where a simulation disables [`Guard::WriteDeadline`].
     pub(crate) fn batch_deadline(&self) -> Option<&Deadline> {
         self.last_moment.as_ref()
     }

@@ -69,7 +69,7 @@ impl ExpiredRowsInTheWay {
     /// Returns the effects that delete expired holders of unique values in the partition of the
     /// changes, which take these values. The effects are committed in one transaction with the
     /// changes.
-    pub(crate) fn holder_deletions(&self) -> Vec<Arc<Effect>> {
+    pub(crate) fn planned_holder_deletions(&self) -> Vec<Arc<Effect>> {
         self.lock_rows().deleted.clone()
     }
 

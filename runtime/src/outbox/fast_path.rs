@@ -78,7 +78,8 @@ impl FastPath {
     /// its work could not be done.
     pub(crate) async fn check_blob_store_if_needed(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
-            check_blob_store_for_list(&outbox.store, &membership.address.as_list_address()).await?;
+            check_blob_store_for_list(&outbox.store, &membership.address.assume_list_address())
+                .await?;
         }
         match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
             true => blob_writes::check_has_blob_store(outbox),
@@ -237,7 +238,7 @@ impl FastPath {
         let mut late: BTreeMap<ListAddress, Vec<(&DirtyRowToWrite, &ListMembership)>> =
             BTreeMap::new();
         for (dirty, membership) in with_dirty() {
-            let address = membership.address.as_list_address();
+            let address = membership.address.assume_list_address();
             match written.get(&address) {
                 Some(Ok(write)) if is_membership_settled(outbox, membership, *write) => {
                     settled.push(membership)
@@ -362,7 +363,7 @@ impl FastPath {
 /// Returns the address of the list that each membership, the wanted or unwanted entry of a primary,
 /// is about.
 fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
-    memberships.map(|membership| membership.address.as_list_address()).collect()
+    memberships.map(|membership| membership.address.assume_list_address()).collect()
 }
 
 /// Reads a copy that the primary had before the change. A copy that it did not have counts as

@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// The schemas of the entity types that a client knows, newest version first. A client knows a type
-/// after it opened the type's table or wrote an entity with remote rows.
+/// after it opened the type's table, gave it to a worker ([`Worker::with`](crate::Worker::with)), or
+/// planned a write of an entity that needs a dirty row.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTypes(RwLock<Vec<&'static Schema>>);
 

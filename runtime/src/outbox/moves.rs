@@ -438,8 +438,9 @@ impl MoveJob<'_> {
     }
 }
 
-/// Signs a move with the key of the source's scope and, if it is another, with that of the
-/// target's. Fails without a key if `must` is set; otherwise returns empty codes.
+/// Signs a move with the key of the source's scope and, if the target has another scope, with the key of
+/// that scope too. Without a key: fails if `must` is set, else leaves that code out; the target's code is
+/// left out with the source's. Fails if the key store does not answer.
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
     place: MoveIdentity<'_>,

@@ -9,7 +9,7 @@ use crate::{
     guard::Mutation,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, OwnerHoldsKey, check_primary_holds_key, read_claim_state},
+    store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim_state},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -134,7 +134,7 @@ impl OccupiedKey<'_> {
     /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
     /// as holding it.
     async fn find_holder(&self, named: RowAt<'_>) -> Result<Holder> {
-        match check_primary_holds_key(&self.outbox.store, named, self.kinds.schema, self.address)
+        match find_owner_holding_key(&self.outbox.store, named, self.kinds.schema, self.address)
             .await
         {
             Ok(OwnerHoldsKey::Holds(held)) => Ok(Holder::Entity(held.primary)),

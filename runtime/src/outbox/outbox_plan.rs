@@ -27,7 +27,9 @@ use crate::{
 /// the commit fails.
 const MAX_CLOSED_REGISTRATIONS: u32 = 8;
 
-/// Outbox rows that the caller adds to a transaction.
+/// What the caller of a commit adds to its transaction: messages and receipts, and the address that a
+/// moving entity comes from. Dirty rows, claims and the fence are not among them: the commit itself adds
+/// those.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraRows {
     /// The PartitionKey of the transaction, used where no change gives one.

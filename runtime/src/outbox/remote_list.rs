@@ -56,7 +56,7 @@ pub(crate) async fn write_lists(
     let rewrite_unchanged = rewrite_unchanged && outbox.guards.guard_holds(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
-        let delta = deltas.entry(membership.address.as_list_address()).or_default();
+        let delta = deltas.entry(membership.address.assume_list_address()).or_default();
         delta.form = IdForm::KeyArrays;
         // All changes of one list go into one write: two writes would race with each other.
         let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };

@@ -14,7 +14,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{OwnerHoldsKey, check_primary_holds_key, compare_copy_owner},
+        derive::{OwnerHoldsKey, compare_copy_owner, find_owner_holding_key},
     },
 };
 
@@ -107,7 +107,7 @@ async fn restored_copy(
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
-        match check_primary_holds_key(&outbox.store, holder, schema, &key.address).await? {
+        match find_owner_holding_key(&outbox.store, holder, schema, &key.address).await? {
             OwnerHoldsKey::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A local copy that a transaction could not insert, since its key is occupied.
-pub(crate) struct OccupiedCopy<'w> {
+pub(crate) struct OccupiedLocalCopy<'w> {
     pub(crate) table: &'w str,
     pub(crate) copy: &'w Row,
     pub(crate) family: &'static Family,
@@ -43,7 +43,7 @@ enum Holder {
     Row(String),
 }
 
-impl OccupiedCopy<'_> {
+impl OccupiedLocalCopy<'_> {
     /// Returns the violation of the index, which names the occupying row and its holder. Returns
     /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
     pub(crate) async fn find_violation(&self, outbox: &Outbox) -> Result<Option<UniqueViolation>> {

@@ -73,8 +73,9 @@ impl VerbOnCurrent {
 }
 
 impl Change {
-    /// Creates a change that consists of one known effect: of a verb on an untyped row, or of one
-    /// step of a move.
+    /// Creates a change whose effect is known already, so that nothing is read for it: of a verb that
+    /// needs no read, a step of a move, the deletion of an expired entity, or the replacement of a row
+    /// that was read.
     pub(crate) fn from_effect(effect: Effect) -> Self {
         Self::Blind(Arc::new(effect))
     }

@@ -15,8 +15,9 @@ use crate::{edm::ValueRef, limits};
 /// Number of bytes of the seal, the property that authenticates all others.
 const SEAL_BYTES: usize = 43;
 
-/// Returns the operation with a row of the size in which it is stored. `family` is that of a copy;
-/// `None` for a primary.
+/// Returns the operation with a row as large as the stored one: zeros stand for the encrypted values, the
+/// blind tokens beside them, and the seal. Returns a deletion, and an operation on a type without encrypted
+/// properties and seal, as it is. `family` is that of a copy; `None` for a primary.
 pub(super) fn operation_as_stored<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,

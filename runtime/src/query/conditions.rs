@@ -214,9 +214,10 @@ impl Request {
         Ok(false)
     }
 
-    /// Returns whether every row that the filter finds is an item: the type has one version, and
-    /// the filter compares it.
-    pub(crate) fn finds_only_items(&self) -> bool {
+    /// Returns whether the filter alone decides which rows are of the queried type: it compares the type,
+    /// and the type has one version. The type property need not be read then. Expired rows, reserved
+    /// copies and rows that an encrypted condition does not match are dropped elsewhere.
+    pub(crate) fn filter_decides_type(&self) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition().is_some()
     }
@@ -264,11 +265,13 @@ fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filte
     if schema.older.is_none() {
         return known;
     }
-    known | later_versions(name, schema)
+    known | written_version_condition(name, schema)
 }
 
-/// Returns the condition on rows of version 2 and later versions.
-fn later_versions(name: &str, schema: &Schema) -> Filter {
+/// Returns a condition that finds the rows whose discriminator names a version, such as `Employee.v2`, and
+/// so all rows of version 2 and later: primaries, copies and parts. It also finds rows of version 1 that
+/// name it as `.v1`.
+fn written_version_condition(name: &str, schema: &Schema) -> Filter {
     // `.w` is the first text after all that begin with `.v`.
     let versions = [schema.entity_type, ".v"].concat();
     let after = [schema.entity_type, ".w"].concat();
@@ -282,7 +285,7 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
         return Filter::eq(name, family.marker);
     }
     let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
-    Filter::eq(name, [schema.entity_type, copy].concat()) | later_versions(name, schema)
+    Filter::eq(name, [schema.entity_type, copy].concat()) | written_version_condition(name, schema)
 }
 
 /// Returns the condition on the primaries of older versions, and on the further parts of those that are

@@ -13,7 +13,7 @@ use crate::{
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{
-        derive::{OwnerHoldsKey, check_primary_holds_key},
+        derive::{OwnerHoldsKey, find_owner_holding_key},
         rows::Store,
     },
 };
@@ -40,7 +40,7 @@ pub(crate) async fn replace_if_reserved(
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to
         // tell that from a key that nobody holds.
         if let OwnerHoldsKey::Holds(held) =
-            check_primary_holds_key(store, place.as_row_at(), schema, &name).await?
+            find_owner_holding_key(store, place.as_row_at(), schema, &name).await?
         {
             // With the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {

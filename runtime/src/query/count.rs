@@ -95,7 +95,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             let query = query.edit_request(Request::keys_only);
             let request = query.request.clone();
             // The answer is that of the query: it is asked once, not for each row.
-            if request.schema.is_some() && request.finds_only_items() {
+            if request.schema.is_some() && request.filter_decides_type() {
                 // The filter has compared the type, which was not asked for.
                 return query.read_as(|_| Ok(Some(())));
             }

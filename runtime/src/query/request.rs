@@ -169,7 +169,7 @@ impl Request {
     }
 
     /// Makes the request read several of the entity's dated tables, one after the other.
-    pub(crate) fn read_several_tables(&mut self, tables: QueriedTables) {
+    pub(crate) fn set_queried_tables(&mut self, tables: QueriedTables) {
         self.tables = Some(tables);
     }
 
@@ -363,7 +363,7 @@ impl Request {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 if let Some(name) = schema.type_property()
-                    && (schema.can_expire() || !self.finds_only_items())
+                    && (schema.can_expire() || !self.filter_decides_type())
                 {
                     columns.push(name.to_owned());
                 }
@@ -438,7 +438,8 @@ impl Request {
     }
 
     /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
-    /// `first` on a store without an order of rows.
+    /// `first` on a store that returns rows in no order, unless the caller asked for `any_order` or the
+    /// query reads one row.
     pub(crate) fn check_options(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");

@@ -79,8 +79,8 @@ impl QueriedTables {
         std::iter::successors(self.first_period(), |period| self.period_after(*period))
     }
 
-    /// Returns the period of the table that a cursor points into; that of the first table without a
-    /// cursor.
+    /// Returns the period of the table that a cursor points into. Without a cursor, returns that of the
+    /// first table, or `None` if there is no table.
     ///
     /// # Errors
     ///

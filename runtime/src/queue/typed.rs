@@ -63,12 +63,12 @@ impl MessageQueue {
     /// ```
     pub fn over(queue: impl Queue) -> Self {
         let clock = Arc::new(SystemClock);
-        Self::signed(Arc::new(queue), RandomSource::default(), WorkCodes::default(), clock)
+        Self::over_with_codes(Arc::new(queue), RandomSource::default(), WorkCodes::default(), clock)
     }
 
     /// Sends and receives typed messages through `port`, with ids from `random`. Messages are signed with the
     /// keys in `codes`, if there are any.
-    pub(crate) fn signed(
+    pub(crate) fn over_with_codes(
         port: Arc<dyn Queue>,
         random: RandomSource,
         codes: WorkCodes,

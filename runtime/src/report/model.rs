@@ -208,8 +208,8 @@ impl CostModel {
     }
 }
 
-/// Returns in words a number of requests to the table store, with the number of additional requests to the
-/// blob store, if any.
+/// Returns a number of requests to the table store as text, and the additional requests to the blob store
+/// if there are any: `3, and 1 to the blob store`.
 fn with_blobs(requests: usize, blobs: usize) -> String {
     match blobs {
         0 => requests.to_string(),

@@ -4,7 +4,7 @@ use super::{
     SasToken,
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_signature_terms_error, query_string},
+    token::{VERSION, invalid_signature_terms_error, query_string_of_members},
 };
 use crate::{backend::azure::AccountKey, error::Result};
 
@@ -83,7 +83,7 @@ impl AccountSas {
             terms.ip,
             terms.protocol,
         );
-        let query = query_string(&[
+        let query = query_string_of_members(&[
             ("sv", VERSION),
             ("ss", "t"),
             ("srt", &resources),

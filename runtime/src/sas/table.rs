@@ -9,7 +9,7 @@ use super::{
     bounds::{self, RangeEnd},
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_signature_terms_error, query_string},
+    token::{VERSION, invalid_signature_terms_error, query_string_of_members},
 };
 use crate::{
     access::Keys,
@@ -224,7 +224,7 @@ impl TableSas {
             erk,
         ]
         .join("\n");
-        let query = query_string(&[
+        let query = query_string_of_members(&[
             ("sv", VERSION),
             ("tn", &self.table),
             ("sp", &permissions),

@@ -38,7 +38,7 @@ pub(crate) struct WorkInput {
 }
 
 impl WorkInput {
-    /// Creates the input of a work code, which begins with the kind of the work.
+    /// Creates the input of a work code for work of this kind, without fields yet.
     pub(crate) fn new(kind: u8) -> Self {
         Self { kind, fields: Zeroizing::new(Vec::with_capacity(256)) }
     }

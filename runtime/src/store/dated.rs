@@ -175,14 +175,14 @@ pub(crate) async fn create_table_with_copies(
 ) -> Result<bool> {
     // The tables of copies are made first: where the table of the entities exists, they exist too, and
     // nobody has to look for them.
-    for name in tables_of_copies(schema, table) {
+    for name in tables_of_derived_rows(schema, table) {
         store.create_table_if_not_exists(&name).await?;
     }
     store.create_table_if_not_exists(table).await
 }
 
 /// Returns the tables of the copies and lists of an entity in `table`, each once.
-pub(crate) fn tables_of_copies(schema: &Schema, table: &str) -> Vec<String> {
+pub(crate) fn tables_of_derived_rows(schema: &Schema, table: &str) -> Vec<String> {
     let families = schema.families.iter().filter(|family| family.has_dated_tables());
     let mut names: Vec<_> =
         families.map(|family| family.table_beside(table).into_owned()).collect();

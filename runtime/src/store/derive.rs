@@ -128,7 +128,7 @@ pub(crate) enum OwnerHoldsKey {
 }
 
 /// Reads the primary that a row names, and returns whether it derives the copy at an address.
-pub(crate) async fn check_primary_holds_key(
+pub(crate) async fn find_owner_holding_key(
     store: &Store,
     named: RowAt<'_>,
     schema: &'static Schema,

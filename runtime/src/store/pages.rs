@@ -52,7 +52,7 @@ impl ScanPages<'_> {
         }
     }
 
-    /// Returns whether the last page was read.
+    /// Returns whether there is no further page to read: after the last one, a missing table or an error.
     pub(crate) const fn is_over(&self) -> bool {
         self.pages.is_over()
     }

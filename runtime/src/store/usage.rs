@@ -258,7 +258,7 @@ impl UsageCounters {
         if counts.retries() > 0 {
             span.record("entable.retries", counts.retries());
         }
-        if let Some(decision) = counts.last_decision() {
+        if let Some(decision) = counts.last_lost_answer_decision() {
             span.record("entable.decision", decision);
         }
         if let Err(error) = &done {

@@ -35,7 +35,7 @@ impl Client {
     pub fn queue_over(&self, queue: impl Queue) -> MessageQueue {
         let outbox = self.outbox();
         let (random, codes) = (outbox.store.random.fork_source(), outbox.codes.clone());
-        MessageQueue::signed(Arc::new(queue), random, codes, outbox.clock.clone())
+        MessageQueue::over_with_codes(Arc::new(queue), random, codes, outbox.clock.clone())
     }
 
     /// Returns the queue below [`queue`](Self::queue): it moves texts, and its number of shards can

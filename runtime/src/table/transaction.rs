@@ -353,9 +353,10 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON or for the
-    /// 101st operation, with `is_invalid` for a message that cannot be JSON, and with
-    /// `is_key_unavailable` for one that is declared `authenticated` if the client has no keys.
+    /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, for the 101st
+    /// operation, or if the transaction grows to 4 MiB, with `is_invalid` for a message that cannot be
+    /// JSON, and with `is_key_unavailable` for one that is declared `authenticated` if the client has no
+    /// keys.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -49,7 +49,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails as [`insert`](Self::insert) does, but never with a conflict of the entity's own keys.
+    /// Fails as [`insert`](Self::insert) does, except that an existing entity with the same keys is no
+    /// conflict. While that entity is being moved, may fail with `is_conflict`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -104,7 +105,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read, with
     /// `is_not_found` if it is gone, with `is_conflict` if a changed RowKey is taken, and with
-    /// `is_invalid` for a changed PartitionKey.
+    /// `is_invalid` for a changed PartitionKey. While the entity is being moved, fails with `is_conflict`
+    /// or `is_precondition_failed`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -128,7 +130,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is none.
+    /// Fails with `is_not_found` if there is none. While the entity is being moved, may fail with
+    /// `is_conflict`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -157,7 +160,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read, and with
-    /// `is_not_found` if it is gone.
+    /// `is_not_found` if it is gone. While the entity is being moved, fails with `is_conflict` or
+    /// `is_precondition_failed`.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -195,7 +199,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_not_found` if there is no such entity, and with `is_contended` if other writers
-    /// changed it at every try.
+    /// changed it at every try. While the entity is being moved, may fail with `is_conflict`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -226,7 +230,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
-    /// an error, and with `is_contended` if other writers were first at every try.
+    /// an error, with `is_contended` if other writers were first at every try, and with `is_conflict` for
+    /// a change of an entity that is being moved.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -288,7 +293,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read, and with
-    /// `is_not_found` if it is gone.
+    /// `is_not_found` if it is gone. While the entity is being moved, fails with `is_conflict` or
+    /// `is_precondition_failed`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -312,7 +318,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if the table does not exist.
+    /// Fails with `is_not_found` if the table does not exist. While the entity is being moved, may fail with
+    /// `is_conflict`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

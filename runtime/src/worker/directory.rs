@@ -62,7 +62,7 @@ impl<'c> DirectoryPages<'c> {
         Ok(Some(DirectoryPage { markers, damaged }))
     }
 
-    /// Returns whether the last page was read.
+    /// Returns whether there is no further page to read: after the last one, a missing table or an error.
     pub(super) const fn is_over(&self) -> bool {
         self.pages.is_over()
     }

@@ -51,8 +51,8 @@ pub(super) trait Lease: Send {
     /// request that took or extended the lease, so that the store or queue never ends it earlier.
     fn end_time(&self) -> Instant;
 
-    /// Extends the lease by its length from now on. Returns `false` if another worker has the
-    /// message.
+    /// Extends the lease by its length from now on. Returns `false` if another worker took or deleted the
+    /// message. Fails if there is no answer before the lease ends.
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>>;
 }
 
@@ -250,17 +250,16 @@ impl Context {
     /// Returns whether the list of partitions with effects of this message still fits into one String
     /// property after `place` is added. With a longer list, the message could not be marked as done.
     fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
-        let mut receipts = self.receipts();
+        let mut receipts = self.receipt_places();
         if !receipts.contains(place) {
             receipts.push(place.clone());
         }
         utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
     }
 
-    /// Returns the receipts of the message: the table and PartitionKey of each partition in which this call,
-    /// or an earlier one, began an effect. The effect writes a receipt row there, which proves that it
-    /// took place.
-    pub(super) fn receipts(&self) -> Receipts {
+    /// Returns the places of the message's receipts: the table and PartitionKey of each partition in which
+    /// this call, or an earlier one, began an effect. An effect that took place wrote a receipt row there.
+    pub(super) fn receipt_places(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

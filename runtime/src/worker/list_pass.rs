@@ -64,7 +64,7 @@ impl Worker {
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
         let lists =
             addresses.iter().filter(|address| self.type_of_writable_list(table, address).is_some());
-        lists.map(|address| address.as_list_address()).collect()
+        lists.map(|address| address.assume_list_address()).collect()
     }
 
     /// Makes the passes over dirty rows, each with the lists that it names. Returns their outcomes, and
@@ -147,7 +147,7 @@ impl Worker {
         written: &WrittenLists,
     ) -> Result<PassBeforeLists> {
         for membership in std::mem::take(&mut pass.memberships) {
-            let address = membership.address.as_list_address();
+            let address = membership.address.assume_list_address();
             match lists.get(&address) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.clone()),

@@ -9,7 +9,7 @@ use super::{
     failure::{FAILURE_DELAY, HandlerFailure, ignore_newer_or_missing},
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
-    message_version::MessageVersion,
+    message_state::MessageState,
     outcome::MessageOutcome,
     partition::{Chunk, OutboxRow},
     state::{ROWS_AT_ONCE, RoundResult, WorkSelectionByAge, Worker},
@@ -145,7 +145,7 @@ impl Worker {
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         let now = time.now(&*self.outbox().clock);
-        let read = MessageVersion { worker: self, table, message, etag: message.row.etag(), now };
+        let read = MessageState { worker: self, table, message, etag: message.row.etag(), now };
         if message.is_done {
             return self.delete_done_message(&read).await;
         }
@@ -153,7 +153,7 @@ impl Worker {
             // The worker that marked it died before the last steps.
             return read.put_poisoned_aside(error).await;
         }
-        // Before the message is taken. It is taken in the very version that was verified, so that the
+        // Before the message is taken. It is taken under the ETag of the row that was verified, so that the
         // handler gets the body that was verified.
         if message.name == MoveMessage::NAME {
             return self.handle_move(read, time).await;
@@ -175,8 +175,8 @@ impl Worker {
             .await;
         // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
         // them.
-        let message = &message.clone().with_receipts(context.receipts());
-        let leased = MessageVersion { message, etag: lease.etag, ..read };
+        let message = &message.clone().with_receipts(context.receipt_places());
+        let leased = MessageState { message, etag: lease.etag, ..read };
         match handled {
             Ok(()) => leased.finish(&message.receipts).await,
             Err(HandlerFailure::Passing(error)) => leased.postpone(error).await,
@@ -187,10 +187,7 @@ impl Worker {
 
     /// Verifies the code and the age of a message. Returns the outcome of a message that must not
     /// be handled, or `None` for one that may.
-    async fn refuse_unauthentic(
-        &self,
-        read: &MessageVersion<'_>,
-    ) -> Result<Option<MessageOutcome>> {
+    async fn refuse_unauthentic(&self, read: &MessageState<'_>) -> Result<Option<MessageOutcome>> {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
@@ -207,7 +204,7 @@ impl Worker {
 
     /// Deletes the receipts of a message that was done one write deadline ago, then the message. In
     /// the other order nobody would find the receipts again.
-    async fn delete_done_message(&self, read: &MessageVersion<'_>) -> Result<MessageOutcome> {
+    async fn delete_done_message(&self, read: &MessageState<'_>) -> Result<MessageOutcome> {
         let message = read.message;
         let identity = message.message_identity(read.table, self.store().table_case());
         self.remove_receipts(&identity, &message.receipts).await?;

@@ -21,7 +21,7 @@ mod pass;
 mod list_pass;
 mod dirty_removal;
 mod dead_claims;
-mod message_version;
+mod message_state;
 mod moves;
 mod verify;
 mod messages;

@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 use super::{
     handler::Lease,
     lease::{OutboxLease, StoreTime},
-    message_version::MessageVersion,
+    message_state::MessageState,
     outcome::{FailureReaction, MessageOutcome},
     state::Worker,
 };
@@ -24,7 +24,7 @@ impl Worker {
     /// Verifies a move, leases its message, and makes the remaining steps of the move.
     pub(super) async fn handle_move(
         &self,
-        read: MessageVersion<'_>,
+        read: MessageState<'_>,
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         let (table, message) = (read.table, read.message);
@@ -59,7 +59,7 @@ impl Worker {
             return Ok(MessageOutcome::Raced);
         };
         let until = lease.end_time();
-        let leased = MessageVersion { etag: lease.etag, ..read };
+        let leased = MessageState { etag: lease.etag, ..read };
         let moving = tokio::time::timeout_at(until, job.finish_move(Some(found)));
         let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,

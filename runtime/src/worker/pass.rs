@@ -174,7 +174,7 @@ impl Worker {
         // The primary is read last. A copy that is written under the ETag read before it cannot
         // overwrite what a newer version of the primary has made of that copy.
         let primary = self.read_primary(table, &dirty);
-        let read = guards.in_order(Guard::DestinationFirst, copies, primary).await?;
+        let read = guards.await_in_order(Guard::DestinationFirst, copies, primary).await?;
         let (mut copies, primary) = read;
         if !guards.guard_holds(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.
@@ -269,7 +269,7 @@ impl Worker {
         table: &str,
         address: &CopyAddress,
     ) -> Option<&'static Schema> {
-        let can_write = !address.as_list_address().in_blob || self.store().has_blobs();
+        let can_write = !address.assume_list_address().in_blob || self.store().has_blobs();
         self.outbox().type_of_list(table, address).filter(|_| can_write)
     }
 

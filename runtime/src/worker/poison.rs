@@ -401,8 +401,9 @@ impl Poisoned {
         error.at_keys(partition_key, row_key)
     }
 
-    /// Parses a row of the poison table. Parses a damaged row as far as possible, so that the other
-    /// rows can be listed too; its `error` tells what is missing.
+    /// Parses a row of the poison table. A row that lacks one of the texts that were added when it was put
+    /// aside is parsed without that text, so that the other rows can be listed too; its `error` names the
+    /// text, or the last of several. Fails for a row that does not decode.
     fn from_row(row: Row) -> Result<Self> {
         let mut texts: [String; 4] = Default::default();
         let mut lacks = None;

@@ -216,7 +216,7 @@ impl Worker {
             .handlers
             .handle_message(context.clone(), name, body, &mut lease, time, stopping)
             .await;
-        let receipts = context.receipts();
+        let receipts = context.receipt_places();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
             Err(HandlerFailure::Passing(error)) => {

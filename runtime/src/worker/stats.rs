@@ -29,7 +29,8 @@ pub struct WorkerStats {
     pub written: u64,
     /// Number of times that work was begun again: another writer was first, or a handler failed.
     pub retried: u64,
-    /// Number of outbox rows and messages that were put into the poison table.
+    /// Number of outbox rows and messages that were put aside: into the poison table, or a queue's message
+    /// among the poison messages of its queue. Those in [`refused`](Self::refused) count here too.
     pub poisoned: u64,
     /// Number of messages and moves that were put aside because they are not authentic: somebody
     /// without the keys wrote them, or changed them. Each is worth an alarm.

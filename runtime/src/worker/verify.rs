@@ -1,5 +1,6 @@
 //! Verifies the codes of messages before their handlers are called, and of messages and moves in the
-//! poison table.
+//! poison table. Also tells whether a message has expired, and signs work in the poison table anew for an
+//! operator who vouches for it.
 
 use std::borrow::Cow;
 

@@ -152,8 +152,8 @@ impl Endpoint {
     }
 }
 
-/// Returns whether the host is an address of this machine. A name such as `127.example.com` may lead
-/// anywhere.
+/// Returns whether the host is `localhost` or a loopback IP address. A name such as `127.example.com` may
+/// lead anywhere.
 fn is_loopback(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -121,7 +121,8 @@ fn commit_and_answer(store: &mut WriterStore, group: Vec<QueuedBatch>) {
     }
 }
 
-/// Returns a copy of the error for one more caller. The source is copied as text.
+/// Returns a copy of the error for one more caller: its kind, its whole text as the message, and its source
+/// as text. Table, keys and code stay only in the text.
 fn copy_error(error: &Error) -> Error {
     let copy = Error::new(error.kind(), error.to_string());
     match std::error::Error::source(error) {

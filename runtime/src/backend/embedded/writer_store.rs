@@ -264,9 +264,13 @@ impl WriterStore {
         Ok(transaction)
     }
 
-    /// Applies the batches of a group to a transaction and returns the answer to each. A batch that
-    /// fails gets its error as the answer and changes nothing. `last` is the Timestamp of the last
-    /// applied batch, before the call and after it.
+    /// Applies the batches of a group to a transaction. Returns the answer to each, and a summary of what
+    /// was applied. A batch that is refused, or whose deadline is over, gets its error as the answer and
+    /// changes nothing. `last` is the Timestamp of the last applied batch, before the call and after it.
+    ///
+    /// # Errors
+    ///
+    /// An error of the engine, for the whole group.
     fn apply_group(
         &self,
         transaction: &WriteTransaction,

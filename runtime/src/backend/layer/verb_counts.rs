@@ -15,7 +15,8 @@ tokio::task_local! {
     static COUNTS: Arc<VerbCounts>;
 }
 
-/// The counts of one verb.
+/// What one call of a verb, such as `insert`, asked of its store: the requests, how many of them were sent
+/// again, and the last decision about a write whose answer was lost.
 #[derive(Debug, Default)]
 pub(crate) struct VerbCounts {
     requests: AtomicU64,
@@ -41,7 +42,7 @@ impl VerbCounts {
 
     /// Returns the last decision about a write of the verb whose answer was lost: `carried_out`,
     /// `not_carried_out`, `ambiguous` or `sent_again`. `None` if no such decision was made.
-    pub(crate) fn last_decision(&self) -> Option<&'static str> {
+    pub(crate) fn last_lost_answer_decision(&self) -> Option<&'static str> {
         *self.decision.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

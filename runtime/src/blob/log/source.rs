@@ -88,7 +88,8 @@ impl LogBlobs {
         LogName::new(&self.log, hour, number)
     }
 
-    /// Returns the blobs of one hour with their sizes in bytes, by their numbers.
+    /// Returns the log's blobs of one hour with their sizes in bytes, in the order of their numbers. Leaves
+    /// out blobs whose names are not those of a log's blobs.
     pub(super) async fn list_blobs_of_hour(&self, hour: Hour) -> Result<Vec<(LogName, u64)>> {
         let folder = folder_of_hour(&self.log, hour);
         let found: Result<Vec<ObjectMeta>, _> =

@@ -176,7 +176,7 @@ impl PartitionFold {
                 self.set_row_aside(row).map(|()| None)
             }
             Err(error) => Err(error
-                .of_type(matched.marker_text())
+                .of_type(matched.type_marker_of_row())
                 .at_keys(row.partition_key(), row.row_key())),
         }
     }
@@ -202,7 +202,7 @@ impl PartitionFold {
             first.row_key().escape_debug()
         );
         Err(Error::new(ErrorKind::Decode, message)
-            .of_type(matched.marker_text())
+            .of_type(matched.type_marker_of_row())
             .at_keys(value.partition_key(), value.row_key()))
     }
 

@@ -326,5 +326,5 @@ fn read_misfit_as_other<S: EntitySet>(row: &Row, matched: &RowMatch, error: Erro
     if !error.is_decode() {
         return Err(error);
     }
-    S::other(row)?.ok_or_else(|| error.of_type(matched.marker_text()))
+    S::other(row)?.ok_or_else(|| error.of_type(matched.type_marker_of_row()))
 }

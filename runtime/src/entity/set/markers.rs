@@ -142,7 +142,7 @@ pub(super) fn find_marker(
     loop {
         let marker = markers.get(slot)?;
         if marker.key == key
-            && bytes_equal_inline(marker.text.as_bytes(), text)
+            && are_short_texts_equal(marker.text.as_bytes(), text)
             && marker.family.is_some()
         {
             return Some(marker);
@@ -154,7 +154,7 @@ pub(super) fn find_marker(
 
 /// Compares two short texts without a function call.
 #[inline]
-pub(super) fn bytes_equal_inline(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn are_short_texts_equal(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
         (Some(first), Some(other)) if a.len() <= 16 => {
             a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()

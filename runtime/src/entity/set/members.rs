@@ -52,7 +52,7 @@ impl RowMatch {
         self.family.is_primary()
     }
 
-    pub(super) fn marker_text(&self) -> &'static str {
+    pub(super) fn type_marker_of_row(&self) -> &'static str {
         self.family.marker
     }
 }
@@ -129,7 +129,7 @@ impl Members {
         // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
         if let Some((name, EdmType::String, text)) = properties.next_undecoded()?
-            && markers::bytes_equal_inline(name, self.first_asked.as_bytes())
+            && markers::are_short_texts_equal(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find_marker(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family
@@ -347,7 +347,8 @@ pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     }
 }
 
-/// Returns whether rows of two entities have one EntityType in one discriminator property.
+/// Returns whether two schemas have one EntityType, versions aside, in one discriminator property, as all
+/// versions of a type must have.
 pub(crate) const fn have_same_discriminator_value(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {

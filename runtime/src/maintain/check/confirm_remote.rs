@@ -327,7 +327,7 @@ async fn times_in_list<E: TableEntity>(
     address: &CopyAddress,
     (partition_key, row_key): &(String, String),
 ) -> Result<usize> {
-    let list = match find_list(table.client.store(), &address.as_list_address()).await {
+    let list = match find_list(table.client.store(), &address.assume_list_address()).await {
         // The table does not exist before its first list.
         Err(error) if error.is_table_missing() || error.is_decode() => return Ok(0),
         list => list?,

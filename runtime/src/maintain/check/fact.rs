@@ -40,7 +40,7 @@ pub(crate) enum RowOrKeyTexts<'r> {
 }
 
 impl<'r> RowOrKeyTexts<'r> {
-    /// Returns PartitionKey and RowKey.
+    /// Returns PartitionKey and RowKey of the row that this stands for. Decodes them if it holds the row.
     pub(crate) fn partition_and_row_key(self) -> (&'r str, &'r str) {
         match self {
             Self::OfRow(row) => row.keys(),

@@ -144,7 +144,7 @@ impl<E: TableEntity> Rebuild<E> {
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         let mut query = self.table.query(E::scan());
         if let Some(tables) = self.table.all_tables_to_query().await? {
-            query = query.edit_request(|request| request.read_several_tables(tables));
+            query = query.edit_request(|request| request.set_queried_tables(tables));
         }
         Ok(match self.page_size {
             Some(rows) => query.page_size(rows),

@@ -196,8 +196,9 @@ impl CopyAddress {
         self.row.as_row_at()
     }
 
-    /// Returns the address of the list that this names.
-    pub(crate) fn as_list_address(&self) -> ListAddress {
+    /// Returns the address of the list that this names. The caller knows that it names a list: this is
+    /// not checked.
+    pub(crate) fn assume_list_address(&self) -> ListAddress {
         ListAddress { in_blob: self.index.ends_with(BLOB_LIST_SUFFIX), row: self.row.clone() }
     }
 

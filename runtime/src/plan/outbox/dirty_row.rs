@@ -101,7 +101,8 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
     dirty.collect()
 }
 
-/// Returns the blobs of `owner` that `old` points to and `new` does not.
+/// Returns the blobs of `owner` that `old` points to and `new` does not. Leaves out blobs whose names belong
+/// to another row.
 fn old_blobs(
     schema: &'static Schema,
     owner: RowAt<'_>,

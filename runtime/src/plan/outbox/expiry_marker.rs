@@ -1,5 +1,5 @@
-//! Markers of expiry: rows of a table of their own, which name partitions whose rows expire within
-//! an hour.
+//! Markers of expiry: rows of the table `EntableExpiry`. Each names a partition, an entity type and an
+//! hour of the clock: rows of that type in the partition expire in that hour.
 
 use super::{
     fence::{SHARDS, required_text, shard_number},
@@ -39,7 +39,7 @@ impl Hour {
     }
 }
 
-/// A marker: rows of a type in this partition expire within this hour.
+/// A marker: rows of a type in this partition expire in this hour of the clock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ExpiryMarker {
     pub(crate) hour: Hour,

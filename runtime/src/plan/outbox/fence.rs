@@ -47,8 +47,9 @@ impl Fence {
         }
     }
 
-    /// Returns whether the fence, found in `table`, names the directory marker of its own
-    /// registration.
+    /// Returns whether the directory marker that the fence names has the keys of a registration of this
+    /// fence's id in its partition of `table`. A damaged or copied fence may name another's marker, which
+    /// a worker must not delete.
     pub(crate) fn names_own_marker(&self, table: &str) -> bool {
         are_marker_keys([table, &self.partition_key, &self.id], &self.shard, &self.marker)
     }

@@ -88,7 +88,8 @@ pub(crate) fn maximum_parts_of_versions(schema: &'static Schema) -> usize {
     schema.versions().map(|version| version.parts.len()).max().unwrap_or(0)
 }
 
-/// Returns whether the rows of a stored entity may be laid out in another way, by an older version.
+/// Returns whether stored rows of the type may have been written by an older version of the type
+/// (`upgrade_from`), which may keep properties in other parts. Always `false` for a type without `wide`.
 pub(crate) const fn may_have_older_layout(schema: &Schema) -> bool {
     schema.is_wide() && schema.older.is_some()
 }

@@ -73,8 +73,8 @@ impl Keyring {
         Self { scopes: scopes.into(), rule: None, has_index_scopes: false }
     }
 
-    /// Sets the function from PartitionKey to key scope. Rows of a scope without keys in the keyring can
-    /// be neither written nor read.
+    /// Sets the function from PartitionKey to key scope. Rows with encrypted values or a seal can be
+    /// neither written nor read in a scope without keys in the keyring.
     ///
     /// ```
     /// use entable::{KeyScope, Keyring, RootKey};

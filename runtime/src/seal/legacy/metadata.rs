@@ -142,7 +142,8 @@ fn malformed_error() -> Error {
     )
 }
 
-/// Returns the one error for all failures after the unwrapping of the content key.
+/// Returns the one error for every failure to unwrap the content key or to decrypt with it, except that
+/// the wrapping key is unavailable. One error, so that the cause does not show.
 pub(super) fn legacy_decrypt_error() -> Error {
     Error::seal(
         SealFault::Authentication,

@@ -1,4 +1,5 @@
-//! Bulk writes: many entities, grouped by partition into as few transactions as they fit in.
+//! Bulk writes: many entities, gathered by partition into transactions as full as the service and the
+//! waiting time allow.
 
 pub(crate) mod report;
 pub(crate) mod group_writer;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::batch::is_unreserved;
+use crate::batch::is_unreserved_url_byte;
 
 /// Doubles every `'` of a key, as a quoted literal needs it: otherwise `o'brien` would end the literal early
 /// and address another row.
@@ -31,7 +31,7 @@ pub(in crate::backend::azure) fn push_row_address(
 fn push_encoded(out: &mut Vec<u8>, key: &str) {
     for byte in key.bytes() {
         match byte {
-            _ if is_unreserved(byte) => out.push(byte),
+            _ if is_unreserved_url_byte(byte) => out.push(byte),
             b'\'' => out.extend_from_slice(b"''"),
             _ => {
                 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -47,7 +47,7 @@ pub(crate) fn encode_query_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
         match byte {
-            _ if is_unreserved(byte) => out.push(char::from(byte)),
+            _ if is_unreserved_url_byte(byte) => out.push(char::from(byte)),
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }

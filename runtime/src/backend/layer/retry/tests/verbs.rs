@@ -1,4 +1,4 @@
-//! Single operations: every verb, with and without a guard.
+//! Retries of single operations: every verb, and where a verb takes an ETag, with and without one.
 
 use super::*;
 use crate::backend::NotSent;

@@ -1,5 +1,5 @@
 //! Ends the work on one message of the outbox: finishes, postpones, counts, gives back, refuses, or
-//! puts aside. Each is a write under the ETag of the version that this worker read or leased.
+//! puts aside. Each is a write under the ETag of the message's row as this worker read or leased it.
 
 use super::{
     failure::{FAILURE_DELAY, wait_after_failure},
@@ -16,19 +16,20 @@ use crate::{
     row::ETag,
 };
 
-/// A message of the outbox in the version that this worker may change: as it was read, or as its
-/// own lease was written.
-pub(super) struct MessageVersion<'m> {
+/// A message of the outbox in the state that this worker may change: as it was read, or as its own lease
+/// was written.
+pub(super) struct MessageState<'m> {
     pub(super) worker: &'m Worker,
     pub(super) table: &'m str,
     pub(super) message: &'m StoredMessage,
-    /// The ETag of the version.
+    /// The ETag of the message's row as this worker read it or last wrote it. All writes here have it as
+    /// their condition.
     pub(super) etag: Option<ETag>,
     /// The store's time when the work on the message began.
     pub(super) now: Ticks,
 }
 
-impl MessageVersion<'_> {
+impl MessageState<'_> {
     /// Deletes a handled message. If it has receipts, marks it as done instead; it stays until no
     /// worker can hand it over any more.
     pub(super) async fn finish(&self, receipts: &[(String, String)]) -> Result<MessageOutcome> {
