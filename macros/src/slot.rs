@@ -41,7 +41,8 @@ impl<T> Slot<T> {
         self.value.as_ref()
     }
 
-    /// Returns the span of the setting's name, if it was given.
+    /// Returns the span of the setting's name. Returns `None` if the setting was not given, and for a
+    /// misspelt name.
     pub(crate) fn span(&self) -> Option<Span> {
         self.key.as_ref().map(Ident::span)
     }

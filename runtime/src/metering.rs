@@ -16,7 +16,8 @@ pub(crate) struct Metering {
     namespace: &'static str,
 }
 
-/// The figures of one request.
+/// What the metrics say of one request: its kind and table, the rows and bytes that it returned or wrote, and
+/// whether it failed or was throttled.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody reads figures"))]
 pub(crate) struct RequestOutcome<'a> {
@@ -171,7 +172,8 @@ pub(crate) fn count_request_retry(table: &str) {
     let _ = table;
 }
 
-/// Counts the decision about a write whose answer was lost, such as whether it was sent again.
+/// Counts the decision about a write whose answer was lost, such as whether it was sent again. Does nothing
+/// without the feature `metrics`.
 pub(crate) fn count_lost_answer_decision(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(

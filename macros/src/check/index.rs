@@ -14,7 +14,8 @@ const OUTBOX_ROWS: usize = 2;
 /// Properties of a remote copy that name the primary entity.
 const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
-/// Reports an entity whose primary and local copies do not fit into one transaction.
+/// Reports an entity that has more rows than one transaction can write: its primary or parts, its local
+/// copies and lists, and the outbox rows that its remote copies and lists need.
 pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     let local = entity.families.iter().filter(|family| !family.is_remote).count();
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };

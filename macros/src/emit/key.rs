@@ -24,8 +24,9 @@ pub(super) fn write_row_key_body(entity: &Entity) -> TokenStream {
     write_parts_by_family(entity, own.collect())
 }
 
-/// Returns statements that write the parts of the row family's key. Row families with one template
-/// share them.
+/// Returns statements that write the parts of one key, PartitionKey or RowKey, of the row family `__family`:
+/// a `match` over its index with one arm for all row families that have the same template, or no `match` if
+/// all have. `keys` holds the index and the key's template of each row family.
 fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &KeyTemplate)> = Vec::new();
     for (index, key) in keys {

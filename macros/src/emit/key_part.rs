@@ -139,7 +139,9 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
     })
 }
 
-/// Returns an expression that reads the field from `text`, the text of a part that gives it back.
+/// Returns an expression that reads the field's value from `text`, the text of this key part. It is called
+/// only for a part from which the field can be read back without loss, so never for `lower`, `bucket` or
+/// `hmac`.
 pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {

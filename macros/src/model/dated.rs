@@ -28,8 +28,8 @@ pub(crate) fn is_table_name_template(name: &LitStr) -> bool {
 }
 
 impl DatedTableName {
-    /// Reads the template in a table's name. Reports what is wrong with it. Returns `None` for a name
-    /// without one.
+    /// Reads the template in a table's name. Returns `None` for a name without one, and for a wrong one after
+    /// reporting what is wrong with it.
     pub(crate) fn new(name: &LitStr, fields: &[Field], errors: &mut Errors) -> Option<Self> {
         if !is_table_name_template(name) {
             return None;

@@ -387,7 +387,8 @@ fn index(
     family
 }
 
-/// Adds the fields of both keys to a partial copy, if the copy's key does not give them back.
+/// Makes a partial copy also store the fields in its own keys and in the primary's keys, except those that
+/// can be read back from the copy's keys.
 ///
 /// With `row_key = "{email:lower}"` and `only(age)`, the copy also stores `email`.
 fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {

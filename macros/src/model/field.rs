@@ -230,7 +230,8 @@ impl Field {
         names::is_named_one_of(&self.ty, &["Option"])
     }
 
-    /// Returns whether error messages must not show the value: it is encrypted or hashed in a key.
+    /// Returns whether error messages must not show the value: it is encrypted, or stands in a key as a blind
+    /// token (`{field:hmac}`).
     pub(crate) fn is_secret(&self) -> bool {
         self.has_token || self.encrypt_settings().is_some()
     }

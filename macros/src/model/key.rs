@@ -179,7 +179,7 @@ impl KeyTemplate {
         self.template_error_text(&second.place, UNSEPARATED)
     }
 
-    /// Returns whether the part is the last segment of the template.
+    /// Returns whether the template ends with this part, with no literal after it.
     pub(crate) fn is_last_segment(&self, part: &Part) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }

@@ -73,7 +73,8 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
     }
 }
 
-/// Parses a width such as `06`. Refuses one without a leading zero.
+/// Parses a width such as `06`. Refuses one without a leading zero, and widths of 0 and of more than
+/// `MAX_WIDTH`.
 fn width(field: &str, spec: &str) -> Result<Form, String> {
     let Some(digits) = spec.strip_prefix('0') else {
         return Err(format!(

@@ -165,8 +165,9 @@ impl WorkCodes {
 }
 
 impl WorkRefusal {
-    /// Returns the refusal of work whose key could not be fetched. `Counts` if the key is not known
-    /// or destroyed, `Passes` if a later attempt may succeed.
+    /// Converts the error of fetching the work's key to a refusal. A key that is unknown here or destroyed
+    /// gives `Counts`: the attempt counts towards the poison table. Any other error gives `Passes`: the
+    /// attempt does not count, since a later one may succeed.
     #[cfg(feature = "encrypt")]
     fn from_key_error(error: Error) -> Self {
         match error.seal_fault() {

@@ -112,7 +112,7 @@ impl Snapshot {
         Self { rows, file, length }
     }
 
-    /// Returns the store of the moment, which refuses writes.
+    /// Returns a backend that reads the rows as they were when the snapshot was taken, and refuses writes.
     pub fn rows(&self) -> &Arc<dyn Backend> {
         &self.rows
     }

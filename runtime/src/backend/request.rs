@@ -86,7 +86,7 @@ pub struct Scan<'a> {
     pub from: Option<&'a Continuation>,
 }
 
-/// One page of rows.
+/// The answer to a scan: one page of rows, and where the next page begins.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     /// The rows, each with its own result: a row that does not decode, such as one that gives a property

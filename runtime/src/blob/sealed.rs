@@ -87,7 +87,8 @@ fn seal_chunks<'c>(
 }
 
 /// Seals a content piece by piece. Each item is a sealed piece of up to 1 MiB of content. If `expected` is
-/// given and the content has another length or hash, the last item is an error, `is_corrupt`.
+/// given and the content has another length or hash, the stream fails with `is_corrupt`. An error can come
+/// before a piece that is still being sealed, so read nothing after it.
 ///
 /// Within a runtime, pieces are sealed on other threads, two at a time, while the caller hashes and writes the
 /// sealed pieces before them. A content of one piece is sealed on the thread that polls the stream.

@@ -171,6 +171,10 @@ impl Copy {
 
     /// Copies and compares only the rows that match a filter, in both stores. A copy with a filter and
     /// [`delete_extra`](Self::delete_extra) fails with `is_invalid`.
+    ///
+    /// The filter is compared with the rows as they are stored. Give it no condition on an encrypted
+    /// property, which is stored as a Binary: `eq` with the plain value selects no row, and `ne`, `lt` and
+    /// `le` can select every row that has the property.
     pub fn filter(self, filter: Filter) -> Self {
         Self { filter, ..self }
     }

@@ -119,8 +119,11 @@ impl Client {
 }
 
 impl Export {
-    /// Exports the rows that match a filter. Conditions on PartitionKey and RowKey save requests; conditions
-    /// on encrypted properties match nothing.
+    /// Exports the rows that match a filter. Conditions on PartitionKey and RowKey save requests.
+    ///
+    /// The filter is compared with the rows as they are stored. Give it no condition on an encrypted
+    /// property, which is stored as a Binary: `eq` with the plain value selects no row, and `ne`, `lt` and
+    /// `le` can select every row that has the property.
     pub fn filter(self, filter: Filter) -> Self {
         Self { filter, ..self }
     }

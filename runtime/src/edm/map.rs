@@ -136,7 +136,8 @@ impl InvalidValue {
         self.side
     }
 
-    /// Returns the value, if a key can hold it although no property can.
+    /// Returns the refused value itself if a key can hold it although no property can, such as a time before
+    /// 1601; `None` for any other error.
     pub(crate) const fn contained_key_only_value(&self) -> Option<KeyOnlyValue> {
         self.beyond
     }

@@ -24,8 +24,10 @@ impl Schema {
             .filter_map(move |version| version.expires.filter(|name| !newer(version, name)))
     }
 
-    /// Returns the time after which a row of the type is over, by the version that wrote the row. Returns
-    /// `None` for a row that stays or is of an unknown version, and for a row of another type.
+    /// Returns the time from which on a primary or copy of the type is over, by the version that wrote it.
+    /// Returns `None` if it does not expire or its version is unknown, for any other row (a list, a later
+    /// part, a row of another type), and for a row that cannot be classified. `expected` is the row family
+    /// that the row most likely has.
     pub(crate) fn expiry_of(
         &'static self,
         row: &Row,
@@ -42,7 +44,7 @@ impl Schema {
         }
     }
 
-    /// Returns the time after which a primary of the type is over. `None` for a primary that stays or is
+    /// Returns the time from which a primary of the type is over. `None` for a primary that stays or is
     /// of an unknown version, and for any other row.
     pub(crate) fn expiry_of_primary(&'static self, row: &Row) -> Option<Ticks> {
         match self.version_of_primary(row).ok()?? {
@@ -70,7 +72,7 @@ impl Schema {
         each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 
-    /// Returns the local index without a condition whose RowKeys begin with the time after which an entity is
+    /// Returns the local index without a condition whose RowKeys begin with the time from which an entity is
     /// over, such as `index(ByUntil, row_key = "until_{until}_{id}")`. Returns `None` unless every version that
     /// expires has this index, with equal key templates, and for an entity with blind tokens in its keys.
     pub(crate) fn expiry_index(&'static self) -> Option<&'static Family> {
@@ -102,7 +104,7 @@ impl Schema {
         Some(Filter::ge("RowKey", first) & Filter::lt("RowKey", end))
     }
 
-    /// Returns the time after which a row of this version is over.
+    /// Returns the time from which a row of this version is over.
     pub(crate) fn expiry_in_this_version(&self, row: &Row) -> Option<Ticks> {
         match row.get(self.expires?) {
             Ok(Some(ValueRef::DateTime(time))) => Some(time),
@@ -128,7 +130,7 @@ impl Members {
         self.schemas().iter().any(|schema| schema.can_expire())
     }
 
-    /// Returns the time after which a row of a member is over, by the version that wrote the row.
+    /// Returns the time from which a row of a member is over, by the version that wrote the row.
     pub(crate) fn expiry_of(&self, row: &Row) -> Option<Ticks> {
         if !self.can_expire() {
             return None;

@@ -2,7 +2,8 @@
 
 use crate::{edm::ValueRef, error::Result, row::Row};
 
-/// The beginning of the RowKeys of the library's own rows: no key of an entity begins so.
+/// The prefix of the RowKeys of outbox rows: fences, claims, dirty rows, messages and receipts. No key of a
+/// typed entity begins so. Rows of lists and of the library's own tables have other RowKeys.
 pub(crate) const RESERVED: &str = "~e";
 
 /// The property with the type of a row, unless the entity names another one.

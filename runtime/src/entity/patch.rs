@@ -89,8 +89,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Changes a slot of the series `field` by `change`, which gets the slot's property. A slot that
-    /// the series does not have is kept as the patch's error.
+    /// Calls `change` with the patch and the property of slot `slot` of the series `field`. If the series has
+    /// no such slot, the patch keeps an error, with which its write fails; an earlier error stays.
     #[doc(hidden)]
     #[must_use]
     pub fn change_series_slot(
@@ -178,7 +178,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Removes a property.
+    /// Removes a property. An earlier change of it in this patch is dropped.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -110,9 +110,14 @@ impl Schema {
         }
     }
 
-    /// Classifies a row as one of the row families that `accepts` takes. With a
-    /// discriminator property, a primary, copy or part of a known version is classified as
-    /// `RowKind::Foreign`, like a row of another type, if `accepts` refuses its row family.
+    /// Classifies a row as one of the row families that `accepts` takes. A primary, copy or part of a row
+    /// family that `accepts` refuses counts as a row of another type: as `RowKind::Foreign` if the type has a
+    /// discriminator property. Without one, its keys are compared with the accepted row families alone.
+    ///
+    /// With a discriminator property, a primary of an unknown version is classified as such whatever
+    /// `accepts` says, and so is a copy of an index that its version does not have. A list that `accepts`
+    /// refuses is `RowKind::Framework`. But if `accepts` takes lists alone, all rows of entities are
+    /// `RowKind::Unmarked`.
     ///
     /// # Errors
     ///

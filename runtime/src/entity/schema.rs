@@ -431,8 +431,8 @@ impl Schema {
         self.versions().find(has)?.families.first()
     }
 
-    /// Returns the keys of the primary that a copy belongs to, for any index and version. Returns
-    /// `None` if the row is no copy of this type or does not hold them.
+    /// Returns the keys of the primary that a copy of any index belongs to. Returns `None` if the row is no
+    /// copy of this type in a version that this program knows, or does not hold the keys.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
         if let RowKind::Copy(family, RowVersion::Known(schema)) =
             self.row_kind_among_families(copy, |family| family.is_copy())?

@@ -284,9 +284,9 @@ impl Filter {
         }
     }
 
-    /// Returns the condition for the comparison of a property with `value`, a value that no property can hold.
-    /// Since `value` lies above or below all property values, the condition selects either no row or every row
-    /// that has the property.
+    /// Returns the condition for the comparison of a property with `value`, which a key can hold and no
+    /// property: a number above the largest Int64, or a time before 1601. `value` lies above or below all
+    /// that the property can hold, so the condition selects either no row or every row that has the property.
     pub(crate) fn resolve_key_only_comparison(
         property: &str,
         comparison: Comparison,

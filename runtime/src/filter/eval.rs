@@ -119,8 +119,10 @@ fn comparison_holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     }
 }
 
-/// Compares a stored value with a literal. Converts a narrower number literal to the type of the
-/// stored number. Returns `Less` for any other pair of types, and `None` for NaN.
+/// Compares a stored value with a literal by the service's rules. A narrower number literal counts as its
+/// value in the wider stored type; an Int64 literal is compared with a stored Double without rounding. For
+/// any other pair of types the service takes the stored value for less, so the result is `Less`. Returns
+/// `None` if a stored NaN is compared with a number, or a stored Double with NaN.
 fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
     match (stored, literal) {

@@ -72,11 +72,11 @@ pub trait DatePart: KeyPart {
     /// Fails outside the years 1 to 9999.
     fn to_ticks(&self) -> Result<Ticks, InvalidValue>;
 
-    /// Creates the time `ticks`, or the date that begins at `ticks`.
+    /// Creates the time `ticks`, or for a type of dates the date that begins at `ticks`.
     ///
     /// # Errors
     ///
-    /// Fails if the type cannot hold that time.
+    /// Fails if the type cannot hold that time. A type of dates holds only times at midnight UTC.
     fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue>;
 }
 

@@ -115,9 +115,9 @@ fn read_escape(rest: &str) -> Option<(char, &str)> {
     (wide.is_some() == (c >= WIDE_FROM)).then_some((c, after))
 }
 
-/// Returns the length in bytes of the escaped text at the start of `key`: up to the terminator, or
-/// the whole key for a part without one. Returns `None` if no part with that terminator can have
-/// written the text.
+/// Returns the length in bytes of the escaped text at the start of `key`: up to `terminator`, or the whole
+/// key if that is `None`, as for the last part. Returns `None` if `terminator` does not follow, or if the
+/// text holds an escape or a character that the writer of such a part never writes.
 pub(super) fn escaped_prefix_length(key: &str, terminator: Option<char>) -> Option<usize> {
     // Nearly all text consists of plain characters, which need no further look.
     let end = terminator.unwrap_or('\0');

@@ -77,15 +77,15 @@ pub(super) struct PropertyEncryptionShape {
     pub(super) blind: Option<(String, u32)>,
 }
 
-/// The layout of a field that is stored as several properties.
+/// The layout of a series or of a split field, which is stored as several properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SeriesShape {
     pub(super) field: String,
     pub(super) is_split: bool,
     pub(super) slots: usize,
     pub(super) last: String,
-    /// The first of the field's properties. The others differ from it in the name, and in a wide
-    /// entity perhaps in the part.
+    /// The shape of the property that stores the field's first slot or piece. Those of the others differ from
+    /// it in the name, and in a wide entity perhaps in the part.
     pub(super) first: PropertyShape,
 }
 

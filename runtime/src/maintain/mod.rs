@@ -1,5 +1,6 @@
-//! Maintenance of whole tables: check and repair copies, rebuild indexes, encrypt with new keys,
-//! upgrade to new versions.
+//! Maintenance of whole tables: check and repair copies, rebuild indexes, encrypt with new keys, upgrade to
+//! new versions, report the sizes of partitions, create and drop dated tables, write missing expiry markers,
+//! free the unique keys of a deleted table.
 //!
 //! A file uses only the files whose `mod` lines stand above its own.
 

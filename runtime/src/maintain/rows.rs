@@ -16,12 +16,13 @@ use crate::{
     table::Table,
 };
 
-/// Decrypts rows of `at_table`. A copy that cannot be decrypted is returned unchanged, so that a
-/// check finds it to differ from its primary and can repair it.
+/// Decrypts rows of `at_table`. A copy of the entity's current version whose content does not decrypt or
+/// decode is returned as it is stored, so that a check finds it to differ from its primary and can repair it.
 ///
 /// # Errors
 ///
-/// Fails if another row than a copy cannot be decrypted.
+/// Fails if a row that is no such copy does not decrypt or decode. Fails for a copy too with an error of
+/// another kind, such as that of a key store that does not answer.
 pub(crate) async fn decrypt_rows<E: TableEntity>(
     table: &Table<E>,
     at_table: &str,

@@ -55,7 +55,8 @@ pub(crate) struct OutboxPlan<'n> {
 }
 
 impl<'n> OutboxPlan<'n> {
-    /// Plans the outbox rows for some effects, and reads the copies and lists that they change.
+    /// Plans the dirty rows for some effects, and reads the remote copies and lists that they change. The
+    /// claim and the fence come later.
     pub(crate) async fn plan_outbox_rows(
         outbox: &Outbox,
         table: &str,

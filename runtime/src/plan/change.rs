@@ -41,7 +41,7 @@ pub(crate) struct VerbOnCurrent {
 }
 
 impl VerbOnCurrent {
-    /// Returns the type of the primary to read.
+    /// Returns the entity type of the stored primary on which the verb's effect depends.
     pub(crate) fn schema(&self) -> &'static Schema {
         self.planner.schema
     }

@@ -1,8 +1,9 @@
 //! Joins the effects of several verbs, row by row, into the operations of one entity group
 //! transaction.
 //!
-//! The primaries come first, then copies, then lists, then rows of the outbox. So the index of the
-//! failed operation tells a caller's mistake from a taken key and from a lost race.
+//! The primaries come first, then local copies, then local lists; the commit adds the outbox rows last. The
+//! role planned at the position of the failed operation tells the cause: at a primary, the caller's condition
+//! or another writer; at a new copy, a taken key; at a list or an outbox row, a lost race.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -79,8 +79,8 @@ impl Verb {
         Ok((!is_blind).then_some(OnRace::ReadAgain))
     }
 
-    /// Returns a row with the keys of the primary that the verb reads. It may be the row of the new entity:
-    /// only its keys count.
+    /// Returns a row with the keys of the primary that the verb reads. Called only for a verb that reads
+    /// before it writes. The row may be that of the new entity: only its keys count.
     pub(super) fn keys_to_read(&self, planner: &Planner) -> Result<Row> {
         match self {
             Self::Insert(rows)

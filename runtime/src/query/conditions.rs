@@ -278,8 +278,9 @@ fn written_version_condition(name: &str, schema: &Schema) -> Filter {
     Filter::ge(name, versions) & Filter::lt(name, after)
 }
 
-/// Returns the condition on rows of a family in any version. If the type has older versions, the
-/// condition also finds unknown later versions, so that they cause an error and are not missed.
+/// Returns a condition that all rows of a family in any version meet. If the type has no older versions, no
+/// other row meets it. If it has some, rows of its other families of version 2 and later meet it too, which
+/// decoding skips, and rows of unknown later versions, so that they cause an error and are not missed.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);

@@ -277,9 +277,9 @@ impl<T: Send + 'static> PreparedQuery<T> {
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
     }
 
-    /// Reads the page at `cursor` in a tracing span, with a result for each row. The next cursor holds the
-    /// number of items returned so far, so that later pages keep to the limit of `take`. A row that cannot be
-    /// read counts as an item.
+    /// Reads the page at `cursor` in a tracing span, with a result for each item; rows that the query skips
+    /// give none. The next cursor holds the number of items returned so far, so that later pages keep to the
+    /// limit of `take`. A row that cannot be read counts as an item.
     pub(crate) async fn fetch_page_in_span(
         &self,
         cursor: Option<Cursor>,

@@ -104,8 +104,9 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
     }
 }
 
-/// Appends type tag and value, with a text always as UTF-8. Blind tokens and seals are made from
-/// this form.
+/// Appends type tag and value, with a text always as UTF-8. Seals, blind tokens and codes over work are made
+/// from this form. The plaintext of an encrypted property has it too, before the padding, except for a text
+/// that is shorter as UTF-16.
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
         ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),

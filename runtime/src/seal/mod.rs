@@ -1,4 +1,5 @@
-//! Encryption of properties, seals of whole entities, blind tokens, and the sources of their keys.
+//! Encryption of properties and of the contents of blobs, seals of whole entities, codes over work, blind
+//! tokens, and the sources of their keys.
 //!
 //! `docs/envelope.md` specifies the formats byte by byte; `docs/encryption.md` says which attacks they
 //! withstand.

@@ -1,4 +1,5 @@
-//! Tests envelopes with a given nonce. Only code in `seal` can choose a nonce.
+//! Tests what only code in `seal` can reach: envelopes with a given nonce, the padding of values, decrypted
+//! bytes that encode no value, the wiping of keys, and codes over work.
 
 use serde_json::Value as Json;
 

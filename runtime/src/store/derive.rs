@@ -43,7 +43,7 @@ pub(crate) struct SealedPrimary {
     parts: Vec<(usize, Option<Row>)>,
 }
 
-/// Reads a primary of this type without decrypting it; of a wide entity, all parts in one request.
+/// Reads a primary of type `schema` without decrypting it; of a wide entity, all parts with one query.
 pub(crate) async fn read_sealed_primary(
     store: &Store,
     at: RowAt<'_>,
@@ -59,7 +59,11 @@ pub(crate) async fn read_sealed_primary(
     Ok(row.map(|row| SealedPrimary { row, parts }))
 }
 
-/// Decrypts a primary of this type.
+/// Decrypts a primary of type `schema`. Of a wide entity it decrypts each part and joins them.
+///
+/// # Errors
+///
+/// Also fails with `is_corrupt` if a part is missing or was not written with the others.
 pub(crate) async fn decrypt_primary(
     store: &Store,
     table: &str,

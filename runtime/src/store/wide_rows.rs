@@ -34,8 +34,8 @@ impl Store {
         }
     }
 
-    /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do
-    /// not belong together, reads all parts once more in one request.
+    /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do not
+    /// belong together, reads all parts once more, with one query.
     pub(super) async fn read_parts(
         &self,
         request: Read<'_>,
@@ -68,7 +68,8 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity in one request, which is a snapshot.
+    /// Reads all parts of a wide entity with one query: in one request, which is a snapshot, unless the store
+    /// splits the page.
     ///
     /// # Errors
     ///
@@ -83,8 +84,9 @@ impl Store {
         Ok(row)
     }
 
-    /// Reads all parts of a wide entity in one request, which is a snapshot, and the store's date in
-    /// its answer; `None` for the date of a store that sends none.
+    /// Reads all parts of a wide entity with one query, and the store's date in the first answer; `None` for
+    /// the date of a store that sends none. The query is one request, which is a snapshot, unless the store
+    /// splits the page.
     ///
     /// # Errors
     ///
@@ -135,8 +137,8 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity in one request, without decrypting them. Includes parts
-    /// that only an older version uses.
+    /// Reads all parts of a wide entity with one query, without decrypting them: in one request, unless the
+    /// store splits the page. Includes parts that only an older version uses.
     pub(super) async fn read_sealed_parts(
         &self,
         table: &str,

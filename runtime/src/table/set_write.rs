@@ -39,7 +39,8 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
     plan::delete::<S, E>(stored).map(BulkChange)
 }
 
-/// Returns the change that replaces a row of the variant for unknown types.
+/// Returns the change that replaces a row by `other`. The set read the row as its `#[table(other)]` variant,
+/// the one for rows of unknown types.
 ///
 /// # Errors
 ///
@@ -53,7 +54,8 @@ pub fn replacement_of_unknown_type<S: EntitySet>(
     plan::replace_row(stored, other).map(BulkChange)
 }
 
-/// Returns the change that deletes a row of the variant for unknown types.
+/// Returns the change that deletes a row that the set read as its `#[table(other)]` variant, the one for rows
+/// of unknown types.
 ///
 /// # Errors
 ///

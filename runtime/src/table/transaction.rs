@@ -630,7 +630,8 @@ impl AdmittedChanges {
         }
     }
 
-    /// Refuses more operations or bytes than one transaction holds.
+    /// Counts more operations and bytes. Refuses those that one transaction cannot hold, and then counts
+    /// none.
     fn grow_size(&mut self, operations: usize, bytes: usize) -> Result<()> {
         let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
         if operations > BATCH_OPERATIONS {

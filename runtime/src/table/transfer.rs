@@ -75,7 +75,8 @@ pub trait Target<E>: Send + Sync {
         Box::pin(async { Err("the target takes no rows".into()) })
     }
 
-    /// Returns whether a target of rows also takes the blobs to which they point.
+    /// Returns whether `transfer` copies the entity's blobs to a target of rows with `put_blob`, before the
+    /// row. Without it, a type with blobs is refused, since the blobs are deleted with the entity.
     #[doc(hidden)]
     fn takes_blobs(&self) -> bool {
         false

@@ -425,7 +425,8 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// Returns the table that holds the rows of a row family.
+    /// Returns the table that holds the rows of a row family: the family's own, or else this table. `None`,
+    /// the row family of a path that names none, gives this table.
     fn table_of(&self, family: Option<&'static Family>) -> Cow<'_, str> {
         family.map_or(Cow::Borrowed(&*self.name), |family| family.table_beside(&self.name))
     }
@@ -498,7 +499,8 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| error.in_table(&self.name))
     }
 
-    /// Returns a query for each path, some of which run concurrently.
+    /// Returns the queries of several paths as one. At most `concurrency` of them run at the same time, 8 by
+    /// default.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -105,8 +105,9 @@ impl Handlers {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Calls the handler of a message and renews its lease while it runs. Drops the handler after
-    /// the time `most`, at the end of the lease, and at the end of a stop's time.
+    /// Calls the handler of a message and renews the message's lease while it runs. Drops the handler after
+    /// the time `most`, when the lease ends or another worker has the message, and when a stop's time is
+    /// over. Fails if the message has no handler.
     pub(super) async fn handle_message(
         &self,
         context: Context,

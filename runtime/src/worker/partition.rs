@@ -41,7 +41,8 @@ pub(super) struct OutboxRow {
 }
 
 impl OutboxRow {
-    /// Returns the time until the row has the age `least`; zero if it is older.
+    /// Returns the time until the row has the age `least`; zero if it is older. A row of unknown age counts
+    /// as new.
     pub(super) fn time_until_age(&self, least: Duration) -> Duration {
         least.saturating_sub(self.age.unwrap_or_default())
     }

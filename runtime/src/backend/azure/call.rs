@@ -27,12 +27,12 @@ pub(super) struct ServiceCall {
 }
 
 impl ServiceCall {
-    /// Makes a request that reads.
+    /// Prepares a request that reads; does not send it.
     pub(super) fn read_call() -> Self {
         Self::new(ReadOrWrite::Reads)
     }
 
-    /// Makes a request that writes.
+    /// Prepares a request that writes; does not send it.
     pub(super) fn write_call() -> Self {
         Self::new(ReadOrWrite::Writes)
     }

@@ -129,7 +129,9 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Gives a complete store its name. Returns `false` if the name is taken.
+/// Gives a complete store the name `path` by a hard link, which replaces no file: `new_path` stays, and the
+/// caller removes it. Where no link can be made, renames the file, which in a race can replace another.
+/// Returns `false` if the name is taken.
 fn give_name(new_path: &Path, path: &Path) -> io::Result<bool> {
     // A link never replaces another file, as a rename does: of two processes that create the store at once,
     // one would go on with a file that has no name any more.

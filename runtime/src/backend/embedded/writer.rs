@@ -1,4 +1,5 @@
-//! The writer thread: takes waiting jobs, commits waiting batches together, and answers each.
+//! The writer thread: takes waiting jobs, commits waiting batches together, does the other jobs one by one,
+//! and answers each. Does maintenance while no job waits.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},

@@ -100,8 +100,9 @@ impl FaultInjector {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a fault for the `nth` request of a kind from now on, counted from 0. All faults that are
-    /// planned for one request take effect.
+    /// Plans a fault for the `nth` request of a kind from now on, counted from 0. Faults that are planned for
+    /// one request take effect in the order of planning, up to the first `Before`, with which the request
+    /// fails. Of several `After`, the caller gets the last error.
     pub fn inject(&self, kind: RequestKind, nth: usize, fault: InjectedFault) {
         self.lock_plan().faults.push(PlannedFault { kind, requests_before: nth, fault });
     }

@@ -96,7 +96,7 @@ impl Members {
     }
 
     /// Returns the properties that every query has to select: those by which the type of a row is
-    /// recognised, and those with the time after which a row is over.
+    /// recognised, and those with the time from which a row is over.
     pub fn always_selected_columns(&self) -> Vec<String> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
@@ -184,7 +184,8 @@ impl Members {
         (marker.version == 1).then_some(marker)
     }
 
-    /// Finds the member of a row by its keys, among the members without a discriminator property.
+    /// Finds the member of a row by its keys, among the members without a discriminator property. Returns
+    /// `None` for a row of the framework too.
     fn match_by_keys(&self, row: &Row) -> Option<RowMatch> {
         let KeyForm { member, version, family, .. } = *forms::find_key_form(self.forms, row)?;
         Some(RowMatch { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))

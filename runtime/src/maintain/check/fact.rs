@@ -401,9 +401,9 @@ impl FactHasher {
         self.hash_copy(self.hash_bytes(row_key, 0), copy, |_| true)
     }
 
-    /// Returns the hash of a remote copy of a primary in `owner_table`, whatever ETag of the
-    /// primary it was derived from. Names of one table have one hash. A copy with the old form of
-    /// the name gets another hash, so that the check reads it again.
+    /// Returns the hash of a remote copy of a primary in `owner_table`. Leaves out the primary's ETag, and
+    /// the name of the primary's table where it is current: spellings that the store takes for one table have
+    /// one hash. A name in the old form, in lower case, is hashed, so that the check reads the copy again.
     fn hash_remote_copy(
         self,
         at_table: &str,

@@ -1,8 +1,8 @@
 //! Compares copies and lists with their primaries, and repairs what does not match, while others
 //! write.
 //!
-//! A scan keeps the hash of a copy until it reads the primary that derives it, so memory holds the
-//! unmatched ones only. These are read again before they are reported.
+//! A scan keeps the hash of a stored or derived copy or list entry until it meets its counterpart, so memory
+//! holds the unmatched ones only. Unmatched copies and entries are read again before they are reported.
 
 pub(crate) mod finding;
 pub(crate) mod fact;

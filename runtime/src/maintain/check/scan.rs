@@ -171,7 +171,14 @@ impl TablePager {
         }
     }
 
-    /// Reads the next page, with the parts of wide entities joined. Returns `None` at the end.
+    /// Reads the next page of the scope's tables, one table after the other. Decrypts its rows, and joins the
+    /// parts of wide entities. Passes over tables of copies that do not exist. Returns `None` after the last
+    /// table.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the entity's own table does not exist, if a row does not decode, or if a row that is no copy
+    /// does not decrypt.
     pub(crate) async fn next_page<E: TableEntity>(
         &mut self,
         table: &Table<E>,

@@ -2,7 +2,7 @@
 
 use crate::{error::Error, page::Cursor, row::Row};
 
-/// The counts of a re-encryption so far.
+/// The counts of a re-encryption so far, and the cursor to resume it from.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ReencryptProgress {

@@ -27,8 +27,9 @@ const KEY_PROPERTY: &str = "C_";
 /// The property that marks a claim as dead.
 const DEAD: &str = "Dead";
 
-/// The maximum number of keys in one claim, whose row also holds its type, format and `Dead`. A
-/// transaction that takes more unique keys in other partitions fails.
+/// The maximum number of keys in one claim: the 252 properties that a row can hold, without the claim's own
+/// three: type, format and `Dead`. A transaction that takes more unique keys in other partitions fails with
+/// `is_too_large`, before it reserves one.
 pub(crate) const MAX_CLAIMED_KEYS: usize = PROPERTIES - 3;
 
 /// A key of a unique index that a claim names, and the primary that wants it.

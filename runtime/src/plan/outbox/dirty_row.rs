@@ -56,7 +56,7 @@ pub(crate) struct DirtyRowToWrite {
     pub(crate) primary: String,
     pub(crate) copy_changes: Vec<CopyChange>,
     pub(crate) memberships: Vec<ListMembership>,
-    /// The blobs that the primary pointed to before the change.
+    /// The blobs that the primary pointed to before the change and does not point to after it.
     pub(crate) old_blobs: Vec<CopyAddress>,
 }
 

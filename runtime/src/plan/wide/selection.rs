@@ -53,8 +53,8 @@ fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
     parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
 }
 
-/// Returns the names with `PARTS` added, so that an answer to a `$select` shows whether one write
-/// wrote all parts.
+/// Returns the names and `PARTS`, the property of each part that names the write of all parts: by it the
+/// reader of a `$select` sees whether the parts belong together.
 pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
     names.iter().cloned().chain([PARTS.to_owned()]).collect()
 }

@@ -65,7 +65,8 @@ pub trait LegacyKeyUnwrap: Send + Sync {
     fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> UnwrapFuture<'a>;
 }
 
-/// The wrapping keys for a migration from the legacy protocol. `Debug` shows only their ids.
+/// The wrapping keys for a migration from the legacy protocol. `Debug` shows only the ids of the AES keys and
+/// the number of unwrappers.
 #[derive(Clone, Default)]
 pub struct LegacyKeys {
     aes: BTreeMap<String, RootKey>,

@@ -40,8 +40,8 @@ const FETCHES_AT_ONCE: usize = 16;
 pub(super) const MAX_FAILURES: usize = 32;
 
 impl PageKeys {
-    /// Returns the position of a partition's scope in `scopes`, and adds the scope if it is new.
-    /// Returns `None` for a client without keys.
+    /// Returns the position in `scopes` of the scope whose keys a partition uses, and adds the scope if it is
+    /// new. Keys to fetch name their scope by this position. Returns `None` for a client without keys.
     fn scope_position(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
         let keys = sealer.keys.as_ref()?;
         if let Some(at) = self.partitions.get(partition_key) {

@@ -149,8 +149,8 @@ impl RowSealer {
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Returns rows as they are, and an error for each row that has encrypted properties, since
-    /// this build has no encryption.
+    /// Returns rows as they are, and an error for each row of a type that declares encrypted properties or a
+    /// seal, since this build has no encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn open_rows(
         &self,
