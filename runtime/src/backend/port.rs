@@ -119,6 +119,7 @@ impl Snapshot {
 
     /// Returns the bytes by which the file has grown since the snapshot was taken.
     pub fn growth(&self) -> u64 {
+        // A file that has become smaller has not grown.
         length_of(&self.file).saturating_sub(self.length)
     }
 }

@@ -35,6 +35,7 @@ impl ScanRange {
             None => partitions_within(&bounds.partition),
         };
         if let Some(from) = from {
+            // The service may leave out the RowKey. The page then begins with the partition.
             let from = sort_key(&from.partition_key, from.row_key.as_deref().unwrap_or_default());
             range.start = range.start.max(from);
         }
@@ -56,11 +57,13 @@ impl ScanRange {
 pub(crate) fn checked_page_size(scan: &Scan<'_>) -> Result<usize> {
     scan.filter.check().map_err(|error| error.in_table(scan.table))?;
     let selected = scan.select.map_or(0, <[String]>::len);
+    // The keys and the Timestamp may be selected besides.
     if selected > limits::PROPERTIES + 3 {
         let message = format!("{selected} properties are selected, the limit is 255");
         return Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table));
     }
     match scan.top.unwrap_or(limits::PAGE_ROWS) {
+        // A number up to 1,000 fits on every platform.
         top @ 0..=limits::PAGE_ROWS => Ok(usize::try_from(top).unwrap_or(1)),
         top => {
             let message = format!(

@@ -67,9 +67,13 @@ impl Account {
         let service = service.unwrap_or(tables);
         let transport =
             Arc::new(AuthorizingTransport::new(&endpoint, name.clone(), service, &options)?);
+        // The Azure client would repeat each write that got a 5xx or no answer: an insert that had
+        // succeeded would then fail as a conflict. `Retry` repeats requests instead.
         let settings = ClientOptions::default()
             .transport(TransportOptions::new_custom_policy(transport))
             .retry(RetryOptions::none());
+        // The transport signs requests. A signature that is made in the pipeline would be in the
+        // debug log of `azure_core`.
         let credentials = StorageCredentials::anonymous();
         let location = CloudLocation::Custom { account: name, uri: endpoint.url.clone() };
         Ok(Self {
@@ -85,6 +89,7 @@ impl Account {
             timeout: options.timeout,
             cosmos,
             table_case,
+            // By default, Cosmos DB lets a read lag behind the writes of other clients.
             strong_reads: options.strong_reads.unwrap_or(!cosmos),
             #[cfg(feature = "azure-queue")]
             options,
@@ -119,8 +124,12 @@ impl Account {
         let mut context = Context::new();
         context.insert(SharedHttpExchange(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));
+        // The HTTP client limits only the time to connect. This limit also ends a wait for a token,
+        // and a body that stops half way.
         let sent = tokio::time::timeout(self.timeout, start(context)).await;
         let Ok(sent) = sent else { return Err(self.timeout_error(read_or_write)) };
+        // The transport keeps the answer and gives the client an error in any case, so that `sent`
+        // tells something only where there is no answer.
         match exchange.take_answer() {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(failure)) => Err(self.send_failure_error(failure, read_or_write)),
@@ -173,6 +182,8 @@ fn check_scheme(options: &AzureOptions, endpoint: &Endpoint) -> Result<()> {
 /// Returns the account's name from the key, else from the options, else from the endpoint. Fails if
 /// none of them contains the name.
 fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
+    // The account of the key comes first: a signature names the account, and the service checks it
+    // with the keys of that account.
     let of_key = match &options.credential {
         Credential::Key(key) => Some(key.account().to_owned()),
         _ => None,

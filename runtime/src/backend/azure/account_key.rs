@@ -68,6 +68,8 @@ impl AccountKey {
     /// assert_eq!(entable::AccountKey::emulator().account(), "devstoreaccount1");
     /// ```
     pub fn emulator() -> Self {
+        // The constant of `azure_storage` is valid base64: the default, an empty key, is never
+        // taken.
         let bytes = Zeroizing::new(STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default());
         Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }

@@ -65,6 +65,8 @@ impl Account {
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
         let call = ServiceCall::write_call().with_deadline(batch.deadline()).with_body(bytes);
         let call = call.with_header("content-type", content_type);
+        // The client puts the key only into the body that it would write, and that body is
+        // replaced. Its quotes therefore need no doubling.
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
         let answer =
             self.send_request(call, |context| transaction.context(context).into_future()).await?;
@@ -80,6 +82,8 @@ impl Account {
         if let Some(failed) = parts.iter().find(|part| !(200..300).contains(&part.status)) {
             let found =
                 wire::read_refusal(failed.status, failed.body.as_bytes(), failed.error_code);
+            // Not every message begins with a position. One beyond the last operation cannot come
+            // from the service, and callers look up the operation by it.
             let index = found.index.unwrap_or(0).min(batch.len() - 1);
             return Err(self
                 .service_error(failed.status, found, ReadOrWrite::Writes)
@@ -153,6 +157,7 @@ async fn send_operation(
 ) -> azure_core::Result<()> {
     let row = operation.row();
     if operation.verb() == Verb::Insert {
+        // `()` only fills the place of a body: the transport sends the JSON of the row instead.
         let insert = table.insert::<_, IgnoredAny>(())?.context(context);
         return insert.into_future().await.map(drop);
     }
@@ -174,6 +179,7 @@ async fn send_operation(
         Verb::InsertOrMerge => {
             entity.insert_or_merge(())?.context(context).into_future().await.map(drop)
         }
+        // Inserts have returned above.
         Verb::Insert | Verb::Delete => {
             entity.delete().if_match(condition).context(context).into_future().await.map(drop)
         }

@@ -95,6 +95,7 @@ impl fmt::Debug for Azure {
 impl Backend for Azure {
     fn capabilities(&self) -> Capabilities {
         let azure = match self.0.cosmos {
+            // Cosmos DB promises no order of keys in the answer to a query.
             true => Capabilities::new("cosmos", true).unordered(),
             false => Capabilities::new("azure", true),
         };

@@ -39,6 +39,8 @@ impl ServiceCall {
 
     fn new(read_or_write: ReadOrWrite) -> Self {
         let mut headers = Headers::new();
+        // The client asks for `fullmetadata`, which takes three times the bytes and tells the same
+        // types.
         headers.insert(azure_core::headers::ACCEPT, MINIMAL);
         headers.insert("dataserviceversion", "3.0");
         Self { headers, body: None, address: None, read_or_write, deadline: None }
@@ -65,6 +67,7 @@ impl ServiceCall {
     ) -> Self {
         let mut address = Vec::with_capacity(64 + partition_key.len() + row_key.len());
         wire::push_row_address(&mut address, table, partition_key, row_key);
+        // Always UTF-8: a table's name is, and an encoded key is ASCII.
         self.address = String::from_utf8(address).ok();
         self
     }

@@ -90,6 +90,8 @@ impl ConnectionSettings {
     pub(super) fn endpoint(&self) -> Result<Endpoint> {
         if self.emulator {
             let Some(proxy) = &self.proxy else { return Ok(Endpoint::emulator()) };
+            // The address of the proxy has no port. Each service of the emulator has its own, and
+            // the tables have 10002.
             let proxy = proxy.trim_end_matches('/');
             return Endpoint::parse(&format!("{proxy}:10002/{EMULATOR_ACCOUNT}"));
         }

@@ -96,6 +96,7 @@ fn table_string_to_sign(request: &Request, account: &str) -> String {
     let url = request.url();
     let comp = url.query_pairs().find(|(name, _)| name == "comp");
     let comp = comp.map(|(_, value)| format!("?comp={value}")).unwrap_or_default();
+    // The table service signs the value of `x-ms-date` where other services sign an empty `Date`.
     format!(
         "{}\n{}\n{}\n{}\n/{account}{}{comp}",
         request.method(),
@@ -112,6 +113,8 @@ fn table_string_to_sign(request: &Request, account: &str) -> String {
 fn queue_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();
+    // An empty body is signed as an empty text, not as `0`, since version 2015-02-21 of the
+    // service.
     let length = Some(header(headers::CONTENT_LENGTH)).filter(|length| *length != "0");
     let mut own: Vec<(&str, &str)> = request
         .headers()

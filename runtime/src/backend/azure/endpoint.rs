@@ -35,6 +35,7 @@ impl Endpoint {
 
     /// Returns the host of the address, without its port and without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
+        // Every endpoint has a scheme, since `parse` demands one: the default is never taken.
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
         let authority = rest.split('/').next().unwrap_or_default();
         match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -85,10 +86,12 @@ impl Endpoint {
     /// at its usual port.
     #[cfg(feature = "azure-queue")]
     pub(super) fn queue_endpoint(&self) -> Option<Self> {
+        // The services of the emulator differ by port and not by host.
         let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);
         if let Some(host) = emulator.and_then(|url| url.strip_suffix(":10002/")) {
             return Some(Self { url: format!("{host}:10001/{EMULATOR_ACCOUNT}"), ..self.clone() });
         }
+        // The hosts of Cosmos DB contain `.table.` as well, but Cosmos DB has no queues.
         let (before, after) = self.url.split_once(".table.").filter(|_| !self.cosmos)?;
         Some(Self { url: format!("{before}.queue.{after}"), ..self.clone() })
     }
@@ -140,6 +143,8 @@ impl Endpoint {
             base.push_str(account);
             Some(account.to_owned())
         } else {
+            // The read-only copy of an account has this suffix in its host. Signatures name the
+            // account without it.
             host.split('.').next().map(|name| name.trim_end_matches("-secondary").to_owned())
         };
         Ok(Self {
@@ -155,6 +160,7 @@ impl Endpoint {
 /// Returns whether the host is `localhost` or a loopback IP address. A name such as `127.example.com` may
 /// lead anywhere.
 fn is_loopback(host: &str) -> bool {
+    // `Url` leaves an IPv6 address in its brackets, which `IpAddr` does not parse.
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -166,6 +172,7 @@ fn is_address(host: &str) -> bool {
 /// Returns whether the host is one of Cosmos DB: `account.table.cosmos.azure.com`, `..cosmos.azure.cn`,
 /// `..cosmosdb.azure.com`, `account.documents.azure.com`.
 fn is_cosmos(host: &str) -> bool {
+    // The first part is the account, which can itself be called `cosmos`.
     host.split('.').skip(1).any(|part| matches!(part, "cosmos" | "cosmosdb" | "documents"))
 }
 

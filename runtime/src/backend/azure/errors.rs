@@ -47,6 +47,7 @@ impl Account {
             self.endpoint, answer.status
         );
         match read_or_write {
+            // A proxy may have passed the write on and replaced only the answer.
             ReadOrWrite::Writes if answer.is_success() => {
                 Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
             }
@@ -180,6 +181,8 @@ fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
         let value = answer.header_value("retry-after")?.trim();
         value.parse().ok().map(Duration::from_secs).or_else(|| {
             let date = azure_core::date::parse_rfc1123(value).ok()?;
+            // A date that is over is a negative time, which does not convert: nothing is left to
+            // wait.
             Some((date - OffsetDateTime::now_utc()).try_into().unwrap_or_default())
         })
     })

@@ -105,6 +105,8 @@ impl AzureQueues {
         let path = format!("{queue}/messages");
         let answer =
             self.send_request(Method::Post, &path, &query, Some(message_xml(text))).await?;
+        // The status says that the message is in the queue. An answer that does not describe it
+        // leaves only its id unknown.
         let message = read_messages(&answer)?.pop().unwrap_or_default();
         Ok(QueueMessage { text: text.to_owned(), ..message })
     }
@@ -116,6 +118,8 @@ impl AzureQueues {
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<QueueMessage>> {
+        // A GET counts as a read and may be repeated: messages whose answer is lost become visible
+        // again when `visibility` is over.
         let query = format!("numofmessages={most}&visibilitytimeout={}", whole_seconds(visibility));
         let answer =
             self.send_request(Method::Get, &format!("{queue}/messages"), &query, None).await?;

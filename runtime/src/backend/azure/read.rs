@@ -47,6 +47,8 @@ impl Account {
             .map_err(name_row)?;
         if answer.status == 404 {
             let error = self.refusal_error(&answer, ReadOrWrite::Reads);
+            // A missing table is an error and no missing row. Cosmos DB has one code for both, so
+            // that a read there finds no row in a missing table.
             return match error.service_code() {
                 Some(ServiceCode::ResourceNotFound | ServiceCode::EntityNotFound) => Ok(None),
                 _ => Err(name_row(error)),
@@ -59,6 +61,8 @@ impl Account {
                 "the answer is another row than the one that was asked for; check proxies";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
+        // A condition needs the ETag as it was sent. One that is derived from the Timestamp can
+        // differ: the emulator writes zeros at the end of the time.
         let row = match answer.header_value("etag") {
             Some(etag) => row.with_etag(wire::parse_etag(etag)),
             None => row,
@@ -73,6 +77,7 @@ pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]
     if select.is_none() || select_list(select).is_some() {
         return Ok(row);
     }
+    // `select_properties` builds a new row, whose ETag would be the one of its Timestamp.
     let etag = row.etag();
     let picked = select_properties(&row, select)?;
     Ok(match etag {

@@ -73,6 +73,8 @@ impl HttpExchange {
     /// Takes the answer, or the reason why there is no answer. Returns `None` if the request never
     /// reached the transport, or if the answer was taken before.
     pub(super) fn take_answer(&self) -> Option<Result<HttpAnswer, SendFailure>> {
+        // A poisoned lock is used on: both functions only replace one value, which cannot stop half
+        // way.
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -128,6 +130,8 @@ impl AuthorizingTransport {
         exchange: &HttpExchange,
         request: &mut Request,
     ) -> Result<HttpAnswer, SendFailure> {
+        // Everything is replaced before the request is signed: the signature covers the path, and
+        // for queues also the query and the length of the body.
         encode_blanks(request.url_mut());
         if let Some(path) = &exchange.path {
             request.url_mut().set_path(path);
@@ -155,12 +159,15 @@ impl AuthorizingTransport {
 /// Makes an HTTP client that keeps idle connections for 60 s, the time after which the service closes
 /// them.
 fn new_pooled_client(endpoint: &Endpoint, options: &AzureOptions) -> Result<reqwest::Client> {
+    // Redirects are not followed: they come from proxies and sign-in pages, whose answer would be
+    // taken for that of the service.
     let mut builder = reqwest::Client::builder()
         .connect_timeout(options.connect_timeout)
         .pool_idle_timeout(Duration::from_secs(60))
         .redirect(reqwest::redirect::Policy::none());
     match &options.proxy {
         Some(proxy) => builder = builder.proxy(proxy.clone()),
+        // A proxy from the environment would look for the emulator on its own machine.
         None if endpoint.loopback => builder = builder.no_proxy(),
         None => {}
     }
@@ -202,6 +209,8 @@ async fn send_pooled(
         .headers()
         .iter()
         .map(|(name, value)| {
+            // An odd header must not lose the answer to a write. The headers that are read are
+            // ASCII.
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (HeaderName::from(name.as_str().to_owned()), value.into())
         })
@@ -240,7 +249,10 @@ async fn collect_body(
 }
 
 fn send_failure(error: reqwest::Error) -> SendFailure {
+    // The URL may contain a SAS.
     let error = error.without_url();
+    // No byte of a request leaves before there is a connection, so that even a write can be
+    // repeated.
     if error.is_connect() {
         SendFailure::Unsent("the service cannot be reached", error.into())
     } else {
@@ -257,6 +269,8 @@ async fn send_authorized(
         Authorization::Header(value) => request.insert_header(headers::AUTHORIZATION, value),
         Authorization::Query(token) => add_query(request.url_mut(), &token),
     }
+    // A client of the program does not say whether it has sent anything: each failure counts as a
+    // lost answer.
     let lost = |error: azure_core::Error| SendFailure::Lost(error.into());
     let (status, headers, body) =
         client.execute_request(request).await.map_err(lost)?.deconstruct();

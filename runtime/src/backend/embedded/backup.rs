@@ -62,6 +62,8 @@ fn write_snapshot(
     let target = StoreFile::new(path);
     let taken =
         || target.error_of_kind(ErrorKind::Conflict, "the file exists, choose another name");
+    // Only to fail before the work: a file that appears later is found when the backup gets its
+    // name.
     if path.symlink_metadata().is_ok() {
         return Err(taken());
     }
@@ -92,6 +94,8 @@ fn write_tables<'s>(
 ) -> Result<()> {
     let fault = |error: redb::Error| target.engine_error(error);
     let begin = || database.begin_write().map_err(|error| fault(error.into()));
+    // Without this time, a row that was deleted and is inserted again in the backup could get an
+    // ETag that it had before.
     let tick = snapshot.last_timestamp_bytes()?;
     let mut transaction = begin()?;
     let set_tick = || -> Result<(), redb::Error> {
@@ -114,6 +118,7 @@ fn write_tables<'s>(
         for chunk in chunks {
             let chunk = chunk?;
             append_rows(&transaction, &name, &chunk).map_err(fault)?;
+            // A length always fits into 64 bits.
             let bytes = u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
             report.rows += u64::try_from(chunk.lengths.len()).unwrap_or(u64::MAX);
             report.row_bytes += bytes;
@@ -168,6 +173,7 @@ fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Resu
         Ok(())
     });
     if let Err(error) = read {
+        // If the writer is gone, its own error is the answer.
         let _ = chunks.send(Err(error));
     }
 }
@@ -183,6 +189,7 @@ fn append_rows(
     let mut end = rows.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
     let mut rest = &*chunk.bytes;
     for (key, value) in &chunk.lengths {
+        // Never occurs: the lengths are those of the bytes in this very chunk.
         let cut = || redb::Error::Corrupted("a row is cut on its way".to_owned());
         let (key, values) = rest.split_at_checked(*key).ok_or_else(cut)?;
         let (value, others) = values.split_at_checked(*value).ok_or_else(cut)?;

@@ -31,6 +31,8 @@ impl Catalog {
         let mut entries = Vec::new();
         for item in table.iter()? {
             let (key, value) = item?;
+            // An entry is always written under its own name: on a damaged page it can be under
+            // another.
             let entry = CatalogEntry::decode(value.value())
                 .filter(|entry| entry.name.to_ascii_lowercase() == key.value());
             entries.push(entry.ok_or_else(|| {
@@ -62,6 +64,8 @@ impl Catalog {
 
     /// Returns a page of table names from `from` on, and where the next page begins.
     pub(super) fn list_tables(&self, from: Option<&str>) -> TableNames {
+        // If the table that the page should begin with was deleted meanwhile, the next name begins
+        // it.
         let start = from.map_or(0, |from| self.find_table(from).unwrap_or_else(|slot| slot));
         let mut rest = self.0.iter().skip(start);
         let names = rest.by_ref().take(PAGE_NAMES).map(|entry| entry.name.clone()).collect();
@@ -90,6 +94,7 @@ impl Catalog {
     /// Returns a copy of the catalog with one more table.
     pub(super) fn with_table(&self, entry: CatalogEntry) -> Self {
         let mut entries = self.0.clone();
+        // `refuse_existing` was called before: the slot is the one where the new name belongs.
         let slot = self.find_table(&entry.name).unwrap_or_else(|slot| slot);
         entries.insert(slot, entry);
         Self(entries)
@@ -110,10 +115,13 @@ pub(super) fn add_table(
     let mut facts = transaction.open_table(META)?;
     let next = facts.get(meta::NEXT_TABLE)?.and_then(|bytes| bytes.value().try_into().ok());
     let id = next.map_or(1, u64::from_le_bytes);
+    // An id is never used again: the rows of a deleted table keep it until maintenance removes
+    // them.
     facts.insert(meta::NEXT_TABLE, &(id + 1).to_le_bytes()[..])?;
     let entry = CatalogEntry { id, name: name.to_owned(), created };
     let lower = name.to_ascii_lowercase();
     transaction.open_table(CATALOG)?.insert(&*lower, &*entry.encode())?;
+    // Opening creates the engine's table, which a transaction that only reads cannot do.
     transaction.open_table(RowsDefinition::new(&rows_table_name(id)))?;
     Ok(entry)
 }

@@ -97,6 +97,7 @@ impl Backend for FrozenStore {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
+        // A snapshot has nothing to finish, and the store that it belongs to stays open.
         Box::pin(async { Ok::<(), Error>(()) })
     }
 

@@ -74,6 +74,7 @@ impl<'t> GroupTransaction<'t> {
     ) -> Result<Vec<Written>, ApplyError> {
         let found = self.catalog.get(table);
         let (_, entry) = found.map_err(|error| ApplyError::Operation(0, error))?;
+        // Several batches may name one table, which the engine opens only once in a transaction.
         let rows = match self.tables.entry(entry.id) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(closed) => {
@@ -89,6 +90,8 @@ impl<'t> GroupTransaction<'t> {
         let written = written.collect();
         self.summary.has_deleted |=
             operations.iter().any(|operation| operation.verb() == Verb::Delete);
+        // One change proves the whole transaction. It has to be one of the last batch: a later
+        // batch may have overwritten those of an earlier one.
         if let Some(change) = changes.pop() {
             self.summary.proof = Some(LastChangedRow { table: entry.id, change });
         }
@@ -115,6 +118,8 @@ fn plan_changes(
         let refused = |error| ApplyError::Operation(index, error);
         let key = operation.row().sort_key();
         let follows = empty.contains_key(&key);
+        // Only further operations profit from a search of the next row: a single one is a point
+        // lookup.
         let found = match operations.len() {
             _ if follows => None,
             1 => rows.get(&*key)?.map(|value| layout::read_row(&key, value.value())),

@@ -285,6 +285,8 @@ impl EmbeddedOptions {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
+        // The writer ends when no sender of jobs is left. Joined with the sender alive, it would
+        // wait for ever.
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
             // The result is ignored: a writer that panicked has printed that to standard error.
@@ -350,6 +352,8 @@ impl Backend for Embedded {
                     self.ask_writer(|answer| Job::Create(name.to_owned(), answer)).await??;
                 }
                 TableRequest::Delete(name) => {
+                    // The name is not checked: the service, too, answers an invalid name as that of
+                    // a missing table.
                     self.ask_writer(|answer| Job::Delete(name.to_owned(), answer)).await??;
                 }
                 TableRequest::List { from } => {

@@ -26,6 +26,8 @@ impl WriterStore {
         if let Some(until) = self.no_maintenance_before {
             return Some(until.saturating_duration_since(Instant::now()));
         }
+        // While a commit is not synced, its sync is due, which writes the map of free pages as
+        // well.
         let quick_repair =
             (!self.opens_quickly && self.unsynced.is_none()).then_some(IDLE_BEFORE_QUICK_REPAIR);
         let sync = self.unsynced.zip(self.longest_sync_delay());
@@ -70,9 +72,11 @@ impl WriterStore {
                 let mut table = transaction.open_table(RowsDefinition::new(&name))?;
                 let mut removed = 0;
                 for item in table.extract_if(|_, _| true)?.take(rows) {
+                    // The iterator removes a row when it passes it.
                     item?;
                     removed += 1;
                 }
+                // The engine deletes no table that is open.
                 drop(table);
                 let gone = removed < rows;
                 if gone {
@@ -81,6 +85,7 @@ impl WriterStore {
                 }
                 Ok(gone)
             },
+            // After a lost commit nobody has to know how much it removed: the next step goes on.
             |_| true,
         )?;
         if gone {
@@ -92,9 +97,11 @@ impl WriterStore {
 
     /// Returns unused space of the file to the file system.
     pub(super) fn compact_file(&mut self) -> Result<()> {
+        // Otherwise the rows of deleted tables would stay in the compacted file.
         while let Some(id) = self.trash.last().copied() {
             self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
         }
+        // Failed work on the file opens it again, which loses commits that are not on disk.
         self.sync_acknowledged_commits()?;
         let file = self.file.clone();
         self.with_readers_paused(|database| {
@@ -116,6 +123,7 @@ impl WriterStore {
         &mut self,
         work: impl FnOnce(&mut Database) -> Result<()>,
     ) -> Result<()> {
+        // The engine compacts and checks a file only while nobody reads it.
         let snapshot = snapshot::replace_and_wait(&self.reader_state, ReaderState::Paused);
         let result = match &mut self.database {
             _ if snapshot.strong_count() > 0 => Err(self.file.error_of_kind(
@@ -128,6 +136,8 @@ impl WriterStore {
                 .error_of_kind(ErrorKind::Backend, "the file could not be opened again")),
         };
         match result {
+            // Failed work may leave an engine that refuses everything. Where a reader still holds
+            // the snapshot, the work has not run.
             Err(error) if snapshot.strong_count() == 0 => self.reopen_file().and(Err(error)),
             result => result.and(self.publish_snapshot()),
         }

@@ -56,6 +56,8 @@ fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resu
 pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> Result<()> {
     match database.check_integrity() {
         Ok(true) => Ok(()),
+        // The engine has repaired the file by now. It may have gone back to an earlier commit for
+        // that, so that acknowledged writes can be missing.
         Ok(false) => {
             Err(store_file
                 .corrupt_error("a page does not have the checksum that it was written with"))
@@ -146,11 +148,13 @@ fn give_name(new_path: &Path, path: &Path) -> io::Result<bool> {
 
 /// Syncs the directory: without that, a power failure can lose the name of a new file.
 fn sync_directory(store_file: &StoreFile) -> Result<()> {
+    // Windows opens no directory as a file.
     if !cfg!(unix) {
         return Ok(());
     }
     let directory = match store_file.path().parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
+        // A path without a directory lies in the current one.
         _ => ".".as_ref(),
     };
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
@@ -182,6 +186,7 @@ fn check_format(store_file: &StoreFile, database: &Database) -> Result<()> {
     let transaction = database.begin_read().map_err(|error| fault(error.into()))?;
     let table = match transaction.open_table(META) {
         Ok(table) => table,
+        // Another program has made this file with the same engine.
         Err(redb::TableError::TableDoesNotExist(_)) => return Err(no_store_error(store_file)),
         Err(error) => return Err(fault(error.into())),
     };
@@ -204,6 +209,7 @@ fn initialize_store(store_file: &StoreFile, database: &Database) -> Result<()> {
     let write = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
         transaction.open_table(META)?.insert(meta::FORMAT, &FORMAT.to_le_bytes()[..])?;
+        // Opening creates the tables: a transaction that only reads fails if they do not exist.
         transaction.open_table(CATALOG)?;
         transaction.open_table(TRASH)?;
         transaction.commit()?;

@@ -64,6 +64,7 @@ fn write_one_row(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), 
         return Ok(());
     };
     let row = row.as_bytes();
+    // The row and its checksum go straight into the page, without a buffer that joins them.
     let mut space = rows.insert_reserve(&*change.key, row.len() + CHECKSUM_BYTES)?;
     let (bytes, end) = space.as_mut().split_at_mut(row.len());
     bytes.copy_from_slice(row);

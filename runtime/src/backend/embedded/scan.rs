@@ -27,6 +27,7 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
     let most = checked_page_size(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
+    // Before the check for an empty range: a missing table is an error even if no row can match.
     let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
     if keys.is_empty() || most == 0 {
         return Ok(Rows::default());
@@ -57,6 +58,7 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result
 fn compares_keys_only(filter: &Filter) -> bool {
     match filter {
         Filter::And(all) => all.iter().all(compares_keys_only),
+        // `ne` sets no bound, and a literal of another type compares by rules of its own.
         Filter::Compare { property, comparison, value: Value::String(_) } => {
             matches!(property.as_str(), "PartitionKey" | "RowKey") && *comparison != Comparison::Ne
         }
@@ -82,6 +84,8 @@ impl PageScan<'_> {
             let Some(item) = self.range.next() else { return Ok(false) };
             let (key, value) = item.map_err(|error| self.snapshot.file().engine_error(error))?;
             let key = key.value();
+            // Asked only when there is a next row: a page that ends with the last row has no
+            // continuation.
             if self.is_page_full() {
                 self.page.next = Some(self.continuation_at(key)?);
                 return Ok(false);

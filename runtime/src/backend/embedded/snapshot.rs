@@ -61,6 +61,7 @@ impl Snapshot {
     /// Returns the rows of a table, or the error `TableNotFound`.
     pub(super) fn rows_of_table(&self, table: &str) -> Result<&RowsForRead> {
         let (slot, entry) = self.catalog.get(table)?;
+        // The slots are those of the snapshot's own catalog, so that this error never occurs.
         let opened = self
             .tables
             .get(slot)
@@ -68,6 +69,7 @@ impl Snapshot {
         if let Some(rows) = opened.get() {
             return Ok(rows);
         }
+        // Two readers may open the table at once. The first one's stays.
         let rows = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
         let rows = rows.map_err(|error| self.file.engine_error(error))?;
         Ok(opened.get_or_init(|| rows))
@@ -128,6 +130,7 @@ pub(super) fn replace_and_wait(
         ReaderState::Paused | ReaderState::Stopped(_) => Weak::new(),
     };
     let started = Instant::now();
+    // The writer has a thread of its own: sleeping here holds up no task of a runtime.
     while snapshot.strong_count() > 0 && started.elapsed() < READERS_MAY_TAKE {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -147,6 +150,7 @@ pub(super) async fn newest_snapshot(
     match settled.as_deref() {
         Ok(ReaderState::Open(snapshot)) => Ok(snapshot.clone()),
         Ok(ReaderState::Stopped(why)) => Err(file.error_of_kind(ErrorKind::Backend, why)),
+        // The wait ends with another state than `Paused`, or with the end of the writer.
         Ok(ReaderState::Paused) | Err(_) => Err(writer_stopped_error(file)),
     }
 }

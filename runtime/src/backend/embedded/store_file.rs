@@ -68,6 +68,8 @@ impl StoreFile {
                 ErrorKind::Denied,
                 "this process may not write the file, change its permissions or its owner",
             ),
+            // A whole file has every page that the engine asks for: an early end means that it was
+            // cut.
             UnexpectedEof | InvalidData => return self.corrupt_error(&error.to_string()),
             _ => (ErrorKind::Backend, "reading or writing the file failed"),
         };
@@ -122,6 +124,8 @@ impl StoreFile {
             ),
             redb::Error::PreviousIo => self
                 .error_of_kind(ErrorKind::Backend, "an earlier failure of the disk stopped the store, try again"),
+            // Each table has one type in all versions of the format, so that another type means
+            // damage.
             error @ (redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableDoesNotExist(_)
             | redb::Error::TypeDefinitionChanged { .. }

@@ -31,6 +31,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
         };
         match next {
             Ok(Job::Write(first)) => {
+                // Half a sync costs less than the second sync that the wait can save.
                 let wait = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
                 let (group, other) = gather_group(first, jobs, last_group, wait);
                 last_group = group.len();
@@ -54,6 +55,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
 fn run_job(store: &mut WriterStore, job: Job) {
     // The result of sending is ignored: a caller that was dropped does not need its answer.
     drop(match job {
+        // The loop commits writes in groups itself, so that none comes here.
         Job::Write(batch) => {
             commit_and_answer(store, vec![batch]);
             Ok(())

@@ -106,7 +106,11 @@ impl WriterStore {
             let transaction = database.begin_read()?;
             let facts = transaction.open_table(META)?;
             let tick = facts.get(meta::TICK)?.and_then(|bytes| bytes.value().try_into().ok());
+            // Without the entry, no row was deleted so far. A row that exists keeps its own
+            // Timestamp, and its next one is later in any case.
             let tick = tick.map(i64::from_le_bytes).and_then(Ticks::new).unwrap_or_default();
+            // Readers may have seen later Timestamps, of commits that were lost before they were on
+            // disk.
             self.last = self.last.max(tick);
             self.trash.clear();
             for item in transaction.open_table(TRASH)?.iter()? {
@@ -126,6 +130,7 @@ impl WriterStore {
         let snapshot = self.file.catch_panic(|| Snapshot::new(&self.file, database, &self.catalog));
         let (state, result) = match snapshot {
             Ok(snapshot) => (ReaderState::Open(Arc::new(snapshot)), Ok(())),
+            // An old snapshot would hide writes that are acknowledged: rather, reads fail.
             Err(error) => (ReaderState::Stopped(error.to_string().into()), Err(error)),
         };
         self.reader_state.send_replace(state);
@@ -165,7 +170,7 @@ impl WriterStore {
     pub(super) fn sync_and_close_file(mut self) -> Result<()> {
         let synced =
             if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
-        // The engine keeps the file open as long as a read holds a snapshot.
+        // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
         let closed = ReaderState::Stopped("the store was closed".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
         self.close_database();
@@ -222,6 +227,7 @@ impl WriterStore {
         });
         let (transaction, answers, summary) = match applied {
             Ok(applied) => applied,
+            // Nothing was committed, so that the file cannot contain the transaction.
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
         let Some(proof) = summary.proof else {
@@ -280,6 +286,7 @@ impl WriterStore {
         let mut applied = GroupTransaction::new(transaction, &self.catalog);
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
+            // A batch may have waited long behind others. Rows change right after this check.
             if let Some(Err(error)) = write.deadline.as_ref().map(Deadline::check) {
                 answers.push(Err((None, error)));
                 continue;
@@ -341,6 +348,7 @@ impl WriterStore {
                 transaction.open_table(RowsDefinition::new(&rows_table_name(change.table)))?;
             let found = rows.get(&*change.change.key)?;
             let found = found.map(|value| layout::read_row(&change.change.key, value.value()));
+            // A row contains its Timestamp, so that another write leaves no equal row.
             Ok(match (found, &change.change.row) {
                 (Some(found), Some(row)) => found.as_ref() == Some(row),
                 (None, None) => true,
@@ -383,6 +391,8 @@ impl WriterStore {
 
     /// Makes every commit that was acknowledged so far durable on disk.
     pub(super) fn sync_acknowledged_commits(&mut self) -> Result<()> {
+        // An empty transaction leaves no trace: after a failure the file cannot tell whether it is
+        // there.
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
 
@@ -433,6 +443,7 @@ impl WriterStore {
         )?;
         self.catalog = Arc::new(self.catalog.without_table(entry.id));
         self.trash.push(entry.id);
+        // A time that is too long for ticks keeps the name taken as long as the store is open.
         let ticks = i64::try_from(self.options.deleting_takes.as_nanos() / 100);
         let until = self.options.clock.now().get().saturating_add(ticks.unwrap_or(i64::MAX));
         let until = Ticks::new(until).unwrap_or(Ticks::MAX);

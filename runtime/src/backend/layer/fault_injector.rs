@@ -97,6 +97,7 @@ impl FaultInjector {
     }
 
     fn lock_plan(&self) -> MutexGuard<'_, FaultPlan> {
+        // A poisoned lock is used on: nothing that is done under it can panic half way.
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,6 +143,7 @@ impl FaultInjector {
         let mut now = Vec::new();
         for mut planned in std::mem::take(&mut plan.faults) {
             let counts = planned.kind == RequestKind::Any || planned.kind == kind;
+            // Below zero: the request is of this kind, and no other has to pass before the fault.
             match planned.requests_before.checked_sub(usize::from(counts)) {
                 Some(left) => {
                     planned.requests_before = left;
@@ -193,6 +195,8 @@ impl FaultInjector {
             return Some(here.to_continuation());
         }
         let mut plan = self.lock_plan();
+        // The second request gets the rows. The place is forgotten with it, so that the next scan
+        // finds an empty page there again.
         if !plan.empty_pages || plan.emptied.remove(&here.place) {
             return None;
         }

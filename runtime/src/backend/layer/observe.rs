@@ -155,6 +155,7 @@ impl Backend for Observe {
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         let span = self.request_span("read", Some(request.table));
+        // Where nobody listens, a request costs no second future.
         if span.is_disabled() {
             return self.inner.read(request);
         }

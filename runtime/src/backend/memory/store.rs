@@ -186,6 +186,8 @@ impl Memory {
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;
+        // Timestamps run ahead of a clock that stands still. The date is never before a row of the
+        // page.
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
         if most == 0 {
@@ -209,11 +211,14 @@ impl Memory {
     fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         let mut state = self.state_mut();
+        // Checked under the lock, for which the batch may have waited long.
         batch.check_deadline()?;
         let now = row_rules::next_write_time(&*self.clock, state.last);
         let table = state
             .table_mut(batch.table(), self.table_case)
             .map_err(|e| row_rules::operation_error(e, batch, 0))?;
+        // All outcomes are known before the first row changes: a refused operation leaves no trace.
+        // No operation depends on another, since each row is in a batch once.
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
             let sort_key = operation.row().sort_key();
@@ -260,6 +265,7 @@ impl Memory {
             let why = "there is no table of this name";
             return Err(Error::service(ServiceCode::ResourceNotFound, why).in_table(name));
         };
+        // A time that is too long for ticks keeps the name taken as long as the store lives.
         let ticks = i64::try_from(self.deleting_takes.as_nanos() / 100).unwrap_or(i64::MAX);
         let until = self.clock.now().get().saturating_add(ticks);
         state.names_being_deleted.insert(key, Ticks::new(until).unwrap_or(Ticks::MAX));
@@ -274,6 +280,7 @@ impl Memory {
         let first = self.table_case.canonical_table_name(from.unwrap_or_default());
         let mut names = TableNames::default();
         for (key, table) in state.tables.range(first..) {
+            // 1,000 fits on every platform.
             if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
                 names.next = Some(key.clone());
                 break;

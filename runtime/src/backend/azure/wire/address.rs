@@ -35,6 +35,7 @@ fn push_encoded(out: &mut Vec<u8>, key: &str) {
             b'\'' => out.extend_from_slice(b"''"),
             _ => {
                 const HEX: &[u8; 16] = b"0123456789ABCDEF";
+                // A nibble is below 16: there is a digit for each.
                 let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
                 out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
             }
@@ -49,6 +50,7 @@ pub(crate) fn encode_query_value(text: &str) -> String {
         match byte {
             _ if is_unreserved_url_byte(byte) => out.push(char::from(byte)),
             _ => {
+                // Writing to a `String` cannot fail.
                 let _ = write!(out, "%{byte:02X}");
             }
         }

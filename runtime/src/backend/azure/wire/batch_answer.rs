@@ -12,6 +12,7 @@ pub(in crate::backend::azure) struct BatchAnswerPart<'a> {
 /// Reads the parts of a batch answer, in order. Line ends may be CRLF or LF; boundaries and MIME headers
 /// between the parts are ignored.
 pub(in crate::backend::azure) fn batch_answer_parts(body: &str) -> Vec<BatchAnswerPart<'_>> {
+    // The message of an error may contain these words, but not at the beginning of a line.
     body.match_indices("HTTP/1.1 ")
         .filter(|(at, _)| begins_a_line(body, *at))
         .filter_map(|(at, _)| read_part(body.get(at..)?))
@@ -23,6 +24,8 @@ fn begins_a_line(body: &str, at: usize) -> bool {
 }
 
 fn read_part(text: &str) -> Option<BatchAnswerPart<'_>> {
+    // A boundary begins a line. JSON has its line ends escaped, so that no error's text contains
+    // one.
     let text = text.split_once("\n--").map_or(text, |(part, _)| part);
     let (head, body) =
         text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n")).unwrap_or((text, ""));

@@ -23,6 +23,7 @@ const PART: &[u8] =
 impl BatchBody {
     /// Writes the batch for the account at `endpoint`, which has no `/` at its end.
     pub(in crate::backend::azure) fn new(endpoint: &str, batch: &Batch) -> Result<Self> {
+        // Random, so that no value of a row contains the boundary, not even on purpose.
         let id = Uuid::new_v4();
         let id = id.simple();
         let mut bytes = Vec::with_capacity(batch.len() * 768 + 512);
@@ -69,9 +70,12 @@ fn push_part(
     out.extend_from_slice(
         b" HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n",
     );
+    // Without this header, the answer repeats the row that was sent.
     if operation.verb() == Verb::Insert {
         out.extend_from_slice(b"Prefer: return-no-content\r\n");
     }
+    // This header alone tells an update from an upsert: without it, PUT and MERGE insert a missing
+    // row.
     match operation.condition() {
         None => {}
         Some(Condition::Any) => out.extend_from_slice(b"If-Match: *\r\n"),
@@ -83,6 +87,7 @@ fn push_part(
         out.extend_from_slice(b"\r\n");
         return Ok(());
     }
+    // The length comes before the body, so that the JSON is written aside first.
     json.clear();
     serde_json::to_writer(&mut *json, &JsonRow(row)).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "the row cannot be written as JSON").with_source(error)

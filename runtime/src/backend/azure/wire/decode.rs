@@ -116,6 +116,8 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
                 map.next_value::<IgnoredAny>()?;
             }
         }
+        // An empty page has an empty list. An object without a list is the answer of another
+        // server.
         if is_page { Ok(()) } else { Err(serde::de::Error::missing_field("value")) }
     }
 }

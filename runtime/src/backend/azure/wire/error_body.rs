@@ -26,11 +26,13 @@ pub(in crate::backend::azure) fn read_refusal(
     header: Option<&str>,
 ) -> ServiceRefusal {
     let text = String::from_utf8_lossy(body);
+    // XML of the service may begin with a byte order mark.
     let text = text.trim_start_matches('\u{feff}').trim();
     let (code, message) = from_json(text).or_else(|| from_xml(text)).unwrap_or_default();
     let code = Some(code).filter(|code| !code.is_empty()).or_else(|| header.map(str::to_owned));
     let code = code.map(|code| printable(&code, CODE_CHARACTERS)).filter(|code| !code.is_empty());
     let (index, message) = split_index(&message);
+    // The lines that follow hold the id and the time of the request, which differ with each answer.
     let message = printable(message.lines().next().unwrap_or_default(), MESSAGE_CHARACTERS);
     let message = message.trim_end_matches('.');
     ServiceRefusal {

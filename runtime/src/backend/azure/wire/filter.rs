@@ -16,6 +16,7 @@ pub(in crate::backend::azure) enum QueryFilter {
 pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold_constants(filter) {
         Filter::Constant(true) => QueryFilter::All,
+        // No key sorts before the empty text.
         Filter::Constant(false) => QueryFilter::Matching("PartitionKey lt ''".to_owned()),
         filter => QueryFilter::Matching(filter.to_string()),
     }

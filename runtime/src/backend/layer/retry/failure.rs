@@ -25,6 +25,7 @@ impl Failure {
         let code = error.service_code();
         match error.kind() {
             ErrorKind::Ambiguous => Self::Unknown,
+            // Cosmos DB answers 429 before it does any work.
             _ if code == Some(&ServiceCode::TooManyRequests) => Self::NotDone,
             ErrorKind::Throttled => Self::Throttled,
             ErrorKind::Backend if NotSent::is_cause_of(error) => Self::NotDone,
@@ -53,6 +54,7 @@ impl Failure {
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt => match code {
+                // A server that stopped waiting may have carried the request out before.
                 Some(code) if code.status() == 408 => Self::Unknown,
                 _ => Self::Refused,
             },

@@ -17,6 +17,7 @@ pub(super) type OperationId = [u8; 12];
 /// Adds one new operation id to every written row of the batch that has room for one more property.
 /// Returns `None` if no row has room.
 pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, OperationId)> {
+    // A UUID has 16 bytes, and 90 bits of the first 12 are random.
     let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
     let mut copy = Batch::new(batch.table()).with_deadline(batch.deadline().cloned());
     let mut any = false;
@@ -28,6 +29,7 @@ pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, Operation
                 .filter(|operation| operation.row().check().is_ok()),
         };
         any |= with_id.is_some();
+        // A transaction near the limit of bytes may not take the ids. It is then sent without any.
         copy.push(with_id.unwrap_or_else(|| operation.clone())).ok()?;
     }
     any.then_some((copy, id))
@@ -39,6 +41,7 @@ fn with_operation_id(operation: &Operation, id: OperationId) -> Result<Operation
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let name = String::from_utf8_lossy(name);
+        // A row that was read and is written again holds the id of an earlier write.
         if name != PROPERTY {
             builder.put(&name, value);
         }

@@ -140,6 +140,8 @@ impl RetryPolicy {
 
     /// Returns a random delay before the retry after attempt number `attempt`, counted from 0.
     fn retry_delay(&self, attempt: u32) -> Duration {
+        // A shift by 32 bits or more would overflow. After 20 doublings, 200 ms have become two
+        // days.
         let bound = self.first_delay.saturating_mul(1 << attempt.min(20)).min(self.longest_delay);
         let bound = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
         let (random, _) = Uuid::new_v4().as_u64_pair();
@@ -196,6 +198,7 @@ impl<'a> RetryState<'a> {
         let wanted = self.policy.retry_delay(self.made - 1);
         let delay = error.retry_after().map_or(wanted, |asked| asked.saturating_add(wanted));
         let left = self.policy.elapsed.saturating_sub(self.began.elapsed());
+        // The budget is asked last: a request that gives up anyway takes nothing from it.
         if self.made >= self.policy.attempts || delay > left || !self.budget.spend_retry() {
             return false;
         }

@@ -113,6 +113,8 @@ impl Retry {
             if matches!(failure, Failure::Throttled | Failure::Unknown) {
                 doubt = doubt.max(Some(failure));
             }
+            // The wait comes before the rows are read, so that a write whose answer was lost has
+            // time to arrive.
             let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let Some(doubt) = doubt else {
                 if more {
@@ -127,6 +129,9 @@ impl Retry {
                     return Ok(written);
                 }
                 Ok(WriteVerdict::Repeatable { .. }) if more => {}
+                // "Too busy" comes before any work, except from a proxy: in all likelihood the
+                // write is sent for the first time here, and not a second time over the changes of
+                // others.
                 Ok(WriteVerdict::Unclear { unguarded: true, .. })
                     if more && doubt == Failure::Throttled => {}
                 verdict => {
@@ -170,6 +175,7 @@ impl Retry {
             let failure = Failure::of_write(&error);
             let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let in_doubt = matches!(failure, Failure::Throttled | Failure::Unknown);
+            // If the state cannot be read either, the error of the write says more.
             if in_doubt && self.retry_read("", &holds).await.is_ok_and(|holds| holds) {
                 return Ok(());
             }

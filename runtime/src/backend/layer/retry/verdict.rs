@@ -74,6 +74,8 @@ pub(super) fn judge_write_from_rows(
         guarded |= has_guard;
         match evidence_of_write(operation, row.as_ref())? {
             RowEvidence::Made => continue,
+            // A transaction is all or nothing: one row that is unchanged proves that no row was
+            // written.
             RowEvidence::Unchanged => return Ok(WriteVerdict::Repeatable { certain: true }),
             RowEvidence::Free => {}
             RowEvidence::Unclear(seen) => {
@@ -135,6 +137,7 @@ fn properties_of_row(row: &Row) -> Result<BTreeMap<&[u8], ValueRef<'_>>> {
     let mut all = BTreeMap::new();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
+        // The id differs between writes of equal content, and was judged before.
         if name != operation_id::PROPERTY.as_bytes() {
             all.insert(name, value);
         }
