@@ -18,6 +18,7 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(azure: Azure, policy: Option<RetryPolicy>) -> Self {
+        // A client without a policy sends no request twice, neither for rows nor for its account.
         let policy = policy.unwrap_or(RetryPolicy::never());
         Self {
             retry: Retry::around(azure.clone(), policy.clone()),

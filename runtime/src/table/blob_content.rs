@@ -114,11 +114,14 @@ impl<E: TableEntity> Table<E> {
         let store = self.client.store();
         let blobs = blobs_of(store).map_err(place)?;
         let access = entity.point();
+        // A blob is named after the keys as they are stored, blind tokens among them.
         let access = self.path_with_key_tokens(access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
         let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())
             .map_err(|error| error.in_property(field.property()))?;
+        // The time counts from before the upload, since the store may date the blob to any moment
+        // of it: a row never begins to point to a blob that is old enough to be swept.
         let deadline = Deadline::after(UPLOAD_TIME, self.client.outbox().clock.clone());
         let bytes = bytes.map_err(|error| {
             let message = format!("the stream of the blob's bytes failed: {error}");
@@ -135,6 +138,7 @@ impl<E: TableEntity> Table<E> {
             let message = "the name that was made for the blob is taken, upload again";
             return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
         };
+        // The store has counted the encrypted bytes. The field holds the length of the content.
         let len = if key.is_some() { content_len(len) } else { len };
         Ok(Blob::uploaded(UploadedBlob::new(&name, deadline), len, hash, key))
     }
@@ -175,6 +179,7 @@ impl BlobReader {
         let Some(bytes) = blobs_of(&self.store)?.read_blob_bytes(name).await? else {
             return Err(self.missing_error(name).await);
         };
+        // Each chunk is verified when it is decrypted, so that no hash is compared.
         if let Some(key) = self.blob.content_key() {
             return open_bytes(key, self.blob.len(), &bytes)
                 .map_err(|error| self.open_error(error));
@@ -205,6 +210,7 @@ impl BlobReader {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         if let Some(bytes) = self.blob.bytes_to_upload() {
+            // On a platform of 32 bits, a place beyond `usize` lies beyond the bytes as well.
             let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
@@ -309,6 +315,7 @@ impl BlobReader {
                 });
             }
             let pieces = self.clone().verified_pieces(self.open_stream().await?);
+            // If another writer has created the copy since the look, the next turn compares it.
             if target.create_blob_from_stream(&to, pieces).await?.is_some() {
                 return Ok(());
             }
@@ -320,6 +327,7 @@ impl BlobReader {
     /// Returns the blob's name, if it is one of this table's.
     // A row may name any blob: a program that writes rows must not reach what other tables keep.
     fn blob_name(&self) -> Result<&str> {
+        // The empty text names no row, so that a blob without a name is refused below.
         let name = self.blob.name().unwrap_or_default();
         match owner_in_blob_name(&self.store, &self.table, name) {
             Some(_) => Ok(name),

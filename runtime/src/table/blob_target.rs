@@ -97,6 +97,8 @@ impl<E: TableEntity> Target<E> for BlobTarget {
 
     fn put_blob<'a>(&'a self, blob: &'a BlobReader) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            // `true` admits a directory: these blobs are only created and never replaced, so that
+            // nothing has to compare versions.
             let blobs = Blobs::new(UserBlobStore::new(self.store.clone()), true, "")?;
             blob.copy_to_store(&blobs, &archive::folder_of_copied_blobs(&self.folder)).await
         })

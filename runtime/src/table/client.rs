@@ -191,6 +191,7 @@ impl Client {
     ///
     /// Fails with `is_backend` if acknowledged writes cannot be written to disk.
     pub async fn close(&self) -> Result<()> {
+        // The work in the background still writes rows.
         self.wait_for_copies().await;
         self.store().backend.close().await
     }

@@ -562,6 +562,7 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     for (name, value) in stored.properties().iter() {
         if before.get(name) != Some(value) {
             changes.set(name, value.clone());
+            // A value that was read encrypted must not become plain by the merge.
             if stored.is_encrypted(name) {
                 changes.encrypt(name);
             }

@@ -91,6 +91,8 @@ impl<E: TableEntity> Table<E> {
         {
             let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
+            // Before the entity is marked: a table below the floor refuses the move while nothing
+            // has changed.
             create_dated_table(self.client.store(), E::SCHEMA, dated, period_of_table, target)
                 .await?;
         }
@@ -113,6 +115,7 @@ impl<E: TableEntity> Table<E> {
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending_work().clone() });
         }
+        // A move goes by what it reads in both places, which has to be the newest.
         let what = "moves to another partition or table";
         self.client.store().require_strong_reads(what).map_err(place)?;
         self.has_arrived(stored).await.map_err(place)?;
@@ -133,6 +136,8 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
+        // The mark and the message are committed: if this task ends early, a worker carries the
+        // move on.
         let moving = async move {
             let job = MoveJob {
                 outbox: client.outbox(),
@@ -146,6 +151,7 @@ impl<E: TableEntity> Table<E> {
             match job.finish_move(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
+                    // With the mark left, typed writers would get a conflict until a worker comes.
                     job.give_up_move().await?;
                     Err(error)
                 }
@@ -191,6 +197,7 @@ impl<E: TableEntity> Table<E> {
         };
         let Some(id) = move_id(&stored.row)?.map(str::to_owned) else { return Ok(false) };
         let message = [MESSAGE, &*id].concat();
+        // While the message is open, a worker may carry the move on at any moment.
         if let Some(message) = store.read_row(at.with_row_key(&message)).await?
             && !StoredMessage::from_row(message)?.is_done
         {

@@ -338,6 +338,7 @@ impl<S: EntitySet> SetTable<S> {
         S: Writable,
     {
         let mut egt = self.transaction();
+        // The caller wrote one value and knows of no position in a transaction.
         egt.insert(value).map_err(Error::without_operation)?;
         egt.commit().await.map(drop).map_err(Error::without_operation)
     }
@@ -429,6 +430,7 @@ impl<A: Aggregate> SetTable<A> {
         let selection = selection.into();
         let partition_key = selection.known_partition_key().to_owned();
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
+        // A row of no member goes to the fold, which has a field for it or fails.
         let request = request.for_members(A::MEMBERS, |_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;

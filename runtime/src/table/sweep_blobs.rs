@@ -90,10 +90,12 @@ impl SweepBlobs {
 
     async fn run(self) -> Result<SweptBlobs> {
         let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
+        // The store dates its blobs by its own clock, so that ages go by that clock as well.
         let now = blobs.now().await?;
         let prefix = table_prefix(&self.table, self.store.table_case());
         let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
+            // A blob that is not named after a row of this table belongs to somebody else.
             let Some(owner) = owner_in_blob_name(&self.store, &self.table, &listed.name) else {
                 return Ok(SweptBlobs::default());
             };
@@ -127,6 +129,7 @@ impl SweepBlobs {
         if row.map(|row| points_to(&row, &listed.name)).transpose()?.unwrap_or_default() {
             return Ok(SweptBlobs { kept: 1, ..SweptBlobs::default() });
         }
+        // No condition is needed: the name of a blob is never used for another one.
         blobs.delete_blob(&listed.name).await?;
         Ok(SweptBlobs { removed: 1, ..SweptBlobs::default() })
     }

@@ -376,6 +376,8 @@ impl Transaction {
         let outbox = self.client.outbox();
         outbox.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         let row = message_row(&outbox.store.random.random_id(), message, outbox.clock.now())?;
+        // The code is made at the commit, which knows the partition. It takes its bytes all the
+        // same.
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
         self.known.grow_size(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
         self.messages.push(EmittedMessage { row, authenticity: M::AUTHENTICITY });
@@ -572,10 +574,14 @@ impl Transaction {
     /// # }
     /// ```
     pub async fn commit(mut self) -> Result<Committed> {
+        // Only a transaction without entities has no table. Messages without a table are refused
+        // below, and nothing at all is sent of an empty transaction.
         let table = self.table.clone().unwrap_or_default();
         let needs_tokens = self.needs_tokens();
         let verbs = std::mem::take(&mut self.verbs);
         let changes = fill_tokens_of_changes(self.client.outbox(), &table, verbs).await?;
+        // Keys with blind tokens are complete only now, so that rows and partitions are compared
+        // now.
         if needs_tokens {
             self.known = admitted_changes(&table, &changes)?;
         }

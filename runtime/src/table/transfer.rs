@@ -250,6 +250,8 @@ impl<E: TableEntity> Table<E> {
     ) -> Result<bool> {
         let table = &*self.table_of_entity(entity)?;
         let outbox = table.client.outbox();
+        // An entity whose time has changed belongs to another dated table than the one that was
+        // read.
         let stored = stored.filter(|(at, _)| at.table == table.name);
         let name = if stored.is_some() { "replace" } else { "insert" };
         let written = async {
@@ -262,6 +264,7 @@ impl<E: TableEntity> Table<E> {
             }
             let (partition_key, row_key) = change.keys();
             let at = RowAt::new(&table.name, partition_key, row_key).to_owned();
+            // After a lost race, the next attempt reads the row to replace at this address.
             *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
             match commit_changes(outbox, &table.name, &[change]).await {
                 Ok(_) => Ok(true),

@@ -366,6 +366,8 @@ impl<E: TableEntity> Table<E> {
     async fn read_point_here<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
         let found = self.read_keyed_point(access).await;
         match &found {
+            // In a shredded scope nothing is found by blind token: the key that makes them was
+            // destroyed.
             Err(error) if access.needs_key_tokens() => {
                 match self.client.store().is_lookup_of_shredded_scope(error, access, &None).await {
                     true => Ok(None),
@@ -408,6 +410,7 @@ impl<E: TableEntity> Table<E> {
             false => store.read_row_decrypted(read, read_as).await,
         };
         let row = match read {
+            // A dated table is dropped together with its entities.
             Err(error) if is_dated_table_missing(&error) && self.period_of_table().is_some() => {
                 None
             }
@@ -417,6 +420,7 @@ impl<E: TableEntity> Table<E> {
             self.client.store().is_row_expired(row, ReadAs::Typed(E::SCHEMA), Some(family))
         };
         let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
+        // A reserved copy may belong to a transaction that never commits: its owner tells.
         match replace_if_reserved(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)

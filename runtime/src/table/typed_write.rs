@@ -262,6 +262,8 @@ impl<E: TableEntity> Table<E> {
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let outbox = self.client.outbox();
+        // This only saves lost races between tasks of one client. The ETag protects against all
+        // writers.
         let _locked = outbox.row_locks.lock_rows(&self.name, [(partition_key, row_key)]).await;
         // Only one attempt runs at a time: this lock never waits.
         let change = Mutex::new(change);
@@ -273,6 +275,7 @@ impl<E: TableEntity> Table<E> {
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
             changed.map_err(|reason| self.rejected_error(&stored, reason))?;
             let in_table = |error: Error| error.in_table(&self.name);
+            // Only a check: a changed time must not take the entity to another dated table.
             self.table_of_entity(&stored)?;
             let Some(verb) = plan::update(&stored).map_err(in_table)? else {
                 // As the store has it: skipped fields that were changed are not stored.
@@ -335,6 +338,7 @@ impl<E: TableEntity> Table<E> {
         let table = self.table_of_point(point.as_access())?;
         match table.write_change("delete_at", plan::delete_at::<E>(point.as_access(), false)).await
         {
+            // A dated table is dropped together with its entities.
             Err(error) if error.is_table_missing() && table.period_of_table().is_some() => {
                 Ok(false)
             }

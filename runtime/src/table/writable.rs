@@ -134,6 +134,7 @@ impl<E: TableEntity> Rewritable for E {
     }
 
     fn replacement(stored: &Stored<E>) -> Result<BulkChange> {
+        // A changed time must not take the entity to another dated table.
         if E::SCHEMA.dated.is_some() {
             table_to_replace_in(stored)?;
         }

@@ -61,6 +61,8 @@ impl ChangeGroup {
         shared_rows: usize,
         (operations, bytes): (usize, usize),
     ) -> bool {
+        // The size is an estimate, of which a group keeps a distance: one that proves too large is
+        // halved, which costs more requests.
         self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !self.row_keys.contains(row_key)
@@ -86,6 +88,8 @@ impl ChangeGroup {
     pub(super) fn may_write_same_rows(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
+            // Which list a change leaves can show only when its entity is read: any two changes of
+            // a partition may share one.
             && (self.may_write_local_lists()
                 || other.may_write_local_lists()
                 || !self.row_keys.is_disjoint(&other.row_keys))
@@ -177,6 +181,7 @@ impl OpenGroups {
         };
         group.push(row_key, change, item, size);
         self.changes += 1;
+        // The groups that are sent no longer wait.
         self.changes -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.changes >= MAX_WAITING {
             ready.extend(self.take_all_groups());

@@ -63,6 +63,7 @@ pub(crate) async fn write_groups_in_order<W: GroupWriter>(
     random: &RandomSource,
     groups: impl IntoIterator<Item = W::Group, IntoIter: DoubleEndedIterator>,
 ) -> Result<()> {
+    // A stack with the first group on top, so that the halves of a group come before later groups.
     let mut waiting: Vec<(W::Group, u32)> =
         groups.into_iter().rev().map(|group| (group, 0)).collect();
     while let Some((group, races)) = waiting.pop() {

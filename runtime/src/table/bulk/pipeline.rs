@@ -114,6 +114,7 @@ impl Pipeline {
         linger: Duration,
     ) -> T {
         let mut input = pin!(input);
+        // Input that is ready needs no timer, and no group waits for it.
         if let Some(item) = poll_immediate(input.as_mut()).await {
             return item;
         }
@@ -160,6 +161,7 @@ impl Pipeline {
             partitions.extend(waiting.take(REGISTERED_AHEAD));
             partitions.sort_unstable();
             partitions.dedup();
+            // A single partition is registered by the commit of its group.
             if partitions.len() > 1 {
                 let registered = register_partitions_boxed(self.client.clone(), partitions);
                 self.drive_transactions_while(registered).await;
@@ -236,6 +238,7 @@ impl Pipeline {
                     true => Ok(()),
                     false => rewrite.change_entity_again(&partition_key, &row_key, requests).await,
                 };
+            // The second attempt decides, and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);
             match result {
                 Ok(()) => self.report.done += 1,
@@ -301,6 +304,8 @@ impl GroupWriter for ChangeWriter<'_> {
         match error.failed_index().and_then(|position| group.remove_change(position)) {
             Some(item) if item.done_when_missing && error.is_row_missing() => outcome.done += 1,
             Some(item) => outcome.failed.push((item, error.without_operation())),
+            // An error without a position concerns every change alike, as that of a lost answer
+            // does.
             None => {
                 let failed = group.items.into_iter().map(|item| (item, error.clone()));
                 outcome.failed.extend(failed);

@@ -74,6 +74,7 @@ impl BulkReport {
         match self.failed.first() {
             None => Ok(self),
             Some(first) => {
+                // Beyond `usize` only on a platform of 32 bits, after four billion entities.
                 let index = usize::try_from(first.index).unwrap_or(usize::MAX);
                 Err(first.error.clone().at_operation(index))
             }
