@@ -281,6 +281,8 @@ impl Copy {
                     Some(Operation::insert_or_replace(row.without_timestamp_and_etag()))
                 }
                 (None, Some(found)) if self.deletes_extra => {
+                    // Under its ETag: a row that somebody has changed in the target since it was
+                    // read is left.
                     let condition = Condition::for_etag(found.etag());
                     Some(Operation::delete(found.partition_key(), found.row_key(), condition)?)
                 }
@@ -315,6 +317,7 @@ impl Copy {
         let mut rows = 0;
         while let Some((row, found)) = next_pair(&mut source, &mut target).await? {
             let either = row.as_ref().or(found.as_ref());
+            // A pair has at least one row.
             let partition_key = either.map(Row::partition_key).unwrap_or_default();
             if partition.as_ref().is_none_or(|known| known.partition_key != partition_key) {
                 end_partition(partition.take(), copied, &mut digests);
@@ -377,7 +380,9 @@ async fn next_pair(
         (None, None) => return Ok(None),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
+        // Equal keys are found without sort keys, which would have to be built.
         (Some(row), Some(found)) if row.keys() == found.keys() => Ordering::Equal,
+        // Stores order keys by UTF-16 code units, as sort keys do and texts of Rust do not.
         (Some(row), Some(found)) => row.sort_key().cmp(&found.sort_key()),
     };
     Ok(Some(match order {

@@ -218,6 +218,7 @@ impl Copier {
             return Ok(Outcome::Copied(size));
         }
         let upload = self.to.put_multipart(&listed.location).await.map_err(blob_store_error)?;
+        // 8 MiB fits on every platform.
         let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
         let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
         let mut bytes = answer.into_stream();
@@ -251,6 +252,7 @@ impl Copier {
             return Ok(true);
         }
         let bytes = read_blob(&*self.from, &listed.location).await?;
+        // A source that is gone by now is not equal: the copy that follows finds it gone.
         Ok(bytes.is_some() && bytes == read_blob(&*self.to, &listed.location).await?)
     }
 }

@@ -97,6 +97,7 @@ fn hash_of_row(row: &Row) -> u128 {
         }
     }
     let hash: [u8; 32] = Sha256::digest(&bytes).into();
+    // A hash has 32 bytes, so that its first 16 always exist.
     hash.first_chunk().map(|first| u128::from_be_bytes(*first)).unwrap_or_default()
 }
 

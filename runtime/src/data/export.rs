@@ -188,6 +188,7 @@ impl Export {
         let part = part_path(&path);
         let failed = |error| file_error(&part, "writing", error);
         let mut options = OpenOptions::new();
+        // Not truncated: the lines of an earlier attempt may be kept.
         options.read(true).write(true).create(true);
         // Rows may be secret: nobody else may read them.
         #[cfg(unix)]
@@ -198,11 +199,13 @@ impl Export {
         } else {
             EarlierRows::default()
         };
+        // Cuts off a line that a crash has broken, or the whole earlier attempt.
         file.set_len(before.bytes).map_err(failed)?;
         file.seek(SeekFrom::Start(before.bytes)).map_err(failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let report = self.write_rows(&mut out, before, &part).await?;
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        // On disk before it gets its name: a crash leaves no broken file that looks complete.
         file.sync_all().map_err(failed)?;
         drop(file);
         std::fs::rename(&part, &path).map_err(|error| file_error(&path, "naming", error))?;
@@ -249,6 +252,7 @@ impl Export {
         }
         loop {
             let has_rows = pages.read_until_row().await?;
+            // The last turn has no rows, but writes the header of CSV for a table without any.
             let rows = Arc::new(pages.take_all());
             let encoding =
                 TaskOrFuture::begin_task(encode_rows(rows.clone(), columns.clone(), text));
@@ -343,6 +347,7 @@ impl Source {
             client: client.clone(),
             store: client.store().clone(),
             snapshot: None,
+            // Without snapshots nothing is counted as growth, so that this bound is never passed.
             most_growth: most_growth.unwrap_or(u64::MAX),
             grown_before: 0,
             snapshots: 0,
@@ -357,6 +362,7 @@ impl Source {
         self.grown_before = self.growth();
         // Two at once would keep the space of both.
         self.snapshot = None;
+        // The store holds the old snapshot as its backend, and with it the space.
         self.store.backend = self.client.backend().clone();
         let snapshot = self.client.backend().snapshot().await?;
         self.store.backend = snapshot.rows().clone();
@@ -374,6 +380,7 @@ impl Source {
         if self.growth() <= self.most_growth {
             return Ok(());
         }
+        // The pages, too, hold the old snapshot and its space.
         pages.switch_store(self.client.store());
         self.take_snapshot().await?;
         pages.switch_store(&self.store);
@@ -465,6 +472,7 @@ impl Columns {
             let Some(value) = row.get(name)?.filter(|value| value.edm_type().name() == *edm) else {
                 continue;
             };
+            // Never below zero: a row has each property once.
             left = left.saturating_sub(1);
             match value {
                 ValueRef::String(value) => push_field(text, &escape_formula(value)),

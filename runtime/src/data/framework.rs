@@ -28,6 +28,8 @@ pub(crate) fn is_outbox_row(row: &Row) -> bool {
 /// assert!(!entable::data::is_framework_table("Staff"));
 /// ```
 pub fn is_framework_table(name: &str) -> bool {
+    // Whether case counts in names is a matter of the store, which is not known here: a name that
+    // differs in case alone is taken for the library's as well.
     FRAMEWORK_TABLES.iter().any(|table| table.eq_ignore_ascii_case(name))
 }
 

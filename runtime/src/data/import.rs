@@ -227,6 +227,8 @@ impl<'w> Import<'w> {
                 }
             }
             if !writer.refused.is_empty() {
+                // The refused line ends the import, which goes on at the line after all that are
+                // written.
                 if bad_lines.out.is_none() {
                     self.finish_writes(&mut writer, &mut bad_lines).await?;
                 }
@@ -277,6 +279,7 @@ impl<'w> Import<'w> {
         writer: &mut RowWriter,
         bad_lines: &mut BadLines<'_>,
     ) -> Error {
+        // The later lines are read again by the import that goes on.
         writer.refused.retain(|(write, _)| write.line < line);
         if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush_lines()) {
             return error;
@@ -311,6 +314,7 @@ impl BadLines<'_> {
         let error = error.in_table(&self.table);
         let Some(out) = &mut self.out else { return Err(error) };
         self.count += 1;
+        // The last line of the input may lack its line end, and another line may follow it here.
         let end: &[u8] = if text.ends_with(b"\n") { b"" } else { b"\n" };
         let header = std::mem::take(&mut self.header);
         [&header, &text[..], end]
@@ -325,10 +329,12 @@ impl BadLines<'_> {
     /// `out`; fails with the error of the first line if `out` is `None`.
     fn take_refused(&mut self, writer: &mut RowWriter) -> Result<()> {
         let mut refused = std::mem::take(&mut writer.refused);
+        // Groups end in any order.
         refused.sort_by_key(|(write, _)| write.line);
         for (write, error) in refused {
             let (partition_key, row_key) = write.operation.row().keys();
             let error = error_at_line(&error, write.line).at_keys(partition_key, row_key);
+            // Without an output no text was kept, and the line's error ends the import.
             self.set_line_aside(write.text.unwrap_or_default(), error)?;
         }
         Ok(())

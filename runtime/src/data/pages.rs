@@ -51,6 +51,7 @@ impl<'s> RowPages<'s> {
                 "the store keeps no order of rows, so that nothing can be resumed; begin again";
             return Err(Error::new(ErrorKind::Unsupported, message).in_table(self.table));
         }
+        // Before the first page there is always one filter.
         let filter = self.filters.front().cloned().unwrap_or(Filter::Constant(true));
         let all = |conditions: [Filter; 2]| {
             let [first, second] = conditions;
@@ -73,11 +74,13 @@ impl<'s> RowPages<'s> {
     /// position of the reading is a key, so it stays valid.
     pub(crate) fn switch_store(&mut self, store: &Store) {
         self.store = store.clone();
+        // The page that is being read is of the old store, and is requested again from the new one.
         self.ahead = None;
     }
 
     /// Reads on until a row is in memory. Returns `false` at the end of the table.
     pub(crate) async fn read_until_row(&mut self) -> Result<bool> {
+        // A page can be empty, or hold nothing but rows of the outbox.
         while self.rows.is_empty() {
             let Some(reading) = self.ahead.take().or_else(|| self.begin_page()) else {
                 return Ok(false);

@@ -86,6 +86,7 @@ impl<R: BufRead> RowReader<R> {
     }
 
     fn read_row(&self, record: &RecordText) -> Result<Row> {
+        // A record of this length was cut when it was read.
         if u64::try_from(record.text.len()).unwrap_or(LONGEST) >= LONGEST {
             let message =
                 format!("the line has {LONGEST} bytes or more, which is longer than any row");
@@ -254,6 +255,8 @@ fn parse(edm: EdmType, text: &str) -> Option<Value> {
             "NaN" => f64::NAN,
             "Infinity" => f64::INFINITY,
             "-Infinity" => f64::NEG_INFINITY,
+            // Rust also reads other spellings of infinity and NaN, and takes a number that is too
+            // large for infinity.
             text => text.parse().ok().filter(|value: &f64| value.is_finite())?,
         }),
         EdmType::DateTime => Value::DateTime(text.parse::<Ticks>().ok()?),
@@ -274,6 +277,7 @@ fn infer_value(field: &Field) -> Value {
         |edm| parse(edm, text).filter(|value| value_as_unquoted_text(value.as_ref()) == text);
     let is_double = text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    // A UUID can be read without its dashes as well, but 32 digits may be any other id.
     let is_guid = text.len() == 36;
     let is_time = text.len() >= 20 && text.ends_with('Z');
     match text {

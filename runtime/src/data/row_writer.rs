@@ -204,6 +204,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
     if let Some(first) = group.first() {
         outcome.partition_key = first.row().partition_key().to_owned();
     }
+    // An insert that is sent again after a lost answer would meet its own row.
     let is_repeatable = group.iter().all(|write| write.operation.verb() != Verb::Insert);
     let mut attempt = 0;
     // Whether an attempt that was refused as "too busy" may have been carried out, as a proxy answers.
@@ -230,6 +231,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
             timers::sleep(wait).await;
             attempt += 1;
         } else if error.refuses_one_row() {
+            // A single write has no position. One beyond the group cannot come from the service.
             let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);
             let write = group.remove(refused);
             let is_written = match is_in_doubt && error.row_exists() {
