@@ -89,6 +89,7 @@ fn json_of(row: &Row) -> Result<String> {
         Error::new(ErrorKind::Corrupt, "the row cannot be written as JSON").with_source(error)
     })?;
     if let (Some(timestamp), Some('}')) = (row.timestamp(), text.pop()) {
+        // Writing to a `String` cannot fail.
         let _ = write!(text, ",\"Timestamp\":\"{timestamp}\"");
     }
     text.push('}');
@@ -125,6 +126,7 @@ pub(crate) async fn put_row_if_newer(
         }
         let found = match store.get_opts(path, GetOptions::default()).await {
             Ok(found) => Some(found),
+            // Deleted since the attempt to create it, which is made again.
             Err(StoreError::NotFound { .. }) if has_conditions => continue,
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(archive_error(path, error)),
@@ -182,6 +184,7 @@ fn holds_later_version(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
         return Err(Error::new(ErrorKind::Conflict, message));
     }
     let held: Option<Ticks> = held.timestamp.and_then(|timestamp| timestamp.parse().ok());
+    // A blob without a time is replaced: nothing shows that it is the newer one.
     Ok(held.zip(row.timestamp()).is_some_and(|(held, own)| held > own))
 }
 

@@ -44,6 +44,7 @@ impl UserBlobStore {
         let comparison = match (is_memory, is_directory) {
             (true, _) => Some(Comparison::ByStore),
             (_, true) => Some(Comparison::InProcess),
+            // Another type can hide a directory: the first use of the store finds out.
             (false, false) => None,
         };
         Self { store: Arc::new(store), comparison }
@@ -113,6 +114,7 @@ impl Blobs {
     /// no blob has: the store refuses the version, or says that it does not compare versions.
     async fn version_comparison(&self) -> Comparison {
         let ask = async || {
+            // No blob has this ETag, so that the put stores nothing.
             let never = UpdateVersion { e_tag: Some("\"0x0\"".to_owned()), version: None };
             let options = PutOptions { mode: PutMode::Update(never), ..PutOptions::default() };
             let path = Path::from(PROBE);
@@ -129,6 +131,8 @@ impl Blobs {
 
     /// Reads a blob; returns `None` if it does not exist.
     pub(crate) async fn read_versioned_blob(&self, path: &Path) -> Result<Option<Blob>> {
+        // Until the store is known to compare versions, this process may have to do it by the
+        // digest.
         let needs_digest = self.comparison.get() != Some(&Comparison::ByStore);
         read_blob(&*self.store, path, needs_digest).await
     }

@@ -62,6 +62,7 @@ impl BlobStoreTime {
     /// clock.
     pub(crate) fn is_blob_older_than(self, age: Duration, blob: &ListedBlob) -> bool {
         let elapsed = self.0.saturating_sub(blob.modified.0);
+        // A blob that is younger than the probe has a negative age.
         u64::try_from(elapsed).is_ok_and(|elapsed| Duration::from_micros(elapsed) >= age)
     }
 }
@@ -245,6 +246,7 @@ impl Blobs {
             .await
             .map_err(blob_store_error)?;
         let found = source.len(probe).await;
+        // The probe goes before an error of the look is returned.
         self.delete_blob(&name).await?;
         Ok(found?.is_some())
     }
@@ -294,6 +296,7 @@ fn file_stream(
             }
             let read = run_blocking(move || {
                 let most = rest.min(FILE_PIECE_BYTES);
+                // 1 MiB fits on every platform.
                 let mut piece = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
                 (&file).take(most).read_to_end(&mut piece).map(|_| (piece, file))
             });

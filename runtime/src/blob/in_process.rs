@@ -35,6 +35,7 @@ pub(super) async fn replace_under_lock(
         let locks = u64::try_from(LOCKS.len()).unwrap_or(1);
         let slot = stable_hash(path.as_ref().as_bytes()) % locks;
         let lock = LOCKS.get(usize::try_from(slot).unwrap_or_default());
+        // There always is a lock: the slot is below their number.
         let _guard = match lock {
             Some(lock) => Some(lock.lock().await),
             None => None,

@@ -182,8 +182,11 @@ impl PartUpload {
     /// Aborts the upload, unless the store has completed it. Ignores an error of the abort, because the caller
     /// reports the error that stopped the upload. Parts that remain in the store belong to no blob.
     pub(super) async fn abort(mut self) {
+        // A part that is still under way could be stored after the abort.
         self.puts.shutdown().await;
         if !self.is_complete {
+            // The caller gets the error of the write; what is left of the upload is the store's to
+            // drop.
             let _ = self.upload.abort().await;
         }
     }

@@ -37,6 +37,7 @@ const PIECES_AHEAD: usize = 2;
 /// Returns the number of chunks of a content of `len` bytes before encryption. An empty content has one empty
 /// chunk, which marks the end of the content.
 fn chunk_count(len: u64) -> u64 {
+    // An empty content has one empty chunk, whose tag proves that it is empty.
     len.div_ceil(CHUNK_BYTES).max(1)
 }
 
@@ -80,6 +81,7 @@ fn seal_chunks<'c>(
     mut sealed: &mut [u8],
 ) {
     for (index, chunk) in (first..).zip(chunks) {
+        // Always `Some`: the buffer was made for all chunks with their tags.
         if let Some(sealed) = sealed.split_off_mut(..chunk.len() + byte_count(TAG_BYTES)) {
             cipher.seal_chunk(index, Some(index) == last, chunk, sealed);
         }
@@ -184,6 +186,7 @@ impl Buffers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        // A poisoned lock is used on: a buffer comes or goes in one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -143,6 +143,8 @@ impl KeyCondition<'_> {
                     None => return Err(invalid.into_write_error(self.field)),
                 },
             };
+            // The path fixes the field, so that the condition holds for all of its rows or for
+            // none.
             if let Some(given) = given(at) {
                 return self.constant_answer(family, part, &text, &given);
             }
@@ -167,6 +169,7 @@ impl KeyCondition<'_> {
         text: &str,
         given: &str,
     ) -> Result<Filter> {
+        // Only texts of one width sort as their values do.
         let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
             Form::Descending => order.map(std::cmp::Ordering::reverse),
@@ -223,6 +226,7 @@ impl KeyCondition<'_> {
             (Comparison::Lt, _) => Filter::lt(name, whole),
             (comparison, true) => Filter::compare(name, comparison, whole),
             (Comparison::Gt, false) => {
+                // Without a successor, no key lies above those with the prefix.
                 above.map_or(Filter::Constant(false), |key| Filter::ge(name, key))
             }
             (_, false) => above.map_or(Filter::Constant(true), |key| Filter::lt(name, key)),
@@ -242,6 +246,7 @@ impl KeyCondition<'_> {
 }
 
 fn bounds_of(name: &str, lower: &Bound<String>, upper: &Bound<String>) -> Filter {
+    // `prefix` gives only an included lower and an excluded upper bound.
     let lower = match lower {
         Bound::Included(key) | Bound::Excluded(key) => Some(Filter::ge(name, key.as_str())),
         Bound::Unbounded => None,

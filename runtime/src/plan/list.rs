@@ -111,6 +111,7 @@ impl StoredList {
         if split_into_chunks(&all, self.form).len() <= CHUNKS_PER_ROW {
             return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
         }
+        // A list has at least its head row.
         let last = rows.pop().unwrap_or_default();
         let mut changed: Vec<Option<Vec<String>>> =
             rows.into_iter().map(|(ids, is_changed)| is_changed.then_some(ids)).collect();
@@ -195,6 +196,8 @@ impl ListDelta {
         current: Option<&StoredList>,
     ) -> Result<Vec<Operation>> {
         let operations = self.all_operations((partition_key, row_key), current)?;
+        // A number of five digits would sort among those of four, and a range of spill rows would
+        // miss rows.
         let is_numbered = |operation: &Operation| {
             let spill = operation.row().row_key().rsplit_once(SPILL);
             spill.is_none_or(|(_, number)| number.len() <= MAX_SPILLS.to_string().len())
@@ -223,6 +226,8 @@ impl ListDelta {
             return rows
                 .map(|(at, ids)| {
                     let ids = (ids.as_slice(), self.form);
+                    // Inserted: a list that somebody else makes meanwhile is read again, not
+                    // overwritten.
                     list_row(partition_key, row_key, at, spills, ids).map(Operation::insert)
                 })
                 .collect();

@@ -56,6 +56,7 @@ impl MoveOrigin {
 
     /// Writes the move's id, the address of the source, and the source's ETag as JSON.
     fn to_json(&self, source: &Row) -> String {
+        // A source was read, so that it has an ETag.
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
         let [table, partition_key, row_key] = self.from.as_row_at().table_and_key_texts();
         serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])

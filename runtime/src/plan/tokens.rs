@@ -434,6 +434,7 @@ impl EntityTokens<'_> {
                 self.made.len() - 1
             }
         };
+        // Never fails: the position was found or has just been filled.
         self.made.get(at).map(|(_, tokens)| tokens).ok_or_else(no_scope_error)
     }
 }
@@ -443,6 +444,7 @@ fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> Stri
     let token = |field: &str| {
         tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
     };
+    // A key that the template cannot have written has no placeholders of it.
     template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 

@@ -226,6 +226,7 @@ impl TransactionPlan {
             return Ok(());
         };
         let (row, verb, stored_as) = match (earlier.role, later.role) {
+            // One deletion serves both: a transaction names each row once.
             (Role::OldCopy, Role::OldCopy) => return Ok(()),
             (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
                 (later.operation.row().clone(), verb, later.stored_as)

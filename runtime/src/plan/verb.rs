@@ -62,6 +62,7 @@ impl Verb {
     /// writer changes the entity after that read. Returns `None` if no read is needed.
     pub(super) fn reaction_to_race(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
+            // An insert fails where the entity exists, so that it overwrites nothing unread.
             Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
                 planner.can_write_unread()
@@ -119,6 +120,7 @@ impl Verb {
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
             Self::PatchAt { keys, patch } => {
                 let row = row_of_bag(keys.keys(), &patch.set)?;
+                // `Any` demands an existing entity: without a condition, a merge would insert one.
                 planner.primary_only(Operation::merge(row, Condition::Any), None)
             }
             Self::DeleteAt { keys, .. } => {

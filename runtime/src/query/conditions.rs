@@ -189,6 +189,7 @@ impl Request {
             let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
                 return Err(no_token_error(property));
             };
+            // The rows may be of any of the scopes: the token of one suffices.
             let mut terms = Vec::with_capacity(scopes.len());
             for &scope in &scopes {
                 let token =
@@ -199,6 +200,7 @@ impl Request {
         };
         let filter =
             self.store.run_with_index_keys(&tokens, || self.filter_of(access, &token)).await?;
+        // Every scope that was asked for is shredded: no row meets a condition that needs a token.
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
         Ok((!finds_nothing).then_some(filter))
     }
@@ -285,6 +287,7 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);
     }
+    // The marker of a primary names no index behind a `#`.
     let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
     Filter::eq(name, [schema.entity_type, copy].concat()) | written_version_condition(name, schema)
 }

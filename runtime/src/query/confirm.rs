@@ -49,6 +49,7 @@ pub(crate) async fn replace_if_reserved(
             }));
         }
     }
+    // Nobody derives the key, at least not yet: the transaction of the reservation may still fail.
     Ok(None)
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Some(Stored::from_read_row(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
+        // An entity of an unknown version is an error: left out, it would seem not to exist.
         Ok(Err(other)) => Err(error_with_row_keys(&row, E::SCHEMA.unrecognized_error(&other))),
         Err(error) => Err(error_with_row_keys(&row, error)),
     }

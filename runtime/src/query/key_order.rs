@@ -164,6 +164,8 @@ impl<E: TableEntity> KeyOrder<E> {
         for (query, partition) in self.queries.iter().zip(partitions) {
             let rest = query.clone().page_size(page_size).edit_request(|request| {
                 if let Some((after_partition, row_key)) = after {
+                    // Items come by RowKey, then by PartitionKey: a later partition may still have
+                    // the last RowKey.
                     let rows = match compare_utf16(&partition, after_partition) {
                         Ordering::Greater => Filter::ge("RowKey", row_key.as_str()),
                         Ordering::Less | Ordering::Equal => Filter::gt("RowKey", row_key.as_str()),
@@ -222,6 +224,7 @@ impl<E: TableEntity> Merge<E> {
     /// Removes and returns the item with the smallest keys; `None` at the end.
     async fn next_item(&mut self) -> Result<Option<Stored<E>>> {
         loop {
+            // The least item is known only when each query with items left has one at hand.
             try_join_all(self.sources.iter_mut().map(MergedQuery::read_until_item)).await?;
             let least = self
                 .sources

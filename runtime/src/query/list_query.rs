@@ -112,6 +112,7 @@ async fn ids_of_one_list(
 ) -> Result<Vec<Keys>> {
     let Some(family) = request.family().filter(|family| family.is_remote) else {
         let list = read_local_list(&request.store, table, &partition_key, &row_key).await?;
+        // The row of a list is deleted with its last id.
         let ids = list.map(|list| list.ids).unwrap_or_default();
         return Ok(ids.into_iter().map(|id| (partition_key.clone(), id)).collect());
     };

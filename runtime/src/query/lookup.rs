@@ -285,6 +285,7 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     fn cached_if_fresh(&self) -> Option<Arc<CachedEntities<E>>> {
+        // A poisoned lock is used on: the slot is only ever replaced as a whole.
         let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
         let kept = slot.kept.clone()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;

@@ -55,6 +55,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             });
             Ok::<_, Error>(pages.map_ok(stream::iter).try_flatten())
         };
+        // Each table is read for itself, so that the limit of items is kept here.
         stream::once(items).try_flatten().take(take).boxed()
     }
 
@@ -317,6 +318,7 @@ impl<T: Send + 'static> PreparedQuery<T> {
                 (items, found, next)
             }
         };
+        // A list is read as a whole, whatever the limit.
         items.truncate(most);
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         // Enough items: no further page, although the store has one.

@@ -193,6 +193,7 @@ impl Request {
     pub(crate) fn count_tables(&self) -> u64 {
         const MOST: usize = 100_000;
         let count = self.tables.as_ref().map_or(1, |tables| tables.iter().take(MOST).count());
+        // A number up to 100,000 fits into 64 bits.
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 

@@ -84,6 +84,7 @@ fn resolved<R>(
     let place = |error| error_with_row_keys(row, error);
     let bag = row.to_bag().map_err(place)?;
     let timestamp = row.timestamp().map(OffsetDateTime::from);
+    // A row that was read has an ETag.
     let etag = row.etag().unwrap_or_else(|| ETag::from(""));
     resolver(row.partition_key(), row.row_key(), timestamp, &bag, &etag).map_err(place)
 }

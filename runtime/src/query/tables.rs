@@ -87,6 +87,7 @@ impl QueriedTables {
     /// `is_invalid_cursor` for a table that the query does not read.
     pub(crate) fn period_of(&self, cursor: Option<&Cursor>) -> Result<Option<Period>> {
         let Some(cursor) = cursor else { return Ok(self.first_period()) };
+        // A cursor of one table names none; the empty name is refused below.
         let table = cursor.table.as_deref().unwrap_or_default();
         let period = self.dated.period_of(table, TableCase::Insensitive);
         let is_read = |period: &Period| match &self.periods {

@@ -82,6 +82,8 @@ pub(super) async fn store_part(
         let owner = match source.create_part(part, number).await? {
             PutAnswer::Stored => return Ok(()),
             PutAnswer::Refused(error) => {
+                // After a lost answer, the put under this number may still arrive: it is the first
+                // to be tried again.
                 if !was_lost {
                     part.sent_as = None;
                 }

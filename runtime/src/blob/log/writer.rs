@@ -106,6 +106,7 @@ impl LogWriter {
     /// none exists, and outside of a runtime of tokio. Fails with `is_backend` or `is_denied` if the store
     /// fails, with [`Flush::each`] or while both buffers are full.
     pub async fn append(&self, record: LogRecord) -> Result<()> {
+        // What is wrong with the call is told now. Failures of the store come later, with a flush.
         record.ticks()?;
         self.shared.source.blob_store()?;
         Handle::try_current().map_err(|error| {
@@ -206,6 +207,8 @@ impl Shared {
     /// Moves the full buffer into `unstored` and starts a flush of it. Returns `false`, and does nothing, while
     /// another flush runs or `unstored` still has the records of a failed flush.
     fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
+        // Only tried: a flush that holds this lock takes that of the state, which the caller holds.
+        // To wait here could be to wait for ever.
         let Ok(mut unstored) = self.unstored.try_lock() else { return false };
         if !unstored.is_empty() {
             return false;

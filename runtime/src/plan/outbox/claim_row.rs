@@ -80,6 +80,7 @@ pub(crate) fn insert_claim(
 pub(crate) fn mark_claim_dead(partition_key: &str, id: &str, seen: Condition) -> Result<Operation> {
     let mut row = Row::build(partition_key, &claim_row_key(id));
     row.put(DEAD, ValueRef::Boolean(true));
+    // A merge, so that the claim goes on to name its keys, whose reservations have to be settled.
     Ok(Operation::merge(row.finish()?, seen))
 }
 

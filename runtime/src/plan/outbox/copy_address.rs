@@ -259,6 +259,7 @@ impl CopyAddress {
 fn entity_type_of(family: &Family) -> &str {
     let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
     match marker.rsplit_once(".v") {
+        // The name of a type can contain `.v` as well: only digits behind it are a version.
         Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => marker,
     }

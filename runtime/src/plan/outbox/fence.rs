@@ -156,6 +156,7 @@ fn shard_of(partition_hash: &str, shards: u32) -> String {
 /// Returns the number of the shard, one of `shards`, that a hash belongs to.
 pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
     let digits = hash.get(..8).unwrap_or_default();
+    // The number of shards can come from a damaged marker and be 0, by which nothing is divided.
     let number = u32::from_str_radix(digits, 16).unwrap_or_default().checked_rem(shards);
     number.unwrap_or_default()
 }

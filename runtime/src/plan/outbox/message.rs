@@ -409,6 +409,8 @@ impl StoredMessage {
 pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
     Ok(row.get(property)?.map(|value| match value {
         ValueRef::Binary(code) => code.to_vec(),
+        // Not `None`: a code of another type has to fail, and not to pass for a message without
+        // one.
         _ => Vec::new(),
     }))
 }
@@ -422,6 +424,7 @@ pub(crate) fn receipts_json(receipts: &[(String, String)]) -> String {
 /// Cuts an error text to the bytes that a row has room for.
 pub(crate) fn truncate_error(error: &str) -> &str {
     let most = ERROR_BYTES.min(error.len());
+    // The text is cut between two characters; 0 is always such a place.
     let end = (0..=most).rev().find(|end| error.is_char_boundary(*end));
     end.and_then(|end| error.get(..end)).unwrap_or(error)
 }

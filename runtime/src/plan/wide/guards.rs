@@ -73,6 +73,7 @@ pub(crate) fn join_part_answers(
 ) -> Option<Written> {
     let last = (*answers.last()?).clone();
     let Some(schema) = schema.filter(|schema| schema.is_wide()) else { return Some(last) };
+    // The ETag of some parts cannot guard a write of the whole entity.
     let is_whole = answers.len() == schema.parts.len();
     let etag = joined_etag(answers.iter().map(|answer| answer.etag.clone()));
     Some(Written {

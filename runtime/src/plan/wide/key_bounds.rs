@@ -13,6 +13,7 @@ use crate::{
 /// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
 /// none.
 pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
+    // A RowKey that is no entity's has no further parts.
     let last = |key: &String| {
         row_key_of_part(key, maximum_parts_of_versions(schema)).unwrap_or_else(|_| key.clone())
     };

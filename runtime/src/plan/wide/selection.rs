@@ -85,6 +85,7 @@ pub(crate) fn parts_read(
         Some(names) => stored_parts(schema, names),
         None => (1..=schema.parts.len()).collect(),
     };
+    // Part 1 says when the entity expires.
     if schema.can_expire() {
         parts.insert(1);
     }

@@ -55,6 +55,7 @@ pub(crate) fn split_operation(
     }
     let RowsOfParts { rows, filled } = RowsOfParts::split_row(schema, row).map_err(located)?;
     if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
+        // A merge without properties goes to part 1, which exists if the entity does.
         let part = filled.first().copied().unwrap_or(1);
         let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
         let only = only.map(|only| mark_encrypted(schema, row, only, part));
@@ -81,6 +82,7 @@ pub(crate) fn split_operation(
             }
         });
     }
+    // The entity was stored by a version with more parts, whose rows are left over now.
     for (at, guard) in guards.iter().enumerate().skip(count) {
         if !matches!(guard, PartCondition::Missing) {
             let key = row_key_of_part(row_key, at + 1)?;
@@ -100,6 +102,7 @@ fn delete_parts(
     for (at, guard) in guards.iter().enumerate() {
         let key = row_key_of_part(row_key, at + 1)?;
         let condition = match (guard, found.get(&key)) {
+            // The deletion of a missing row would fail the whole transaction.
             (PartCondition::Missing, _) | (PartCondition::Any, Some(None)) => continue,
             (PartCondition::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
             (guard, _) => guard.write_condition(),
