@@ -62,7 +62,7 @@ impl BlobStoreTime {
     /// clock.
     pub(crate) fn is_blob_older_than(self, age: Duration, blob: &ListedBlob) -> bool {
         let elapsed = self.0.saturating_sub(blob.modified.0);
-        // A blob that is younger than the probe has a negative age.
+        // A blob that is younger than the probe has a negative age, which is below any other.
         u64::try_from(elapsed).is_ok_and(|elapsed| Duration::from_micros(elapsed) >= age)
     }
 }
@@ -246,7 +246,7 @@ impl Blobs {
             .await
             .map_err(blob_store_error)?;
         let found = source.len(probe).await;
-        // The probe goes before an error of the look is returned.
+        // The probe is deleted before an error of the look is returned.
         self.delete_blob(&name).await?;
         Ok(found?.is_some())
     }

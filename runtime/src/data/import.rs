@@ -227,8 +227,8 @@ impl<'w> Import<'w> {
                 }
             }
             if !writer.refused.is_empty() {
-                // The refused line ends the import, which goes on at the line after all that are
-                // written.
+                // Without an output the first refused line ends the import. Which line that is, and
+                // that all before it are written, is known when all groups have ended.
                 if bad_lines.out.is_none() {
                     self.finish_writes(&mut writer, &mut bad_lines).await?;
                 }

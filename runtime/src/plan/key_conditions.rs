@@ -246,7 +246,7 @@ impl KeyCondition<'_> {
 }
 
 fn bounds_of(name: &str, lower: &Bound<String>, upper: &Bound<String>) -> Filter {
-    // `prefix` gives only an included lower and an excluded upper bound.
+    // The bounds of `prefix`: the lower one is never excluded, and the upper one never included.
     let lower = match lower {
         Bound::Included(key) | Bound::Excluded(key) => Some(Filter::ge(name, key.as_str())),
         Bound::Unbounded => None,

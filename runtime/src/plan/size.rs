@@ -87,7 +87,7 @@ pub(crate) fn hidden_nulls<'c>(
     verb: Verb,
     family: &Family,
 ) -> Result<Vec<&'c SealedColumn>> {
-    // A merge leaves a property that it lacks as it is, so that nothing is hidden.
+    // A merge leaves a property that it lacks as it is: only a whole row has absences to hide.
     let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
     let mut absent = Vec::new();
     for column in columns.iter().filter(|column| is_whole && column.sealed.hide_none) {

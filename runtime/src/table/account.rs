@@ -18,7 +18,7 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(azure: Azure, policy: Option<RetryPolicy>) -> Self {
-        // A client without a policy sends no request twice, neither for rows nor for its account.
+        // A client without a policy has no retries around its backend. Its account has none either.
         let policy = policy.unwrap_or(RetryPolicy::never());
         Self {
             retry: Retry::around(azure.clone(), policy.clone()),

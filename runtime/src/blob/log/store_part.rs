@@ -82,8 +82,8 @@ pub(super) async fn store_part(
         let owner = match source.create_part(part, number).await? {
             PutAnswer::Stored => return Ok(()),
             PutAnswer::Refused(error) => {
-                // After a lost answer, the put under this number may still arrive: it is the first
-                // to be tried again.
+                // After a lost answer, an earlier put under this number may still arrive: the
+                // number stays, and the next attempt begins with it.
                 if !was_lost {
                     part.sent_as = None;
                 }

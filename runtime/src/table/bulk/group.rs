@@ -61,8 +61,8 @@ impl ChangeGroup {
         shared_rows: usize,
         (operations, bytes): (usize, usize),
     ) -> bool {
-        // The size is an estimate, of which a group keeps a distance: one that proves too large is
-        // halved, which costs more requests.
+        // The size is an estimate, so that a group stays some way below the limit of bytes. One
+        // that proves too large is halved, which costs more requests.
         self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !self.row_keys.contains(row_key)
