@@ -211,6 +211,8 @@ impl<'w> Import<'w> {
             }
             match read.row {
                 Ok(row) => {
+                    // Kept only where refused lines are set aside, since it takes as much memory as
+                    // the row.
                     let text = bad_lines.out.is_some().then_some(read.text);
                     let write =
                         LineWrite { operation: self.operation_for_row(row), line: read.line, text };

@@ -74,6 +74,7 @@ pub(crate) struct RowWriter {
 
 impl RowWriter {
     pub(crate) fn new(store: &Store, table: &str, concurrency: usize) -> Self {
+        // With 0, the first group would wait for ever.
         let most = concurrency.max(1);
         Self {
             store: store.clone(),

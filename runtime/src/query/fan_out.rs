@@ -53,6 +53,7 @@ impl<E: TableEntity> QueryMany<E> {
     /// ```
     #[must_use]
     pub fn concurrency(mut self, queries: usize) -> Self {
+        // With 0, `collect` would wait for ever.
         self.concurrency = queries.max(1);
         self
     }

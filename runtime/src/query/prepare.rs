@@ -49,6 +49,7 @@ impl Request {
         let members = self.members.map(|members| members.schemas()).unwrap_or_default();
         // Before the first page, whose date then corrects the clock that hides expired rows.
         self.store.watch_time_for_expiry(self.schema.into_iter().chain(members.iter().copied()));
+        // In a shredded scope nothing is found by blind token, so that the request sends nothing.
         let keyed = match self.path_with_key_tokens(&self.access).await {
             Err(error)
                 if self.store.is_lookup_of_shredded_scope(&error, &self.access, &None).await =>

@@ -426,6 +426,7 @@ impl Request {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));
+        // A limit above 1,000 is no size of a page, and the service's own is used.
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
         let items = match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),

@@ -392,6 +392,7 @@ impl BlobReader {
     /// Returns the error for a blob that does not exist, after a look at its row.
     async fn missing_error(&self, name: &str) -> Error {
         let Some(owner) = owner_in_blob_name(&self.store, &self.table, name) else {
+            // Never occurs: `blob_name` has refused the names of other rows.
             return self.gone_error(name);
         };
         let row =

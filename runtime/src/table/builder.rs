@@ -347,6 +347,7 @@ impl ClientBuilder {
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         #[cfg(feature = "azure")]
+        // The account's own requests do not pass through the backend, and get retries of their own.
         let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
         let backend = match self.retry {
             Some(policy) => Arc::new(Retry::around(backend, policy)),

@@ -356,6 +356,7 @@ impl<E: TableEntity> Table<E> {
         let written = async {
             let change = self.resolve_change(verb).await?;
             let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
+            // The caller wrote one entity and knows of no position in a transaction.
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
         };

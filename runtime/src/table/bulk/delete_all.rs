@@ -76,6 +76,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
 impl<Q, T> DeleteAll<Q, T> {
     /// Sets how many transactions may be in flight; default 8.
     pub fn concurrency(self, transactions: usize) -> Self {
+        // With 0, the first transaction would wait for ever.
         Self { concurrency: transactions.max(1), ..self }
     }
 

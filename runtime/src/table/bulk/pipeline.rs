@@ -141,6 +141,7 @@ impl Pipeline {
             match select(future.as_mut(), self.in_flight.next()).await {
                 Either::Left((output, _)) => return output,
                 Either::Right((Some(outcome), _)) => self.record_outcome(outcome),
+                // Never occurs: a transaction is in flight.
                 Either::Right((None, _)) => {}
             }
         }

@@ -112,6 +112,7 @@ impl Bulk {
     /// ```
     #[must_use]
     pub fn concurrency(mut self, transactions: usize) -> Self {
+        // With 0, the first transaction would wait for ever.
         self.concurrency = transactions.max(1);
         self
     }
@@ -310,6 +311,8 @@ impl Bulk {
             let (table, change) = match (&self.table, entity.table()) {
                 (Some(named), _) => (named.clone(), change),
                 (None, Ok(table)) => (table.into_owned(), change),
+                // The error stands in the report, and nothing is written, so that no table is
+                // needed.
                 (None, Err(error)) => (String::new(), Err(error)),
             };
             pipeline.add_item(table, change, entity.is_done_when_missing()).await;
