@@ -125,11 +125,11 @@ fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     Some(quote_spanned! { older.span() =>
         const _: () = _rt::assert_same_type(
             <#older as #entity>::SCHEMA,
-            &__SCHEMA,
+            __SCHEMA,
             #same,
         );
-        const _: () = _rt::assert_same_width(<#older as #entity>::SCHEMA, &__SCHEMA, #rows);
-        const _: () = _rt::assert_older(<#older as #entity>::SCHEMA, &__SCHEMA, #lower);
+        const _: () = _rt::assert_same_width(<#older as #entity>::SCHEMA, __SCHEMA, #rows);
+        const _: () = _rt::assert_older(<#older as #entity>::SCHEMA, __SCHEMA, #lower);
     })
 }
 

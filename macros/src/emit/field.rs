@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{key_part::type_as_trait_item, unwrap_or_return};
+use super::{first_field, key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
     model::{AbsenceRule, Field, Storage},
     names::{generated_ident_of, runtime_item},
@@ -255,7 +255,8 @@ pub(super) fn finish_expression(
     prefix: Option<&TokenStream>,
 ) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
-    let before = prefix.cloned().unwrap_or_else(|| quote! { "" });
+    let no_prefix = "";
+    let before = prefix.map_or_else(|| quote! { #no_prefix }, Clone::clone);
     let found = match &field.storage {
         Storage::Skipped | Storage::Extra => return quote! { _rt_Ok(#slot) },
         Storage::Flattened(inner) => {
@@ -535,7 +536,7 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
 /// Returns the patch's method that sets the field.
 pub(super) fn patch_setter(field: &Field) -> TokenStream {
     let (ident, ty, name) = (generated_ident_of(&field.ident), &field.ty, &field.property);
-    let doc = format!("Sets `{}`.", field.name);
+    let (doc, inner) = (format!("Sets `{}`.", field.name), first_field());
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
@@ -543,7 +544,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             quote! {
                 #[doc = #doc]
                 pub fn #ident(self, __value: impl _rt_PatchInput<#ty>) -> Self {
-                    Self(_rt_set_in_patch(self.0, __value, #name)#redact)
+                    Self(_rt_set_in_patch(self.#inner, __value, #name)#redact)
                 }
             }
         }
@@ -551,7 +552,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             let codec = json_codec(field);
             setter_of_whole_value(
                 field,
-                &quote! { Self(self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value))) },
+                &quote! { Self(self.#inner.set_nested("", |__out| (#codec.put)(__out, #name, &__value))) },
             )
         }
         Storage::Series(names) => {
@@ -567,7 +568,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
                 where
                     __V: _rt_PatchInput<#series_slot_type>,
                 {
-                    Self(self.0.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+                    Self(self.#inner.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
                         <__V as _rt_PatchInput<#series_slot_type>>::set(__value, __patch, __name)#redact
                     }))
                 }
@@ -578,7 +579,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             setter_of_whole_value(
                 field,
                 &quote! {
-                    Self(self.0.set_nested("", |__out| {
+                    Self(self.#inner.set_nested("", |__out| {
                         _rt::store_split_json(__out, &[#(#names),*], &__value, #pad)
                     }))
                 },
@@ -596,7 +597,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
                 {
                     let __value: #whole = _rt::Into::into(__value);
                     let __whole = _rt::SplitValue::whole(&__value);
-                    Self(self.0.set_nested("", |__out| {
+                    Self(self.#inner.set_nested("", |__out| {
                         _rt::store_split(__out, &[#(#names),*], __whole, #pad)
                     }))
                 }
@@ -606,7 +607,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
-                Self(self.0.set_nested(#prefix, |__out| {
+                Self(self.#inner.set_nested(#prefix, |__out| {
                     <#ty as _rt::Properties>::write(&__value, __out)
                 }))
             },
@@ -645,10 +646,11 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (generated_ident_of(&field.ident), &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));
+    let inner = first_field();
     quote! {
         #[doc = #doc]
         pub fn #ident(self, __value: _rt::Blob) -> Self {
-            Self(self.0.set_blob(#of, &#names, __value))
+            Self(self.#inner.set_blob(#of, &#names, __value))
         }
     }
 }

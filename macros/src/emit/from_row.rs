@@ -50,13 +50,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 <Self as _rt_FromRow>::from_copy(__row, #primary)
             }
 
-            fn from_copy(
-                __row: &_rt_Row,
-                __family: &'static _rt_Family,
-            ) -> _rt_Result<Self> {
-                <Self as _rt_FromRow>::read_with(__row, __family, 0, _rt_identity)
-            }
-
             fn read_with<__R>(
                 __row: &_rt_Row,
                 __family: &'static _rt_Family,

@@ -68,16 +68,17 @@ pub(super) fn filled_key_writers(
     place: impl Fn(&Field) -> TokenStream,
 ) -> TokenStream {
     let constant = super::schema::family_constant_name(family);
+    let (partition_key, row_key) = ("PartitionKey", "RowKey");
     let partition = write_parts(entity, &family.partition, &place);
     let row = write_parts(entity, &family.row, &place);
     quote! {
         {
-            let mut __key = _rt_KeyWriter::new(&#constant.partition, "PartitionKey");
+            let mut __key = _rt_KeyWriter::new(&#constant.partition, #partition_key);
             #partition
             __key
         },
         {
-            let mut __key = _rt_KeyWriter::new(&#constant.row, "RowKey");
+            let mut __key = _rt_KeyWriter::new(&#constant.row, #row_key);
             #row
             __key
         }

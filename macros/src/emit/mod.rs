@@ -32,7 +32,7 @@ mod set;
 mod table_entity;
 mod to_row;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use syn::Path;
 
@@ -96,6 +96,12 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
         model::Shape::Struct => aggregate::emit(set),
     };
     scoped_block(&set.runtime, &quote! { #members #body })
+}
+
+/// Returns `0`, the name of the first field of a generated tuple struct. As a literal inside `quote!`,
+/// the compiler would lex it anew each time.
+fn first_field() -> Literal {
+    Literal::usize_unsuffixed(0)
 }
 
 /// Returns an expression for the value of a `Result`. On an error, the expression returns from the

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::field;
+use super::{field, first_field};
 use crate::{
     model::{Entity, Field, Storage},
     names,
@@ -26,6 +26,7 @@ pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
 
 fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, patch_type_name(entity), &entity.vis);
+    let inner = first_field();
     let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
     let methods = entity.fields.iter().enumerate().map(|(at, field)| {
         if !entity.can_change_in_place(at) {
@@ -48,7 +49,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
         #[automatically_derived]
         impl _rt_Debug for #name {
             fn fmt(&self, __f: &mut _rt_Formatter<'_>) -> _rt_FmtResult {
-                _rt_Debug::fmt(&self.0, __f)
+                _rt_Debug::fmt(&self.#inner, __f)
             }
         }
 
@@ -56,7 +57,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
         impl _rt_From<#name> for _rt_Patch<#ident> {
             #[inline]
             fn from(__patch: #name) -> Self {
-                __patch.0
+                __patch.#inner
             }
         }
     }
@@ -80,11 +81,11 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
         Storage::Plain => {}
         Storage::Series(names) => return remove_slot(field, method, names),
         Storage::Split(names) | Storage::Blob(names) if field.is_option() => {
-            let doc = format!("Removes `{}`.", field.name);
+            let (doc, inner) = (format!("Removes `{}`.", field.name), first_field());
             return Some(quote! {
                 #[doc = #doc]
                 pub fn #method(self) -> Self {
-                    Self(self.0 #(.remove(#names))*)
+                    Self(self.#inner #(.remove(#names))*)
                 }
             });
         }
@@ -95,7 +96,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
         | Storage::Extra
         | Storage::Skipped => return None,
     }
-    let (ty, name) = (&field.ty, &field.property);
+    let (ty, name, inner) = (&field.ty, &field.property, first_field());
     let doc = if field.is_option() {
         let text = format!("Removes `{}`.", field.name);
         quote! { #[doc = #text] }
@@ -108,7 +109,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
         where
             for<'__a> #ty: _rt_Removable,
         {
-            Self(self.0.remove(#name))
+            Self(self.#inner.remove(#name))
         }
     })
 }
@@ -116,7 +117,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
 /// Returns the method that removes the value of one slot of a series. `None` if the field is no
 /// series.
 fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
-    let (series_slot_type, of) = (field.series_slot_type()?, &field.name);
+    let (series_slot_type, of, inner) = (field.series_slot_type()?, &field.name, first_field());
     let doc = if field.is_removable() {
         let text = format!("Removes a slot of `{of}`, counted from 0.");
         quote! { #[doc = #text] }
@@ -129,7 +130,7 @@ fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenS
         where
             for<'__a> #series_slot_type: _rt_Removable,
         {
-            Self(self.0.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+            Self(self.#inner.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
                 __patch.remove(__name)
             }))
         }

@@ -14,7 +14,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    key_part,
+    first_field, key_part,
     schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
@@ -103,6 +103,7 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let markers =
         builders.iter().flat_map(|builder| (0..builder.states.len()).map(|at| builder.marker(at)));
     let (name, vis, ident) = (builder_type_name(entity), &entity.vis, &entity.ident);
+    let inner = first_field();
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
         #(#vis enum #markers {})*
@@ -116,14 +117,14 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
         #[automatically_derived]
         impl<__Next> _rt_Clone for #name<__Next> {
             fn clone(&self) -> Self {
-                Self(_rt_Clone::clone(&self.0), _rt_PhantomData)
+                Self(_rt_Clone::clone(&self.#inner), _rt_PhantomData)
             }
         }
 
         #[automatically_derived]
         impl<__Next> _rt_Debug for #name<__Next> {
             fn fmt(&self, __f: &mut _rt_Formatter<'_>) -> _rt_FmtResult {
-                _rt_Debug::fmt(&self.0, __f)
+                _rt_Debug::fmt(&self.#inner, __f)
             }
         }
 
@@ -132,7 +133,7 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
             type Entity = #ident;
 
             fn into_draft(self) -> _rt_PathDraft {
-                self.0
+                self.#inner
             }
         }
 
@@ -449,14 +450,14 @@ impl<'m> Builder<'m> {
     fn window_method(&self, given: &Given) -> TokenStream {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
-        let (ty, name) = (&field.ty, &field.name);
+        let (ty, name, inner) = (&field.ty, &field.name, first_field());
         let to_ticks = key_part::type_as_trait_item(ty, "DatePart", "to_ticks");
         let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
         let after = with_parts(given, &[self.parts.len() + 1]);
         let next = self.state_type(&after);
         let made = self.state_value(
             &after,
-            &quote! { self.0.between_tables(#name, #to_ticks(&__from), #to_ticks(&__until)) },
+            &quote! { self.#inner.between_tables(#name, #to_ticks(&__from), #to_ticks(&__until)) },
         );
         let doc = format!("Reads the tables of a window of `{name}`, whose end is not part of it.");
         quote! {
@@ -507,7 +508,8 @@ impl<'m> Builder<'m> {
                 (Some(local), quote! { #(#fixes)* #table })
             }
         };
-        let made = self.state_value(&after, &quote! { self.0 #draft });
+        let inner = first_field();
+        let made = self.state_value(&after, &quote! { self.#inner #draft });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
@@ -558,8 +560,9 @@ impl<'m> Builder<'m> {
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());
         let after = with_parts(given, &[at]);
         let next = self.state_type(&after);
+        let inner = first_field();
         let draft = quote! {
-            _rt_Clone::clone(&self.0).set_bucket_number_part(#at, __bucket, #count)
+            _rt_Clone::clone(&self.#inner).set_bucket_number_part(#at, __bucket, #count)
         };
         let made = self.state_value(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
@@ -575,7 +578,7 @@ impl<'m> Builder<'m> {
     fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
-        let last = self.family.row.is_last_segment(part);
+        let (last, inner) = (self.family.row.is_last_segment(part), first_field());
         let method = names::generated_ident(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
@@ -584,7 +587,7 @@ impl<'m> Builder<'m> {
                 self,
                 __range: impl _rt_RangeInput<#ty, #last>,
             ) -> _rt_Range<#entity, #view> {
-                self.0 #between
+                self.#inner #between
             }
         })
     }
@@ -597,6 +600,7 @@ impl<'m> Builder<'m> {
             Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => return None,
         };
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
+        let inner = first_field();
         let method = names::generated_ident(&format!("{}_prefix", field.name), field.ident.span());
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {
@@ -605,7 +609,7 @@ impl<'m> Builder<'m> {
                 self,
                 __prefix: impl _rt_PrefixInput<#ty>,
             ) -> _rt_Range<#entity, #view> {
-                self.0.starting_with(#at, __prefix, #lower)
+                self.#inner.starting_with(#at, __prefix, #lower)
             }
         })
     }

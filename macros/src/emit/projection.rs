@@ -41,8 +41,13 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
                 <Self as _rt_FromRow>::from_copy(__row, __family)
             }
 
-            fn from_copy(__row: &_rt_Row, __family: &'static _rt_Family) -> _rt_Result<Self> {
-                _rt_Ok(Self { #(#reads),* })
+            fn read_with<__R>(
+                __row: &_rt_Row,
+                __family: &'static _rt_Family,
+                _: _rt_u32,
+                __wrap: impl _rt_FnOnce(Self) -> __R,
+            ) -> _rt_Result<__R> {
+                _rt_Ok(__wrap(Self { #(#reads),* }))
             }
         }
 

@@ -98,7 +98,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! {
         #families
         #any_part
-        static __SCHEMA: _rt_Schema = _rt_Schema {
+        const __SCHEMA: &'static _rt_Schema = &_rt_Schema {
             entity: #name,
             table: #table,
             entity_type: #entity_type,

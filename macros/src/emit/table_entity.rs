@@ -42,7 +42,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             type Primary = #path;
             type Patch = #patch;
 
-            const SCHEMA: &'static _rt_Schema = &__SCHEMA;
+            const SCHEMA: &'static _rt_Schema = __SCHEMA;
 
             #[doc = #doc]
             #[inline]
@@ -74,7 +74,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     Some(quote! {
         fn home_table(&self) -> _rt_Cow<'static, _rt_str> {
-            _rt::home_table(&__SCHEMA, #to_ticks(&self.#ident))
+            _rt::home_table(__SCHEMA, #to_ticks(&self.#ident))
         }
     })
 }

@@ -94,6 +94,8 @@ pub use crate::{
     },
 };
 
+use std::any::TypeId;
+
 use crate::entity::encode_rows;
 
 /// The names that each derive imports all at once: `_rt`, and those that generated code uses most. A
@@ -298,6 +300,7 @@ pub const fn schema_defaults_of_entity<E: TableEntity>() -> Schema {
         rows_through: rows_of_any_version::<E>,
         primary_in_current_form: primary_in_current_form::<E>,
         owner: owner_in_any_version::<E>,
+        type_id: TypeId::of::<E>,
         ..Schema::NONE
     }
 }

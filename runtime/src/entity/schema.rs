@@ -1,5 +1,7 @@
 //! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
+use std::any::TypeId;
+
 use super::{
     BlobNames, EntityRows,
     dated::DatedTables,
@@ -269,6 +271,8 @@ pub struct Schema {
     /// Returns the keys of the primary that a copy of this row family and version belongs to, or
     /// `None` if the copy does not hold them.
     pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyTexts>>,
+    /// Returns the id of the struct's type.
+    pub type_id: fn() -> TypeId,
 }
 
 /// The result of asking whether a row is of an entity type.
@@ -322,7 +326,14 @@ impl Schema {
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         primary_in_current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
+        type_id: TypeId::of::<()>,
     };
+
+    /// Returns whether both schemas are of one struct. Their addresses do not tell: a schema is a constant,
+    /// which the compiler may place in memory several times.
+    pub(crate) fn is_same_type(&self, other: &Self) -> bool {
+        (self.type_id)() == (other.type_id)()
+    }
 
     /// Returns the property with the type of the entity's rows; `None` if their keys alone tell it.
     pub(crate) const fn type_property(&self) -> Option<&'static str> {

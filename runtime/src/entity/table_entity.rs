@@ -1,6 +1,6 @@
 //! Defines [`FromRow`] and [`TableEntity`], the traits that `#[derive(TableEntity)]` implements.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, convert::identity};
 
 use time::OffsetDateTime;
 
@@ -40,13 +40,13 @@ pub trait FromRow: Sized + Send + 'static {
     ///
     /// Fails like [`from_row`](Self::from_row).
     fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
-        let _ = family;
-        Self::from_row(row)
+        Self::read_with(row, family, 0, identity)
     }
 
     /// Reads the value and returns `wrap(value)`, so that an enum around the value is filled in
     /// place and not copied. Reading starts at the byte offset `from`: the properties before it were
-    /// read already, to find the row's type.
+    /// read already, to find the row's type. A type without row families reads the row as
+    /// [`from_row`](Self::from_row) does.
     #[doc(hidden)]
     #[inline]
     fn read_with<R>(
@@ -55,8 +55,8 @@ pub trait FromRow: Sized + Send + 'static {
         from: u32,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R> {
-        let _ = from;
-        Self::from_copy(row, family).map(wrap)
+        let _ = (family, from);
+        Self::from_row(row).map(wrap)
     }
 }
 

@@ -25,7 +25,7 @@ impl KnownTypes {
     pub(crate) fn add_type(&self, schema: &'static Schema) {
         // Most calls add a known type: a read lock is enough for them.
         let is_known =
-            |types: &[&'static Schema]| types.iter().any(|known| std::ptr::eq(*known, schema));
+            |types: &[&'static Schema]| types.iter().any(|known| known.is_same_type(schema));
         if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
@@ -108,7 +108,7 @@ impl KnownTypes {
                     continue;
                 };
                 let types = tables.entry(table).or_default();
-                if !types.iter().any(|listed| std::ptr::eq(*listed, *known)) {
+                if !types.iter().any(|listed| listed.is_same_type(known)) {
                     types.push(known);
                 }
             }
@@ -136,5 +136,27 @@ fn is_own_address<'a>(
         // Without this a forged dirty row could have a worker write into any table.
         case.is_same_table(&table_beside(declared, home), &address.row.table)
             || !guards.guard_holds(Guard::OwnTable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use super::KnownTypes;
+    use crate::entity::Schema;
+
+    /// Returns a schema at an address of its own.
+    fn schema(type_id: fn() -> TypeId) -> &'static Schema {
+        Box::leak(Box::new(Schema { type_id, ..Schema::NONE }))
+    }
+
+    #[test]
+    fn a_type_is_added_once_wherever_its_schema_lies_in_memory() {
+        let known = KnownTypes::default();
+        for type_id in [TypeId::of::<u8>, TypeId::of::<u16>, TypeId::of::<u8>] {
+            known.add_type(schema(type_id));
+        }
+        assert_eq!(known.type_version_count(), 2);
     }
 }

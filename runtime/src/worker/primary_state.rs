@@ -46,7 +46,7 @@ impl Worker {
         for address in &dirty.addresses {
             let Some(schema) = self.type_of_address(table, address) else { continue };
             // Several names of one type need one derivation.
-            if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
+            if by_type.iter().any(|(derived, _)| derived.is_same_type(schema)) {
                 continue;
             }
             let rows = match primary {
@@ -69,7 +69,7 @@ impl DerivedRows<'_> {
 
     fn of_type(&self, schema: &'static Schema) -> Option<&EntityRows> {
         let mut by_type = self.by_type.iter();
-        by_type.find(|(derived, _)| std::ptr::eq(*derived, schema))?.1.as_ref()
+        by_type.find(|(derived, _)| derived.is_same_type(schema))?.1.as_ref()
     }
 
     /// Returns the copy that the primary derives for an address, with the copy's row family in the

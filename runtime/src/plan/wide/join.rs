@@ -48,7 +48,7 @@ pub(crate) fn join_parts(
         let version = version_of(schema, *part, row.get(discriminator)?);
         let Some(version) = version else { return Ok(JoinedRow::Foreign(row.clone())) };
         let written_by: &'static Schema = writer.get_or_insert(version);
-        if !std::ptr::eq(version, written_by) {
+        if !version.is_same_type(written_by) {
             return Ok(JoinedRow::Torn(*part));
         }
         rows.push((*part, row));
@@ -58,7 +58,7 @@ pub(crate) fn join_parts(
     };
     let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
     // The caller chose the parts by the layout of this version.
-    let asked: Vec<usize> = match std::ptr::eq(writer, schema) {
+    let asked: Vec<usize> = match writer.is_same_type(schema) {
         true => parts.iter().map(|(part, _)| *part).collect(),
         false => (1..=writer.parts.len()).collect(),
     };
