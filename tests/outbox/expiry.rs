@@ -128,11 +128,25 @@ impl World {
         Self::ahead_by(Duration::ZERO, Duration::ZERO).await
     }
 
+    /// A store where case counts in names of tables.
+    async fn case_sensitive() -> Self {
+        Self::around(Memory::case_sensitive_tables, Duration::ZERO, Duration::ZERO).await
+    }
+
     /// A client whose clock is ahead of the store's, or behind.
     async fn ahead_by(ahead: Duration, behind: Duration) -> Self {
+        Self::around(|memory| memory, ahead, behind).await
+    }
+
+    /// A world around the store that `change` makes of one with a stepped clock.
+    async fn around(
+        change: impl FnOnce(Memory) -> Memory,
+        ahead: Duration,
+        behind: Duration,
+    ) -> Self {
         let start = Ticks::new(638_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
-        let recorder = Recorder::around(Memory::with_clock(clock.clone()));
+        let recorder = Recorder::around(change(Memory::with_clock(clock.clone())));
         let fault = FaultInjector::around(recorder.clone());
         let client = client_of(&fault, &clock, ahead, behind);
         client.table::<Session>().create().await.unwrap();
@@ -691,6 +705,56 @@ async fn rows_without_markers_are_found_once_they_are_marked() {
     world.clock.advance(HOUR + WAIT);
     assert_eq!(world.sweep().await, 3);
     assert!(world.rows("don").await.is_empty());
+}
+
+#[tokio::test]
+async fn tables_whose_names_differ_in_case_alone_have_their_own_markers_where_case_counts() {
+    for (world, markers) in [(World::new().await, 1), (World::case_sensitive().await, 2)] {
+        for (id, name) in [(1, "Sessions"), (2, "sessions")] {
+            world.client.create_table_if_not_exists(name).await.unwrap();
+            let keys: Table<Key> = world.client.table_named(name);
+            keys.insert(&world.key(id, HOUR)).await.unwrap();
+        }
+        let written = world.markers().await;
+        world.clock.advance(2 * HOUR + WAIT);
+        assert_eq!((world.sweep().await, written), (2, markers));
+        for name in ["Sessions", "sessions"] {
+            let left = world.client.dynamic(name).query(Keys::partition("don"));
+            assert_eq!(left.count().await.unwrap(), 0, "{name}");
+        }
+        assert_eq!(world.markers().await, 0);
+    }
+}
+
+/// Earlier versions wrote the same RowKey on every store, and a program may be told another rule for the same
+/// account.
+#[tokio::test]
+async fn a_marker_with_the_key_of_the_other_rule_for_case_is_swept() {
+    for (from, to) in [
+        (World::new().await, World::case_sensitive().await),
+        (World::case_sensitive().await, World::new().await),
+    ] {
+        from.keys().insert(&from.key(1, HOUR)).await.unwrap();
+        let all = from.client.dynamic("EntableExpiry").query(Filter::parse("Table ge ''").unwrap());
+        let mut marker = all.allow_scan().collect().await.unwrap().remove(0);
+        marker.allow_framework_names();
+        to.client.create_table("EntableExpiry").await.unwrap();
+        to.client.dynamic("EntableExpiry").insert(&marker).await.unwrap();
+        let untyped = DynamicEntity::new("don", "k_000001").with("EntityType", "Key");
+        let until = Value::DateTime(Ticks::try_from(to.now() + HOUR).unwrap());
+        to.client.dynamic("Sessions").insert(&untyped.with("Until", until)).await.unwrap();
+
+        // Where case counts, the row in the other table needs another marker.
+        to.client.create_table_if_not_exists("sessions").await.unwrap();
+        let others: Table<Key> = to.client.table_named("sessions");
+        others.insert(&to.key(2, HOUR)).await.unwrap();
+        let written = to.markers().await;
+        to.clock.advance(2 * HOUR + WAIT);
+        assert_eq!((to.sweep().await, written), (2, 2));
+        assert!(to.rows("don").await.is_empty());
+        assert_eq!(others.query(Key::primary().user("don")).count().await.unwrap(), 0);
+        assert_eq!(to.markers().await, 0);
+    }
 }
 
 /// A clock that counts how often it is read.

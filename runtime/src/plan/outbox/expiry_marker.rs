@@ -7,6 +7,7 @@ use super::{
     reserved_keys::{FORMAT, FORMAT_NAME, TYPE_NAME, has_known_format},
 };
 use crate::{
+    address::TableCase,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -19,6 +20,9 @@ pub(crate) const EXPIRY: &str = "EntableExpiry";
 
 /// The EntityType of a marker.
 const MARKER: &str = "entable.expiry";
+
+/// The last text that a marker's hash covers on stores where case counts in names of tables.
+const EXACT_TABLE: &str = "exact";
 
 /// Number of ticks of an hour.
 const HOUR: i64 = 3600 * Ticks::PER_SECOND;
@@ -49,21 +53,30 @@ pub(crate) struct ExpiryMarker {
 }
 
 impl ExpiryMarker {
-    fn hash(&self) -> String {
-        hash128(&[&self.entity_type, &self.table.to_ascii_lowercase(), &self.partition_key])
+    /// Returns the hash of type, table and partition that is the marker's RowKey on a store with that
+    /// rule for names of tables.
+    fn hash(&self, case: TableCase) -> String {
+        let Self { entity_type, table, partition_key, .. } = self;
+        let table = &case.canonical_table_name(table);
+        match case {
+            TableCase::Insensitive => hash128(&[entity_type, table, partition_key]),
+            // Earlier versions hashed the name in lower case on every store. Without the fourth text, a marker
+            // of theirs for `Staff` would have the key of a marker for `staff`, which would not be written.
+            TableCase::Sensitive => hash128(&[entity_type, table, partition_key, EXACT_TABLE]),
+        }
     }
 
-    /// Returns PartitionKey and RowKey of the marker.
+    /// Returns PartitionKey and RowKey of the marker on a store with that rule for names of tables.
     // The hour comes first, so that all past hours are one range of keys; the shards of an hour
     // share the load of the writers.
-    fn keys(&self, shards: u32) -> (String, String) {
-        let hash = self.hash();
+    fn keys(&self, shards: u32, case: TableCase) -> (String, String) {
+        let hash = self.hash(case);
         (format!("{}_{:02}", hour_key(self.hour), shard_number(&hash, shards)), hash)
     }
 
-    /// Returns the operation that inserts the marker.
-    pub(crate) fn insert_operation(&self) -> Result<Operation> {
-        let (partition_key, row_key) = self.keys(SHARDS);
+    /// Returns the operation that inserts the marker into a store with that rule for names of tables.
+    pub(crate) fn insert_operation(&self, case: TableCase) -> Result<Operation> {
+        let (partition_key, row_key) = self.keys(SHARDS, case);
         let mut row = Row::build(&partition_key, &row_key);
         row.put(TYPE_NAME, ValueRef::String(MARKER));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -103,7 +116,12 @@ impl StoredExpiryMarker {
         };
         // Another version may have another number of shards, which is nothing that a reader relies on.
         let hour_key = hour_key(marker.hour);
-        let is_own = row.row_key() == marker.hash()
+        // The key of either rule for names of tables: where case counts, earlier versions wrote that of the other
+        // rule, and a program may be told another rule for the same account (`AzureOptions::table_case`).
+        let has_own_hash = [TableCase::Insensitive, TableCase::Sensitive]
+            .into_iter()
+            .any(|case| row.row_key() == marker.hash(case));
+        let is_own = has_own_hash
             && row
                 .partition_key()
                 .strip_prefix(&hour_key)
@@ -136,4 +154,26 @@ fn hour_key(Hour(hour): Hour) -> String {
 pub(crate) fn expiry_markers_before(hour: Hour) -> Filter {
     let first = format!("{FORMAT}_");
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", hour_key(hour))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExpiryMarker, Hour};
+    use crate::{address::TableCase, edm::Ticks};
+
+    #[test]
+    fn the_rule_for_names_of_tables_tells_the_key_of_a_marker() {
+        let key = |table: &str, case| {
+            let (entity_type, partition_key) = ("Key".to_owned(), "don".to_owned());
+            let hour = Hour::hour_of(Ticks::UNIX_EPOCH);
+            ExpiryMarker { hour, entity_type, table: table.to_owned(), partition_key }
+                .keys(16, case)
+        };
+        // As all versions wrote it.
+        let stored = ("1_17259888_00".to_owned(), "4650f880a689ec880a92bc86f68e25ec".to_owned());
+        assert_eq!(key("Sessions", TableCase::Insensitive), stored);
+        assert_eq!(key("sessions", TableCase::Insensitive), stored);
+        let exact = ["Sessions", "sessions"].map(|table| key(table, TableCase::Sensitive).1);
+        assert_eq!(exact, ["19953e0a6c886dffd3a2e23abe3f6ef6", "c28f57e9438c78d68189eef6c418ae04"]);
+    }
 }
