@@ -16,7 +16,7 @@ use entable::{
         TableNames, TableRequest,
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
-    data::{Format, ImportMode},
+    data::{Format, ImportMode, TableCopy},
     prelude::*,
 };
 use tempfile::tempdir;
@@ -360,6 +360,72 @@ async fn a_copy_that_was_cut_at_any_request_is_completed_by_the_next() {
             }
         }
     }
+}
+
+/// A copy from an empty table into one with rows `0` to `4` of partition `p`, with `delete_extra`. Its first
+/// transaction meets `first`, and `meanwhile` runs on the target before the second attempt.
+async fn copy_that_deletes_five_rows(
+    first: InjectedFault,
+    meanwhile: impl AsyncFnOnce(DynamicTable),
+) -> (TableCopy, Vec<String>) {
+    let source = Client::memory();
+    source.create_table("Staff").await.unwrap();
+    let memory = Arc::new(Memory::new());
+    let target = Client::builder().backend(memory.clone()).build().unwrap();
+    target.create_table("Staff").await.unwrap();
+    let rows = target.dynamic("Staff");
+    for key in 0..5 {
+        rows.insert(&DynamicEntity::new("p", key.to_string())).await.unwrap();
+    }
+    let fault = FaultInjector::around(memory);
+    fault.inject(RequestKind::Apply, 0, first);
+    let faulty = Client::builder().backend(fault).build().unwrap();
+    let copy = async { source.copy_to(&faulty).delete_extra().await.unwrap() };
+    // The second attempt begins 50 ms after the first.
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        meanwhile(rows.clone()).await;
+    };
+    let (mut report, ()) = tokio::join!(copy, other);
+    let left = rows.query(Keys::partition("p")).collect().await.unwrap();
+    (report.tables.remove(0), left.iter().map(|row| row.row_key().to_owned()).collect())
+}
+
+/// A deletion that fails since an earlier attempt of the copy itself was carried out is no refusal.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_lost_its_answer_counts_as_done_once_the_row_is_gone() {
+    let lost = || Error::new(ErrorKind::Backend, "connection lost");
+    let busy = || Error::service(ServiceCode::ServerBusy, "busy");
+    // A proxy may answer "too busy" although the store has deleted the rows.
+    for error in [lost(), busy()] {
+        let landed = InjectedFault::After(error);
+        let (table, left) = copy_that_deletes_five_rows(landed, async |_| {}).await;
+        assert_eq!((table.deleted, table.refused), (5, 0), "{:?}", table.errors);
+        assert!(table.is_equal() && table.errors.is_empty() && left.is_empty(), "{left:?}");
+    }
+    // Somebody writes row 3 anew: the next run of the copy decides about it.
+    let landed = InjectedFault::After(lost());
+    let (table, left) = copy_that_deletes_five_rows(landed, async |rows: DynamicTable| {
+        rows.insert(&DynamicEntity::new("p", "3").with("Age", 34)).await.unwrap();
+    })
+    .await;
+    assert_eq!((table.deleted, table.refused, left), (4, 1, vec!["3".to_owned()]));
+    assert!(table.errors[0].is_precondition_failed(), "{:?}", table.errors);
+    // The first attempt is not carried out, and somebody else deletes row 3.
+    let unsent = InjectedFault::Before(lost());
+    let (table, left) = copy_that_deletes_five_rows(unsent, async |rows: DynamicTable| {
+        rows.delete_at("p", "3").await.unwrap();
+    })
+    .await;
+    assert_eq!((table.deleted, table.refused, left.len()), (5, 0, 0));
+    // Without any doubt about an attempt, it was somebody else who deleted row 3.
+    let slow = InjectedFault::Delay(Duration::from_millis(40));
+    let (table, left) = copy_that_deletes_five_rows(slow, async |rows: DynamicTable| {
+        rows.delete_at("p", "3").await.unwrap();
+    })
+    .await;
+    assert_eq!((table.deleted, table.refused, left.len()), (4, 1, 0));
+    assert!(table.errors[0].is_not_found(), "{:?}", table.errors);
 }
 
 /// A store that is too busy for more than four transactions at once.

@@ -50,6 +50,17 @@ struct GroupOutcome {
     is_throttled: bool,
 }
 
+impl GroupOutcome {
+    /// Counts a write that was carried out. A row that cannot be counted is refused.
+    fn count_write(&mut self, write: LineWrite) {
+        if write.operation.verb() == Verb::Delete {
+            self.deleted += 1;
+        } else if let Err(error) = self.written.add(write.row()) {
+            self.refused.push((write, error));
+        }
+    }
+}
+
 /// Writes rows in groups of up to 100 of one partition. Rows of one key are written in the order in which
 /// they come.
 pub(crate) struct RowWriter {
@@ -208,25 +219,20 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
     // An insert that is sent again after a lost answer would meet its own row.
     let is_repeatable = group.iter().all(|write| write.operation.verb() != Verb::Insert);
     let mut attempt = 0;
-    // Whether an attempt that was refused as "too busy" may have been carried out, as a proxy answers.
+    // Whether an earlier attempt may have been carried out: its answer was lost, or it was refused as "too busy",
+    // which may be the answer of a proxy.
     let mut is_in_doubt = false;
     while let Some(first) = group.first() {
         let line = first.line;
         let error = match send_group(&store, &table, &group, &mut outcome.requests).await {
             Ok(()) => {
-                for write in group.drain(..) {
-                    if write.operation.verb() == Verb::Delete {
-                        outcome.deleted += 1;
-                    } else if let Err(error) = outcome.written.add(write.row()) {
-                        outcome.refused.push((write, error));
-                    }
-                }
+                group.drain(..).for_each(|write| outcome.count_write(write));
                 return outcome;
             }
             Err(error) => error,
         };
         outcome.is_throttled |= error.is_throttled();
-        is_in_doubt |= error.is_throttled() && !is_repeatable;
+        is_in_doubt |= error.is_throttled() || error.is_answer_lost();
         if attempt + 1 < ATTEMPTS && may_pass(&error, is_repeatable) {
             let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
             timers::sleep(wait).await;
@@ -235,14 +241,20 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
             // A single write has no position. One beyond the group cannot come from the service.
             let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);
             let write = group.remove(refused);
-            let is_written = match is_in_doubt && error.row_exists() {
-                true => is_stored(&store, &table, write.row(), &mut outcome.requests).await,
-                false => Ok(false),
+            let is_done = match write.operation.verb() {
+                _ if !is_in_doubt => Ok(false),
+                // A row that is gone is deleted, as the write wants. Nothing tells whether the earlier attempt deleted
+                // it or another writer. A row that another writer has changed or inserted anew has another ETag, so
+                // that its deletion is refused and the row stays.
+                Verb::Delete => Ok(error.is_row_missing()),
+                _ if error.row_exists() => {
+                    is_stored(&store, &table, write.row(), &mut outcome.requests).await
+                }
+                _ => Ok(false),
             };
-            match is_written
-                .and_then(|is| if is { outcome.written.add(write.row()) } else { Err(error) })
-            {
-                Ok(()) => {}
+            match is_done {
+                Ok(true) => outcome.count_write(write),
+                Ok(false) => outcome.refused.push((write, error)),
                 Err(error) if error.refuses_one_row() => outcome.refused.push((write, error)),
                 Err(error) => {
                     outcome.failure = Some((write.line.min(line), error));
