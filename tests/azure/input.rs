@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use entable::{AccountKey, Azure, AzureOptions, ErrorKind, Operation, prelude::*};
+use entable::{AccessPolicy, AccountKey, Azure, AzureOptions, ErrorKind, Operation, prelude::*};
+use time::{OffsetDateTime, macros::datetime};
 
 use crate::{
     emulator::{apply, connection, new_name, options, read, row},
-    scripted_http::{Fake, KEY, refusal},
+    scripted_http::{Fake, KEY, answer, refusal},
 };
 
 const SAS: &str = "sv=2019-02-02&tn=Staff&sp=r&se=2030-01-01T00%3A00%3A00Z&sig=s3cretSignature%3D";
@@ -284,5 +285,28 @@ fn a_proxy_and_a_certificate_are_checked_and_not_quoted() {
         options().root_certificate(b"s3cret").unwrap_err(),
     ] {
         assert!(error.is_invalid() && !format!("{error:?}").contains("s3cret"), "{error:?}");
+    }
+}
+
+/// A time before the year 1 would become another time, and a policy that has expired would be valid.
+#[tokio::test]
+async fn a_policy_with_a_time_that_the_service_cannot_have_is_not_sent() {
+    let before: OffsetDateTime = datetime!(-0001-12-31 23:59:59 UTC);
+    // In UTC, this is in the year 10000.
+    let after: OffsetDateTime = datetime!(9999-12-31 23:59:59 -5);
+    for time in [before, after] {
+        for is_start in [true, false] {
+            let mut policy = AccessPolicy::new("readers");
+            *if is_start { &mut policy.start } else { &mut policy.expiry } = Some(time);
+            let fake = Fake::new([answer(204, &[])]);
+            let set = fake.azure().set_access_policies("Staff", &[policy]).await;
+            assert_eq!(fake.asked().len(), 0, "{:?}", fake.asked());
+            let error = set.unwrap_err();
+            assert!(error.is_invalid() && error.table() == Some("Staff"), "{error:?}");
+            let element = if is_start { "Start" } else { "Expiry" };
+            for part in [element, "`readers`", "years 1 to 9999"] {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+        }
     }
 }

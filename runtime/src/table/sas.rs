@@ -120,8 +120,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for more than five policies or a name over 64 characters, with
-    /// `is_ambiguous` if the answer was lost and other policies are stored now, else as
+    /// Fails with `is_invalid` for more than five policies, a name over 64 characters or a time outside
+    /// the years 1 to 9999, with `is_ambiguous` if the answer was lost and other policies are stored now, else as
     /// [`access_policies`](Self::access_policies) does.
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;

@@ -71,15 +71,16 @@ impl Azure {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for more than five policies or a name over 64 characters; also the errors of
-    /// [`access_policies`](Self::access_policies).
+    /// `is_invalid` for more than five policies, a name over 64 characters or a time outside the years 1 to
+    /// 9999; also the errors of [`access_policies`](Self::access_policies).
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = &self.0;
         account.check_policies(table, policies)?;
+        let body = wire::write_policies(policies).map_err(|error| error.in_table(table))?;
         let call = ServiceCall::write_call()
             .with_header("accept", "application/xml")
             .with_header("content-type", "application/xml")
-            .with_body(wire::write_policies(policies));
+            .with_body(body);
         let answer = account.send_raw(call, Method::Put, table, "comp=acl").await?;
         let answer = account.expect_success(answer, ReadOrWrite::Writes);
         answer.map(drop).map_err(|error| error.in_table(table))

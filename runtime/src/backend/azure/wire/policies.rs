@@ -12,7 +12,11 @@ use crate::{
 };
 
 /// Writes the body of `PUT /Table?comp=acl`.
-pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> String {
+///
+/// # Errors
+///
+/// `is_invalid` for a time outside the years 1 to 9999.
+pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> Result<String> {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>");
     for policy in policies {
         xml.push_str("<SignedIdentifier><Id>");
@@ -23,13 +27,13 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
                 xml.push_str(&format!("<{name}>{}</{name}>", escape_xml(&text)));
             }
         };
-        element("Start", policy.start.map(print_time));
-        element("Expiry", policy.expiry.map(print_time));
+        element("Start", print_time(policy, "Start", policy.start)?);
+        element("Expiry", print_time(policy, "Expiry", policy.expiry)?);
         element("Permission", policy.permissions.clone());
         xml.push_str("</AccessPolicy></SignedIdentifier>");
     }
     xml.push_str("</SignedIdentifiers>");
-    xml
+    Ok(xml)
 }
 
 /// Reads the policies from the answer to `GET /Table?comp=acl`.
@@ -56,8 +60,21 @@ pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<Access
     Ok(policies)
 }
 
-fn print_time(time: OffsetDateTime) -> String {
-    Ticks::try_from(time).unwrap_or(Ticks::MAX).to_string()
+/// Writes a time of a policy as the service does. `name` is the element that holds it.
+fn print_time(
+    policy: &AccessPolicy,
+    name: &str,
+    time: Option<OffsetDateTime>,
+) -> Result<Option<String>> {
+    let Some(time) = time else { return Ok(None) };
+    // The time is not moved to the nearest year: the policy would permit something else than its caller wrote.
+    let ticks = Ticks::try_from(time).map_err(|error| {
+        let id = policy.id.escape_debug();
+        let message =
+            format!("the {name} of the policy `{id}`, {time}, is not in the years 1 to 9999");
+        Error::new(ErrorKind::Invalid, message).with_source(error)
+    })?;
+    Ok(Some(ticks.to_string()))
 }
 
 fn element_time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
@@ -91,7 +108,7 @@ mod tests {
             },
             AccessPolicy::new("empty"),
         ];
-        let xml = write_policies(&policies);
+        let xml = write_policies(&policies).unwrap();
         assert_eq!(read_policies(xml.as_bytes()).unwrap(), policies);
     }
 
@@ -99,7 +116,8 @@ mod tests {
     fn the_services_form_is_read() {
         let xml = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Start>2021-06-08T02:10:09.0000000Z</Start><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
         let found = read_policies(xml.as_bytes()).unwrap();
-        assert_eq!(print_time(found[0].start.unwrap()), "2021-06-08T02:10:09Z");
+        let start = print_time(&found[0], "Start", found[0].start).unwrap();
+        assert_eq!(start.as_deref(), Some("2021-06-08T02:10:09Z"));
         assert_eq!(found[0].expiry, None);
     }
 }
