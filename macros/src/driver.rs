@@ -83,7 +83,11 @@ pub(crate) fn expand_message(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let message = model::Message::new(input, &mut errors);
     check::message(&message, &mut errors);
-    finish_expansion(errors, || emit::message(&message), || emit::message(&message))
+    finish_expansion(
+        errors,
+        || emit::message(&message),
+        || emit::fallback::message(input, &message),
+    )
 }
 
 /// Expands `#[derive(EntitySet)]`.

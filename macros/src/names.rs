@@ -213,7 +213,9 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
             .into_iter()
             .map(|token| match token {
                 TokenTree::Ident(ident) if ident == "Self" => {
-                    TokenTree::Ident(Ident::new(&this.to_string(), ident.span()))
+                    let mut named = this.clone();
+                    named.set_span(ident.span());
+                    TokenTree::Ident(named)
                 }
                 TokenTree::Group(group) => {
                     let inner = replace_self(group.stream(), this);

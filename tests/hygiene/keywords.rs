@@ -23,6 +23,16 @@ struct Keywords {
     r#async: Option<i32>,
 }
 
+/// A field's type names the struct, whose own name is a keyword.
+#[allow(non_camel_case_types, reason = "every keyword that may be a raw name is in lower case")]
+#[derive(Debug, Clone, PartialEq, TableEntity, serde::Serialize, serde::Deserialize)]
+#[table(name = "Trees", partition_key = "{id}", row_key = "t")]
+struct r#match {
+    id: u8,
+    #[table(json)]
+    inner: Option<Box<Self>>,
+}
+
 /// Path builders of `ByA` have twelve states, and those of `ByA1` are no thirteenth.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -79,6 +89,14 @@ async fn a_path_that_is_a_keyword_is_written_raw() {
     let found = table.get(Keywords::r#in().r#type(1).id(7)).await.unwrap();
     assert_eq!(found.unwrap().r#async, Some(3));
     let _ = (Keywords::r#gen(), Keywords::r#async(), Keywords::r#try(), Keywords::r#where());
+}
+
+#[test]
+fn a_struct_whose_name_is_a_keyword_may_stand_for_itself_in_a_field() {
+    let leaf = r#match { id: 1, inner: None };
+    let tree = r#match { id: 2, inner: Some(Box::new(leaf)) };
+    let rows = tree.rows().unwrap();
+    assert_eq!(r#match::from_row(&rows.primary).unwrap(), tree);
 }
 
 #[test]

@@ -91,6 +91,15 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
     scoped_block(&properties.runtime, &body)
 }
 
+/// Returns the impl of a refused `#[derive(Message)]`: the usual one, which compiles whatever is wrong
+/// with the message.
+pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> TokenStream {
+    if !can_have_empty_impls(input) {
+        return TokenStream::new();
+    }
+    super::message(message)
+}
+
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
     if !can_have_empty_impls(input) {
