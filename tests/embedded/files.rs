@@ -172,6 +172,25 @@ async fn another_file_of_the_engine_is_refused() {
     assert!(error.is_corrupt() && text.contains("not an entable store"), "{error:?}");
 }
 
+/// The engine writes its header into an empty file before the store's first transaction.
+#[tokio::test]
+async fn a_crash_while_an_empty_file_becomes_a_store_is_made_good() {
+    let (_directory, path) = scratch();
+    let first = path.with_extension("first");
+    let database = redb::Database::create(&first).unwrap();
+    // A copy of the open file stands for the state after a crash.
+    fs::copy(&first, &path).unwrap();
+    drop(database);
+    for path in [path, first] {
+        let store = Embedded::open(&path).unwrap();
+        create(&store, "Staff").await;
+        insert(&store, "Staff", row("p", "r", 7)).await.unwrap();
+        drop(store);
+        let store = Embedded::open(&path).unwrap();
+        assert!(read(&store, "Staff", "r").await.unwrap().is_some());
+    }
+}
+
 #[tokio::test]
 async fn a_newer_format_is_refused() {
     let (_directory, path) = scratch();

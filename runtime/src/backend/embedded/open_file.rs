@@ -17,7 +17,8 @@ use crate::error::{ErrorKind, Result};
 /// The first bytes of every file of the engine.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// Opens the store in a file. Creates a new store if there is no file or an empty one.
+/// Opens the store in a file. Creates a new store if there is no file or an empty one, also if a crash
+/// has interrupted that in an empty file before.
 pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     match OpenOptions::new().read(true).write(true).open(store_file.path()) {
         Ok(file) => open_existing(store_file, file, cache_bytes),
@@ -42,9 +43,11 @@ pub(super) fn open_without_creating(
 }
 
 fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
-    let empty = check_magic(store_file, &file)?;
+    check_magic(store_file, &file)?;
     let database = start_engine(store_file, file, cache_bytes)?;
-    if empty {
+    // The engine makes an empty file its own before the store writes its first tables. A crash in
+    // between leaves a file that is as good as empty.
+    if is_unused(&database).map_err(|error| store_file.engine_error(error))? {
         initialize_store(store_file, &database)?;
     } else {
         check_format(store_file, &database)?;
@@ -161,15 +164,14 @@ fn sync_directory(store_file: &StoreFile) -> Result<()> {
     synced.map_err(|error| store_file.io_error(error))
 }
 
-/// Returns whether the file is empty. Fails if its first bytes are not those of the engine.
-fn check_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
+/// Fails if the file is not empty and its first bytes are not those of the engine.
+fn check_magic(store_file: &StoreFile, file: &File) -> Result<()> {
     let mut head = Vec::new();
     file.take(MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(|error| store_file.opening_io_error(error))?;
     match head {
-        head if head.is_empty() => Ok(true),
-        head if head == MAGIC => Ok(false),
+        head if head.is_empty() || head == MAGIC => Ok(()),
         _ => Err(no_store_error(store_file)),
     }
 }
@@ -179,6 +181,19 @@ fn no_store_error(store_file: &StoreFile) -> crate::error::Error {
         ErrorKind::Corrupt,
         "this is not an entable store, give the path of one or of a file that does not exist",
     )
+}
+
+/// Returns whether the engine has never stored a table in the file.
+fn is_unused(database: &Database) -> Result<bool, redb::Error> {
+    if database.begin_read()?.list_tables()?.next().is_some() {
+        return Ok(false);
+    }
+    // A damaged page can hide all tables, and it may not be taken for an empty store. The height is 0
+    // only if there is no page that could list a table.
+    let transaction = database.begin_write()?;
+    let height = transaction.stats()?.tree_height();
+    transaction.abort()?;
+    Ok(height == 0)
 }
 
 fn check_format(store_file: &StoreFile, database: &Database) -> Result<()> {
