@@ -1,16 +1,23 @@
 //! Tests files that open, and files that do not: each failure names the file and a remedy.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::SeqCst},
+    },
+};
 
 use entable::{
-    Error, SteppedClock, Ticks,
+    Batch, Clock, Condition, ETag, Error, Operation, SteppedClock, Ticks,
     backend::{Backend, Embedded, TableRequest},
 };
 use redb::TableDefinition;
 
-use crate::{create, insert, read, row, scratch};
+use crate::{create, delete, insert, read, row, scratch};
 
-fn refused(path: &std::path::Path) -> (Error, String) {
+fn refused(path: &Path) -> (Error, String) {
     let error = Embedded::open(path).unwrap_err();
     let text = error.to_string();
     let name = path.file_name().unwrap().to_str().unwrap();
@@ -233,11 +240,99 @@ async fn a_row_that_comes_back_after_reopening_has_a_new_etag() {
         drop(store.tables(TableRequest::Create("Staff")).await);
         insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
         etags.push(read(&store, "Staff", "r").await.unwrap().unwrap().etag().unwrap());
-        let any = entable::Condition::Any;
-        let delete = entable::Operation::delete("p", "r", any).unwrap();
-        store.apply(&entable::Batch::single("Staff", delete).unwrap()).await.unwrap();
+        apply(&store, delete_row()).await;
     }
     assert!(etags[0] != etags[1] && etags[1] != etags[2] && etags[0] != etags[2], "{etags:?}");
+}
+
+/// A clock that can be set back. It shows ticks since the Unix epoch.
+#[derive(Debug)]
+struct SetClock(AtomicI64);
+
+impl SetClock {
+    fn set(&self, ticks: i64) {
+        self.0.store(ticks, SeqCst);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Ticks {
+        Ticks::new(Ticks::UNIX_EPOCH.get() + self.0.load(SeqCst)).unwrap()
+    }
+}
+
+fn open_at(path: &Path, ticks: i64) -> (Embedded, Arc<SetClock>) {
+    let clock = Arc::new(SetClock(AtomicI64::new(ticks)));
+    (Embedded::options().clock(clock.clone()).open(path).unwrap(), clock)
+}
+
+/// Creates a store, writes the row (p, r) at tick 100, closes the store and returns the row's ETag.
+async fn write_at_100(path: &Path) -> ETag {
+    let (store, _) = open_at(path, 100);
+    create(&store, "Staff").await;
+    insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
+    etag(&store).await
+}
+
+async fn apply(store: &Embedded, operation: Operation) {
+    store.apply(&Batch::single("Staff", operation).unwrap()).await.unwrap();
+}
+
+fn delete_row() -> Operation {
+    Operation::delete("p", "r", Condition::Any).unwrap()
+}
+
+/// Inserts the row (p, r) and returns its ETag.
+async fn insert_again(store: &Embedded) -> ETag {
+    insert(store, "Staff", row("p", "r", 2)).await.unwrap();
+    etag(store).await
+}
+
+/// Returns the ETag of the row (p, r).
+async fn etag(store: &Embedded) -> ETag {
+    read(store, "Staff", "r").await.unwrap().unwrap().etag().unwrap()
+}
+
+/// A row that is written after the clock was set back gets a Timestamp later than the clock.
+#[tokio::test]
+async fn an_etag_ahead_of_the_clock_does_not_come_again() {
+    let (_directory, path) = scratch();
+    write_at_100(&path).await;
+    let (store, _) = open_at(&path, 50);
+    apply(&store, Operation::replace(row("p", "r", 2), Condition::Any)).await;
+    let before = etag(&store).await;
+    apply(&store, delete_row()).await;
+    drop(store);
+    let (store, _) = open_at(&path, 101);
+    assert_ne!(insert_again(&store).await, before);
+}
+
+#[tokio::test]
+async fn the_etag_of_a_row_deleted_under_a_clock_set_back_does_not_come_again() {
+    let (_directory, path) = scratch();
+    let before = write_at_100(&path).await;
+    let (store, clock) = open_at(&path, 50);
+    apply(&store, delete_row()).await;
+    clock.set(100);
+    assert_ne!(insert_again(&store).await, before);
+}
+
+#[tokio::test]
+async fn the_etags_of_a_deleted_table_do_not_come_again() {
+    for is_reopened in [false, true] {
+        let (_directory, path) = scratch();
+        let before = write_at_100(&path).await;
+        // Nothing was written or deleted since the store was opened, which could tell the time.
+        let (mut store, mut clock) = open_at(&path, 200);
+        delete(&store, "Staff").await;
+        if is_reopened {
+            drop(store);
+            (store, clock) = open_at(&path, 200);
+        }
+        create(&store, "Staff").await;
+        clock.set(100);
+        assert_ne!(insert_again(&store).await, before, "reopened: {is_reopened}");
+    }
 }
 
 #[test]

@@ -65,13 +65,14 @@ impl<'t> GroupTransaction<'t> {
         Self { transaction, catalog, tables: HashMap::new(), summary: GroupSummary::default() }
     }
 
-    /// Applies one batch to the transaction, as a whole or not at all.
+    /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
+    /// before `now` or any Timestamp that the batch has written or deleted.
     pub(super) fn apply_batch(
         &mut self,
         table: &str,
         operations: &[Operation],
         now: Ticks,
-    ) -> Result<Vec<Written>, ApplyError> {
+    ) -> Result<(Vec<Written>, Ticks), ApplyError> {
         let found = self.catalog.get(table);
         let (_, entry) = found.map_err(|error| ApplyError::Operation(0, error))?;
         // Several batches may name one table, which the engine opens only once in a transaction.
@@ -82,7 +83,7 @@ impl<'t> GroupTransaction<'t> {
                 closed.insert(self.transaction.open_table(RowsDefinition::new(&name))?)
             }
         };
-        let mut changes = plan_changes(rows, operations, now)?;
+        let (mut changes, last) = plan_changes(rows, operations, now)?;
         write_changes(rows, &changes)?;
         let both = operations.iter().zip(&changes);
         let written = both
@@ -95,7 +96,7 @@ impl<'t> GroupTransaction<'t> {
         if let Some(change) = changes.pop() {
             self.summary.proof = Some(LastChangedRow { table: entry.id, change });
         }
-        Ok(written)
+        Ok((written, last))
     }
 
     /// Returns a summary of the rows that were written. Closes the tables of the engine, so that the transaction can be
@@ -105,14 +106,16 @@ impl<'t> GroupTransaction<'t> {
     }
 }
 
-/// Computes the changes that the operations make, in order. Nothing is written yet: if an operation is
-/// refused, the batch leaves no trace.
+/// Computes the changes that the operations make, in order, and the latest of `now` and all Timestamps
+/// that they write or delete. Nothing is written yet: if an operation is refused, the batch leaves no
+/// trace.
 fn plan_changes(
     rows: &RowsForWrite<'_>,
     operations: &[Operation],
     now: Ticks,
-) -> Result<Vec<RowChange>, ApplyError> {
+) -> Result<(Vec<RowChange>, Ticks), ApplyError> {
     let mut empty = EmptyRange::default();
+    let mut last = now;
     let mut changes = Vec::with_capacity(operations.len());
     for (index, operation) in operations.iter().enumerate() {
         let refused = |error| ApplyError::Operation(index, error);
@@ -130,10 +133,14 @@ fn plan_changes(
             current => current.flatten(),
         };
         let row = row_rules::resulting_row(current.as_ref(), operation, now).map_err(refused)?;
+        // A row that was written before the clock was set back has a Timestamp after `now`, and its
+        // next Timestamp is later still. A deleted row counts with the Timestamp that it had.
+        let timestamp = row.as_ref().or(current.as_ref()).and_then(Row::timestamp);
+        last = timestamp.map_or(last, |timestamp| last.max(timestamp));
         empty.begin_after(&key);
         changes.push(RowChange { key, row, follows });
     }
-    Ok(changes)
+    Ok((changes, last))
 }
 
 /// A range of addresses that is known to contain no row: from an address that was searched for to the

@@ -56,7 +56,8 @@ pub(super) struct WriterStore {
     names_being_deleted: HashMap<String, Ticks>,
     /// Publishes the newest snapshot to the readers, or that they have to wait or fail.
     pub(super) reader_state: watch::Sender<ReaderState>,
-    /// The Timestamp of the last write.
+    /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
+    /// deleted before.
     last: Ticks,
     /// The time of the first commit that is not on disk yet; `None` if all commits are on disk.
     pub(super) unsynced: Option<Instant>,
@@ -272,7 +273,8 @@ impl WriterStore {
 
     /// Applies the batches of a group to a transaction. Returns the answer to each, and a summary of what
     /// was applied. A batch that is refused, or whose deadline is over, gets its error as the answer and
-    /// changes nothing. `last` is the Timestamp of the last applied batch, before the call and after it.
+    /// changes nothing. `last` is a time that no Timestamp of an applied batch exceeds, before the call
+    /// and after it.
     ///
     /// # Errors
     ///
@@ -293,8 +295,8 @@ impl WriterStore {
             }
             let now = row_rules::next_write_time(&*self.options.clock, *last);
             answers.push(match applied.apply_batch(&write.table, &write.operations, now) {
-                Ok(written) => {
-                    *last = now;
+                Ok((written, latest)) => {
+                    *last = latest;
                     Ok(written)
                 }
                 Err(ApplyError::Operation(index, error)) => Err((Some(index), error)),
@@ -432,7 +434,9 @@ impl WriterStore {
     /// Deletes a table. Its rows take space until maintenance reclaims them.
     pub(super) fn delete_table(&mut self, name: &str) -> Result<()> {
         let entry = self.catalog.get_for_delete(name)?.clone();
-        let last = self.last;
+        // The rows are not read here. One that was written before the store was opened can be later
+        // than `last`, but not later than the clock, unless the clock was set back.
+        let last = self.last.max(self.options.clock.now());
         self.run_transaction(
             CommitMode::Synced,
             |transaction| {
@@ -441,6 +445,7 @@ impl WriterStore {
             },
             |store| store.catalog.get(name).is_err(),
         )?;
+        self.last = last;
         self.catalog = Arc::new(self.catalog.without_table(entry.id));
         self.trash.push(entry.id);
         // A time that is too long for ticks keeps the name taken as long as the store is open.
@@ -452,8 +457,8 @@ impl WriterStore {
     }
 }
 
-/// Stores the Timestamp of the last write in the file. A later Timestamp then exceeds those of deleted
-/// rows, so that a row that is inserted again never gets an ETag that it had before.
+/// Stores in the file the time `last`, which no Timestamp so far exceeds. A later Timestamp then exceeds
+/// those of deleted rows, so that a row that is inserted again never gets an ETag that it had before.
 fn store_last_tick(transaction: &WriteTransaction, last: Ticks) -> Result<(), redb::Error> {
     let mut facts = transaction.open_table(META)?;
     facts.insert(meta::TICK, &last.get().to_le_bytes()[..])?;
