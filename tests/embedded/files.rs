@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 use entable::{
@@ -332,6 +333,27 @@ async fn the_etags_of_a_deleted_table_do_not_come_again() {
         create(&store, "Staff").await;
         clock.set(100);
         assert_ne!(insert_again(&store).await, before, "reopened: {is_reopened}");
+    }
+}
+
+/// The file is moved away while the store reopens it, and comes back later.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_comes_back_is_read_again_without_a_write() {
+    let (_directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    insert(&store, "Staff", row("p", "r", 7)).await.unwrap();
+    let away = path.with_extension("away");
+    fs::rename(&path, &away).unwrap();
+    store.compact().await.unwrap_err();
+    assert!(read(&store, "Staff", "r").await.unwrap_err().is_backend());
+    assert!(store.flush().await.is_err(), "a flush of a store without its file");
+    fs::rename(&away, &path).unwrap();
+    let end = tokio::time::Instant::now() + Duration::from_secs(20);
+    while read(&store, "Staff", "r").await.is_err() {
+        assert!(tokio::time::Instant::now() < end, "the store stays closed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -174,7 +174,8 @@ impl Embedded {
     /// # Errors
     ///
     /// `is_backend` if the disk fails, or if it failed since the last flush and acknowledged writes are
-    /// lost.
+    /// lost; the errors of [`open`](Self::open) if the file did not open again after a failure of the
+    /// disk, and still does not.
     pub async fn flush(&self) -> Result<()> {
         self.ask_writer(Job::Flush).await?
     }

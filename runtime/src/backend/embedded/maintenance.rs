@@ -26,6 +26,11 @@ impl WriterStore {
         if let Some(until) = self.no_maintenance_before {
             return Some(until.saturating_duration_since(Instant::now()));
         }
+        // Readers fail until the file is open again, and a program that only reads sends no job that
+        // would open it.
+        if self.database.is_none() {
+            return Some(Duration::ZERO);
+        }
         // While a commit is not synced, its sync is due, which writes the map of free pages as
         // well.
         let quick_repair =
@@ -52,9 +57,14 @@ impl WriterStore {
         self.delay_maintenance_after_failure(&result);
     }
 
-    /// Writes everything that was acknowledged to disk. If acknowledged writes were lost since the last
-    /// flush, fails and forgets that loss, so that the next flush can succeed.
+    /// Writes everything that was acknowledged to disk, and opens the file again if it is not open. If
+    /// acknowledged writes were lost since the last flush, fails and forgets that loss, so that the next
+    /// flush can succeed.
     pub(super) fn flush_commits(&mut self) -> Result<()> {
+        // Opening the file may find that acknowledged writes are lost, which this flush reports.
+        if self.database.is_none() {
+            self.reopen_file()?;
+        }
         match self.lost_writes.take() {
             Some(lost) => Err(lost),
             None if self.unsynced.is_none() => Ok(()),

@@ -47,7 +47,8 @@ pub(super) enum CommitMode {
 pub(super) struct WriterStore {
     pub(super) file: StoreFile,
     options: EmbeddedOptions,
-    /// The engine; `None` after a failure of the disk, until the file opens again.
+    /// The engine; `None` after a failure of the disk, until the next job or step of maintenance opens
+    /// the file again.
     pub(super) database: Option<Database>,
     catalog: Arc<Catalog>,
     /// The ids of deleted tables whose rows still take space.
