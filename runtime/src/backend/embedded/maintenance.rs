@@ -101,7 +101,7 @@ impl WriterStore {
         if gone {
             self.trash.retain(|trash| *trash != id);
         }
-        self.publish_snapshot()?;
+        self.publish_commit();
         Ok(gone)
     }
 

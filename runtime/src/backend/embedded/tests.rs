@@ -1,14 +1,33 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    ops::Bound,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
+use redb::{BackendError, StorageBackend, backends::FileBackend};
 use tokio::sync::oneshot;
 
 use super::{
-    Durability, EmbeddedOptions, job::QueuedBatch, open_file, snapshot::ReaderState,
-    store_file::StoreFile, writer_store::WriterStore,
+    Durability, EmbeddedOptions,
+    job::QueuedBatch,
+    open_file,
+    snapshot::{ReaderState, Snapshot},
+    store_file::StoreFile,
+    writer_store::WriterStore,
 };
-use crate::{batch::Batch, batch::Operation, row::Row};
+use crate::{
+    batch::{Batch, Operation},
+    error::Result,
+    row::Row,
+};
 
 const DELAY: Duration = Duration::from_millis(20);
 
@@ -91,4 +110,133 @@ fn a_flush_opens_a_file_again_that_did_not_open_at_once() {
     let mut store = store_without_its_file(&directory.path().join("other.db"));
     fs::remove_file(directory.path().join("other.db")).unwrap();
     assert!(store.flush_commits().unwrap_err().is_not_found());
+}
+
+/// A disk that fails for ever after a number of accesses.
+#[derive(Debug)]
+struct FailingDisk {
+    file: FileBackend,
+    accesses_left: Arc<AtomicI64>,
+}
+
+impl FailingDisk {
+    fn access(&self) -> io::Result<()> {
+        let is_sound = self.accesses_left.fetch_sub(1, SeqCst) > 0;
+        is_sound.then_some(()).ok_or_else(|| io::Error::other("the disk fails"))
+    }
+}
+
+impl StorageBackend for FailingDisk {
+    fn len(&self) -> io::Result<u64> {
+        self.access().and_then(|()| self.file.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.access().and_then(|()| self.file.read(offset, out))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.access().and_then(|()| self.file.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.access().and_then(|()| self.file.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.access().and_then(|()| self.file.write(offset, data))
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn unlock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+}
+
+/// Returns a store with the tables Staff and Old on a failing disk, and the accesses that the disk has left.
+fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+    store(path).sync_and_close_file().unwrap();
+    let accesses_left = Arc::new(AtomicI64::new(i64::MAX));
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = FileBackend::new(file).unwrap();
+    let disk = FailingDisk { file, accesses_left: accesses_left.clone() };
+    let mut engine = redb::Builder::new();
+    // Without a cache, a snapshot reads from the disk.
+    engine.set_cache_size(0);
+    let database = engine.create_with_backend(disk).unwrap();
+    let options = EmbeddedOptions::new().cache_bytes(0);
+    let opened = WriterStore::new(StoreFile::new(path), database, options);
+    let (mut store, _reader_state) = opened.unwrap();
+    store.create_table("Old").unwrap();
+    (store, accesses_left)
+}
+
+/// Does `work` on a disk that fails after no access, after one, and so on until `work` needs no more. The
+/// answer has to agree with the file, and readers have to continue without another write.
+fn fail_at_each_access(
+    work: impl Fn(&mut WriterStore) -> Result<()>,
+    is_done: impl Fn(&Snapshot) -> bool,
+) {
+    for accesses in 0.. {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, left) = store_on_failing_disk(&directory.path().join("store.db"));
+        left.store(accesses, SeqCst);
+        let answer = work(&mut store);
+        let has_failed = left.load(SeqCst) < 0;
+        if !is_readable(&store) {
+            assert_eq!(store.time_to_maintenance(), Some(Duration::ZERO), "{accesses} accesses");
+            store.run_maintenance_step();
+        }
+        assert!(is_readable(&store), "{accesses} accesses: readers cannot continue");
+        // A disk that has failed after the answer only would fail again in the check of the answer.
+        store.reopen_file().unwrap();
+        let ReaderState::Open(snapshot) = &*store.reader_state.borrow() else { unreachable!() };
+        match answer {
+            Ok(()) => assert!(is_done(snapshot), "{accesses} accesses: done, and not in the file"),
+            Err(error) if error.is_ambiguous() => {}
+            Err(error) => assert!(!is_done(snapshot), "{accesses} accesses: done, and {error:?}"),
+        }
+        if !has_failed {
+            return;
+        }
+    }
+}
+
+#[test]
+fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
+    fail_at_each_access(
+        |store| store.commit_group(&[insert()])?.remove(0).map(drop).map_err(|(_, error)| error),
+        |snapshot| snapshot.read_row("Staff", "p", "r").unwrap().is_some(),
+    );
+}
+
+#[test]
+fn the_answer_to_a_new_table_on_a_failing_disk_agrees_with_the_file() {
+    fail_at_each_access(
+        |store| store.create_table("New"),
+        |snapshot| snapshot.catalog().get("New").is_ok(),
+    );
+}
+
+#[test]
+fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
+    fail_at_each_access(
+        |store| store.delete_table("Old"),
+        |snapshot| snapshot.catalog().get("Old").is_err(),
+    );
 }

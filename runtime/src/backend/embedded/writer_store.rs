@@ -126,7 +126,8 @@ impl WriterStore {
         self.publish_snapshot()
     }
 
-    /// Publishes a snapshot of the newest commit to the readers.
+    /// Publishes a snapshot of the newest commit to the readers. If that fails, closes the file, which
+    /// the next job or step of maintenance opens again; reads fail until then.
     pub(super) fn publish_snapshot(&mut self) -> Result<()> {
         let database = self.database()?;
         let snapshot = self.file.catch_panic(|| Snapshot::new(&self.file, database, &self.catalog));
@@ -136,7 +137,16 @@ impl WriterStore {
             Err(error) => (ReaderState::Stopped(error.to_string().into()), Err(error)),
         };
         self.reader_state.send_replace(state);
+        if result.is_err() {
+            self.close_database();
+        }
         result
+    }
+
+    /// Publishes a snapshot after a commit. A failure leaves the commit and its answer good, so it is
+    /// ignored: readers continue when the file is open again.
+    pub(super) fn publish_commit(&mut self) {
+        drop(self.publish_snapshot());
     }
 
     /// Returns the engine, or an error if the file is not open.
@@ -254,10 +264,7 @@ impl WriterStore {
         self.last_sync_duration = (mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
         self.note_commit(mode);
-        if self.publish_snapshot().is_err() {
-            // The batches are committed, so that their answers stay good. The next job opens the file again.
-            self.database = None;
-        }
+        self.publish_commit();
         Ok(answers)
     }
 
@@ -429,7 +436,8 @@ impl WriterStore {
         let write = |transaction: &WriteTransaction| catalog::add_table(transaction, name, now);
         let entry = self.run_transaction(CommitMode::Synced, write, exists)?;
         self.catalog = Arc::new(self.catalog.with_table(entry));
-        self.publish_snapshot()
+        self.publish_commit();
+        Ok(())
     }
 
     /// Deletes a table. Its rows take space until maintenance reclaims them.
@@ -454,7 +462,8 @@ impl WriterStore {
         let until = self.options.clock.now().get().saturating_add(ticks.unwrap_or(i64::MAX));
         let until = Ticks::new(until).unwrap_or(Ticks::MAX);
         self.names_being_deleted.insert(name.to_ascii_lowercase(), until);
-        self.publish_snapshot()
+        self.publish_commit();
+        Ok(())
     }
 }
 
