@@ -32,6 +32,8 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
     let mut inherited = Vec::new();
     let mut found = None;
     for (name, setting) in dependencies(manifest, false) {
+        // The default path `::entable` is right then, whatever other names the package uses
+        // besides.
         if name == "entable" {
             return None;
         }
@@ -48,6 +50,7 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
             (setting == DependencyLine::Package && inherited.contains(&name)).then_some(name)
         })
     };
+    // Cargo turns `-` in a dependency's name into `_` in the name of the crate.
     found.or_else(of_workspace).map(|name| name.replace('-', "_"))
 }
 

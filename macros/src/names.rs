@@ -131,6 +131,7 @@ fn split_words(name: &str) -> Vec<String> {
         if let (Some(word), true) = (words.last_mut(), c != '_') {
             word.push(c);
         }
+        // A digit counts as lower case, so that `Address2Line` has the words `Address2` and `Line`.
         after_lower = c.is_lowercase() || c.is_numeric();
     }
     words.retain(|word| !word.is_empty());
@@ -147,6 +148,7 @@ pub(crate) fn nearest_name<'k>(
     found: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
+    // One edit in three characters: with more, a short name would be taken for nearly any other.
     let allowed = (found.chars().count() / 3).max(1);
     known
         .into_iter()
@@ -231,6 +233,7 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
     if !has_self(ty.to_token_stream()) {
         return ty.clone();
     }
+    // The fallback cannot occur: one identifier in place of another leaves a type that parses.
     syn::parse2(replace_self(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 

@@ -25,6 +25,8 @@ impl<T> Slot<T> {
             let message = format!("`{key}` is given twice, expected it once");
             return Err(syn::Error::new(key.span(), message));
         }
+        // The name is kept before the value is looked at: a malformed value must not be reported as
+        // a missing setting too.
         self.key = Some(key.clone());
         self.value = Some(value?);
         Ok(())

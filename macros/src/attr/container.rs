@@ -143,6 +143,7 @@ impl EntityAttr {
         match setting.name().as_str() {
             "hot_partition" => self.hot_partition.set_once(&setting.key, setting.flag()),
             _ => {
+                // `allow` knows one permission, so that every other name was meant as it.
                 self.hot_partition.mark_misspelt();
                 setting.unknown("`allow`", &["hot_partition"])
             }
@@ -344,6 +345,7 @@ impl ProjectionAttr {
             };
             errors.take_ok(taken);
         }
+        // A misspelt `of` counts as given, since its unknown name is reported already.
         if !read.of.is_set() {
             errors.add_unless_incomplete(
                 ident.span(),

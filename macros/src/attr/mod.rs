@@ -54,6 +54,7 @@ impl Parse for Setting {
                 format!("expected a name, found a text; write `{}` without quotes", text.value());
             return Err(syn::Error::new(text.span(), message));
         }
+        // `crate` is a setting and a keyword, which `Ident` alone would refuse.
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
@@ -106,6 +107,8 @@ fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting
             Err(error) => errors.add_unreadable(error),
         }
         let is_comma = |input: ParseStream<'_>| matches!(input.parse(), Ok(Some::<Token![,]>(_)));
+        // The rest of a malformed setting is skipped, so that the settings after it are still read
+        // and not called missing.
         while !input.is_empty() && !is_comma(input) {
             let _ = input.parse::<TokenTree>();
         }

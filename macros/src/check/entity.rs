@@ -32,6 +32,8 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
         );
         return;
     }
+    // The struct's own name stands for a missing `name`, which may be in a part of the attribute
+    // that could not be read.
     let mut report = |message: String| match hint {
         "" => errors.add_at(span, message),
         _ => errors.add_unless_incomplete(span, message),

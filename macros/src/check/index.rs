@@ -18,6 +18,8 @@ const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "Src
 /// copies and lists, and the outbox rows that its remote copies and lists need.
 pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     let local = entity.families.iter().filter(|family| !family.is_remote).count();
+    // One of them is the dirty row, the other is the fence, which every transaction with open work
+    // writes too.
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
     // A claim stands for all unique values of a transaction.
     let has_claim = entity.families.iter().any(|family| family.is_remote && family.unique);

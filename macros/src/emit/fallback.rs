@@ -204,6 +204,8 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
 fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
+        // `loop {}` has every type and needs no value of the user's types. A program with an error
+        // is never run.
         impl _rt_FromRow for #ident {
             fn from_row(_: &_rt_Row) -> _rt_Result<Self> { loop {} }
         }

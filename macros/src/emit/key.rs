@@ -30,6 +30,8 @@ pub(super) fn write_row_key_body(entity: &Entity) -> TokenStream {
 fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &KeyTemplate)> = Vec::new();
     for (index, key) in keys {
+        // Local copies share the primary's partition template: one arm for all of them is less code
+        // to compile.
         match templates.iter_mut().find(|(_, known)| known.text == key.text) {
             Some((indexes, _)) => indexes.push(index),
             None => templates.push((vec![index], key)),

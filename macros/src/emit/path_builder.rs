@@ -43,6 +43,8 @@ struct Builder<'m> {
 /// Returns the type that the path builder of a row family begins with, when no part of the keys is
 /// given: its first state, or a finished path if nothing has to be given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
+    // `is_refused` changes the methods of the states and not their types, so that a refused entity
+    // gets its types here too.
     let builder = Builder::new(entity, family, false);
     builder.state_type(&builder.nothing_given())
 }

@@ -178,6 +178,8 @@ fn from_row(set: &Set) -> TokenStream {
 /// Returns the impls that convert a value of the set to one of a member, and back.
 fn variant(set: &Set, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
+    // In an enum with one variant, an arm for others would be unreachable, and the compiler would
+    // warn the user of it.
     let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
     let others = (!is_only).then(|| quote! { __other => _rt_Err(__other), });
     quote! {

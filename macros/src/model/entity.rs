@@ -270,6 +270,8 @@ fn has_free_method(
     errors: &mut Errors,
 ) -> bool {
     let name = names::ident_text(&index.name);
+    // Two names that differ in case alone, such as `ByEmail` and `by_email`, give one method, so
+    // that methods are compared.
     let method = Case::Snake.convert_name(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
@@ -301,6 +303,8 @@ fn primary_family(
         }
         match slot.get() {
             Some(literal) => KeyTemplate::new(literal, fields, errors),
+            // The later stages go on with an unknown key, so that the mistakes of the fields are
+            // reported in one run.
             None => KeyTemplate::unknown(input.ident.span()),
         }
     };

@@ -284,6 +284,7 @@ fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Flattened(prefix.map_or_else(|| property.to_owned(), LitStr::value))
     } else if attr.series.is_set() {
         let pattern = attr.series.get().and_then(Option::as_ref).map(LitStr::value);
+        // 0 slots stand for a type that is no array of literal length, which `check` reports.
         let slots = series::array_slot_type_and_count(ty).map_or(0, |(_, slots)| slots);
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {

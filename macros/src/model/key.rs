@@ -167,6 +167,8 @@ impl KeyTemplate {
     pub(crate) fn starts_with_different_literal(&self, other: &Self) -> bool {
         match (self.segments.first(), other.segments.first()) {
             (Some(Segment::Literal(first, _)), Some(Segment::Literal(second, _))) => {
+                // `zip` ends with the shorter literal: one that the other begins with proves
+                // nothing, since a part may continue it.
                 first.bytes().zip(second.bytes()).any(|(first, second)| first != second)
             }
             _ => false,

@@ -42,6 +42,7 @@ pub(crate) fn last_slot_digit_count(slots: usize) -> usize {
 pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
     let (before, width, after) =
         pattern.and_then(split_pattern).unwrap_or((property, last_slot_digit_count(slots), ""));
+    // A length of billions is reported later, by `check`; until then it must not fill the memory.
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
 }
 
@@ -49,6 +50,7 @@ pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) ->
 /// series. The series is cut into nearly equal pieces, longer ones first: 365 slots become 183 and
 /// 182.
 pub(crate) fn part_offset_of_slot(slot: usize, slots: usize) -> usize {
+    // Without slots there would be no piece, and the next line would divide by 0.
     let pieces = slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
     let (least, longer) = (slots / pieces, slots % pieces);
     let in_longer = longer * (least + 1);

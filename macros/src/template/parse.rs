@@ -67,6 +67,7 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
         _ if spec.contains('%') => {
             date::fineness_of_form(spec).map(|finest| Form::Date(spec.to_owned(), finest))
         }
+        // The empty text, for which `all` is true as well, has its own arm above.
         _ if spec.bytes().all(|b| b.is_ascii_digit()) => width(field, spec),
         _ if spec.starts_with("bucket") => bucket(spec),
         _ => Err(unknown(spec)),
