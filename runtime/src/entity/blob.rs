@@ -93,6 +93,7 @@ impl Blob {
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self {
+            // A `usize` has at most 64 bits, so the fallback is never taken.
             len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             hash: Sha256::digest(&bytes).into(),
             content_type: String::new(),
@@ -361,6 +362,7 @@ pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> 
         if row.get(names.name)?.is_none() {
             continue;
         }
+        // Length and content type stay as they are: not even an encrypted upload changes them.
         values.push((names.name, Value::from(blob.name().unwrap_or_default())));
         values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
         if let (Some(name), Some(key)) = (names.key, blob.content_key()) {

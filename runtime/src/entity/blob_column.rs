@@ -94,6 +94,7 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
 pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option<&Blob>) {
     let Some(blob) = value else { return };
     out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
+    // No blob has 2^63 bytes, so the fallback is never taken.
     out.put_value(names.len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
     out.put_value(names.hash, ValueRef::Binary(blob.hash()));
     // Written empty where it is unknown: a merge then leaves no content type of an older blob.
@@ -114,6 +115,7 @@ pub fn finish_blob<F, const N: usize>(
     names: &BlobNames,
     of_blob: fn(Option<Blob>) -> Result<F, InvalidValue>,
 ) -> Result<F> {
+    // A field that is not encrypted has four values, and the fifth, the key, is then absent.
     let mut found = found.into_iter();
     let mut next = || found.next().flatten();
     let (found_name, found_len, found_hash, found_type, found_key) =

@@ -64,6 +64,8 @@ impl DatedTables {
             _ => (Some(time.date()), time.hour()),
         };
         let start = date.and_then(|date| period_starting(date, hour));
+        // The beginning of the year, month, day or hour of a valid time is valid: no fallback is
+        // taken.
         start.unwrap_or(Period { start: time_ticks })
     }
 
@@ -102,6 +104,7 @@ impl DatedTables {
             return None;
         }
         let number = |from: usize, to: usize| -> Option<u16> { digits.get(from..to)?.parse().ok() };
+        // The digits are as many as the form writes, so only a unit that the form lacks is missing.
         let month = number(4, 6).unwrap_or(1);
         let day = u8::try_from(number(6, 8).unwrap_or(1)).ok()?;
         let hour = u8::try_from(number(8, 10).unwrap_or(0)).ok()?;
@@ -191,6 +194,8 @@ pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<
             .get(..split)
             .zip(home.get(..split))
             .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
+    // The table of a year ends with 4 digits, that of a month with 6, of a day with 8, of an hour
+    // with 10; the derive refuses a text before them that ends with a digit.
     let is_dated = matches!(home.len() - split, 4 | 6 | 8 | 10);
     if is_dated && is_sibling && table.get(split..) != home.get(split..) {
         return Err(wrong_table_error(table, home));

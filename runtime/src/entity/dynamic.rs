@@ -342,6 +342,8 @@ impl DynamicEntity {
     /// `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row;
     /// otherwise fails as [`row_to_replace`](Self::row_to_replace) does.
     pub(crate) fn row_to_insert(&self) -> Result<Row> {
+        // Only a verb that can insert gives a row its RowKey, so the RowKey is checked here alone: a
+        // replacement and a merge are of a row that is stored.
         let is_permitted = self.allows_framework_names || self.was_framework_row;
         if !is_permitted && self.row_key.starts_with(RESERVED) {
             return Err(self.framework_error("RowKey"));

@@ -97,6 +97,7 @@ pub(super) fn all_rows_of_entity(
             (FamilyKind::List, false) => rows.local_list_entries.push(ListEntry {
                 family,
                 row_key: row_key_in_family(entity, family)?,
+                // A local list is in the primary's partition, so the RowKey alone names the entity.
                 id: rows.primary.row_key().to_owned(),
             }),
             (_, true) => {

@@ -16,6 +16,7 @@ impl Schema {
 
     /// Iterates over the properties that say in some version when a row is over, each once.
     pub(crate) fn expiry_properties(&'static self) -> impl Iterator<Item = &'static str> {
+        // Versions may share the property, and a filter need not compare it twice.
         let newer = |version: &Schema, name| {
             let mut newer = self.versions().take_while(|one| one.version > version.version);
             newer.any(|one| one.expires == Some(name))
@@ -69,6 +70,8 @@ impl Schema {
         let each = self
             .expiry_properties()
             .map(|name| Filter::compare(name, comparison, Value::DateTime(time)));
+        // Rows of a type without such a property never expire, so the condition matches none of
+        // them.
         each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 
@@ -95,6 +98,7 @@ impl Schema {
     /// Returns the filter for the RowKeys of an [`expiry_index`](Self::expiry_index) that begin with `time` or
     /// an earlier time. Returns `None` if the keys cannot hold `time`.
     pub(crate) fn expiry_range(index: &Family, time: Ticks) -> Option<Filter> {
+        // The index passed `begins_with`: its first part is the time, after at most one literal.
         let part = index.row.parts().next()?;
         let encode = |out: &mut String| (part.encode)(part.form, ValueRef::DateTime(time), out);
         let text = index.row.encode_part(0, encode).ok()?;
@@ -121,6 +125,8 @@ fn begins_with(family: &Family, property: &str) -> bool {
     else {
         return false;
     };
+    // Keys of other forms do not rise with the time: `desc` runs against it, and a bucket is a
+    // hash.
     part.field == property && matches!(part.form, Form::Plain | Form::Date(_))
 }
 

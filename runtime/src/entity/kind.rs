@@ -87,6 +87,7 @@ impl<F: Property> EqComparable<F> for Blind {
     type Operand = F::Scalar;
 
     fn equal(property: &str, value: F::Scalar) -> Result<Filter, InvalidValue> {
+        // The field is encrypted, and the message of the error could quote its value.
         let value = value.to_edm().map_err(InvalidValue::redacted)?.into_value();
         Ok(Filter::Blind { property: property.to_owned(), value: BlindValue::new(value) })
     }

@@ -23,6 +23,7 @@ impl Name<'_> {
     }
 
     const fn is_equal_name(mut self, mut other: Self) -> bool {
+        // Names are compared from their ends, because each piece refers to the one before it.
         loop {
             match (self.pop_byte(), other.pop_byte()) {
                 (None, None) => return true,
@@ -80,6 +81,8 @@ const fn are_names_apart(
             if !are_names_apart(entity, marker, &name, column.nested) {
                 return false;
             }
+        // The entity's columns include those of the flattened struct, so one occurrence is the name
+        // itself.
         } else if count_named(entity, None, name) > 1 || is_name_taken(name, marker) {
             return false;
         }

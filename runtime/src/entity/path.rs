@@ -267,6 +267,7 @@ impl<E, V> Point<E, V> {
     /// # }
     /// ```
     pub fn partition_key(&self) -> &str {
+        // A `Point` is made of both keys only, so the fallback is never taken.
         self.access.keys.as_point().unwrap_or_default().0
     }
 

@@ -24,6 +24,7 @@ impl BackgroundWork {
     pub(crate) fn finished(result: Result<()>) -> Self {
         match result {
             Ok(()) => Self::default(),
+            // Work that fails at once gives each call of `wait` the error.
             Err(error) => Self::from_work(std::future::ready(Err(error))),
         }
     }

@@ -38,6 +38,8 @@ impl<E> Predicate<E> {
             let property = property.into_owned();
             return Self::new(Filter::OutOfRange { property, comparison, value });
         }
+        // `into_filter` returns the fault, so the constant in place of the filter is never
+        // evaluated.
         let fault = Some((property.into_owned(), invalid));
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }

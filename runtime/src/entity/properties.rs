@@ -115,6 +115,7 @@ impl<'b> PropertyWriter<'b> {
         let prefix = [self.prefix.as_str(), prefix].concat();
         let mut inner = PropertyWriter { row: &mut *self.row, prefix, fault: None };
         write(&mut inner)?;
+        // The inner writer ends here, and an error that it kept would be lost with it.
         inner.return_first_error()
     }
 
@@ -217,6 +218,8 @@ impl<'b> PropertyWriter<'b> {
 
     /// Adds the keys of the row that is being written to the error. A patch has none.
     pub(super) fn error_at_row(&self, error: crate::Error) -> crate::Error {
+        // The builder holds the keys as bytes of the row only; errors are rare enough for a copy of
+        // it.
         match self.row.clone().finish() {
             Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
                 error.at_keys(row.partition_key(), row.row_key())
@@ -283,6 +286,8 @@ pub(crate) fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         if let Some(name) = name.strip_prefix(prefix.as_bytes()) {
+            // The names of other fields may begin with the prefix too, so a refused name is no
+            // error.
             T::offer(&mut slots, name, value);
         }
     }

@@ -54,6 +54,8 @@ impl<A: TableEntity> Point<A> {
         match derived {
             Ok((partition_key, row_key)) => access.keys = Keys::point(partition_key, row_key),
             Err(invalid) => {
+                // The verb that gets the path reports the fault, because building a path returns no
+                // error.
                 access.fault.get_or_insert(("RowKey", invalid));
             }
         }
@@ -135,6 +137,7 @@ pub(crate) fn derive_keys(
         for segment in template.segments {
             match segment {
                 Segment::Literal(text) => key.push_str(text),
+                // `texts` has a text for each part, so the fallback is never taken.
                 Segment::Part(_) => key.push_str(texts.next().map_or("", String::as_str)),
             }
         }
@@ -158,6 +161,7 @@ fn text_of(
         let text = template.part_text(key, at)?.unwrap_or_default();
         return match part.width {
             Some(_) => Ok(text.to_owned()),
+            // Another character may end the text in the other key, which escapes it for that one.
             None => unescape(text).map(std::borrow::Cow::into_owned),
         };
     }

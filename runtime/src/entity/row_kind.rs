@@ -242,6 +242,8 @@ impl Schema {
             None => RowVersion::Unknown(number),
         };
         let Some(index) = index else { return Some(RowKind::Primary(version)) };
+        // The value of a part, such as `Report#02`, has the form of a copy's value, and would be
+        // taken for a copy of an index that the version does not have.
         if let RowVersion::Known(schema) = version
             && schema.parts.contains(&marker)
         {
@@ -353,5 +355,6 @@ impl Schema {
 }
 
 fn has_keys_of_family(family: &Family, row: &Row) -> bool {
+    // The RowKey is compared first, because local row families share a form of the PartitionKey.
     family.row.matches(row.row_key()) && family.partition.matches(row.partition_key())
 }

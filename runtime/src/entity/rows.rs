@@ -107,6 +107,7 @@ impl PartialEq for RemoteListKeys {
 
 impl PartialEq for ListEntry {
     fn eq(&self, other: &Self) -> bool {
+        // Two lists of one type never share a RowKey, so the row families need no comparison.
         self.row_key == other.row_key && self.id == other.id
     }
 }

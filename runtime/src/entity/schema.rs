@@ -361,6 +361,7 @@ impl Schema {
             return Some(1);
         }
         let digits = version.strip_prefix(".v")?;
+        // No version is written with a leading zero, so such a value belongs to another type.
         let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
         if canonical { digits.parse().ok() } else { None }
     }
@@ -499,6 +500,7 @@ impl Schema {
         };
         let is_of_blob =
             self.blobs.iter().flat_map(BlobNames::property_names).any(|name| name == property);
+        // A condition of a copy is code of the program, which may depend on every field.
         is_of_blob
             || self.conditional
             || self.families.iter().any(|family| family.index > 0 && depends(family))

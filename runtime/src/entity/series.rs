@@ -120,6 +120,8 @@ pub fn finish_series<T: Default, const N: usize>(
 ) -> Result<[T; N]> {
     let mut slots = [const { None::<T> }; N];
     for ((slot, found), name) in slots.iter_mut().zip(found).zip(names) {
+        // An absent slot is not given to `from_stored`, which refuses it for a type without
+        // `Option`.
         if found.is_some() {
             let read = from_stored(found);
             *slot = Some(

@@ -154,6 +154,9 @@ fn piece_bytes(pad: Option<u32>) -> usize {
     match pad {
         None => usize::MAX,
         Some(pad) => {
+            // The derive refuses a `pad` above 32,768: the conversion succeeds, and a piece has
+            // room for more than 31 KiB, so that the number of bytes is never 0, which `chunks`
+            // would refuse.
             let pad = usize::try_from(pad).unwrap_or_default();
             PROPERTY_BYTES.saturating_sub(SEAL_BYTES + pad)
         }
@@ -165,7 +168,9 @@ fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
     let mut units = 0;
     for (at, character) in text.char_indices() {
         units += character.len_utf16();
+        // The service counts the UTF-16 units of a text; an encrypted text is stored as bytes.
         if units > STRING_UNITS || at + character.len_utf8() > most_bytes {
+            // `char_indices` returns boundaries of characters, so the fallback is never taken.
             return text.split_at_checked(at).unwrap_or((text, ""));
         }
     }
@@ -260,6 +265,7 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     })?;
     match json.as_ref() {
         ValueRef::String(text) => store_text(out, names, text, pad),
+        // `json_to_edm` makes a String of every value.
         _ => Ok(()),
     }
 }

@@ -158,9 +158,11 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result
     let entity = E::from_copy(row, family)?;
     match family.kind {
         FamilyKind::Primary => {
+            // Full copies also hold the properties of the stored primary that no field declares.
             let unknown = E::SCHEMA.unknown_of(row)?;
             unknown.added_to_copies(entity.rows_with(row.clone())?)
         }
+        // A copy has other keys than its primary, which is therefore built from the entity.
         FamilyKind::Copy | FamilyKind::List => entity.rows(),
     }
 }

@@ -143,6 +143,7 @@ impl PartitionFold {
         for row in rows {
             match A::MEMBERS.match_row(&row)? {
                 Some(matched) if matched.is_primary() => matched_rows.push((row, matched)),
+                // A copy repeats the entity of its primary, which would count twice.
                 Some(_) => {}
                 None if A::MEMBERS.skips_unmatched_row(&row, false)? => {}
                 None if A::OTHER => folding.set_row_aside(row)?,
@@ -172,6 +173,8 @@ impl PartitionFold {
     ) -> Result<Option<Stored<M>>> {
         match M::read_matched(&row, matched) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
+            // A field `other` keeps rows that do not fit their type; without one, a fold must not
+            // lose a row in silence.
             Err(error) if error.is_decode() && self.keeps_others => {
                 self.set_row_aside(row).map(|()| None)
             }

@@ -70,6 +70,7 @@ pub const fn key_forms_by_prefix<const COUNT: usize>(
 
 /// Inserts a form at its sorted position among the first `count`.
 const fn insert(forms: &mut [KeyForm], count: usize, form: KeyForm) {
+    // An insertion sort, because the sort of slices cannot run in a constant.
     let mut at = count;
     while at > 0 && is_less(form.prefix.as_bytes(), forms[at - 1].prefix.as_bytes()) {
         forms[at] = forms[at - 1];

@@ -110,6 +110,8 @@ const fn first_member_with_property(members: &[&Schema], schema: &Schema) -> usi
 /// Combines the last bytes of a text and its length in one number.
 #[inline]
 const fn search_key_of_text(bytes: &[u8]) -> u64 {
+    // Values of one type begin alike (`Employee`, `Employee.v2`, `Employee#ByEmail`) and end
+    // differently.
     let end = match bytes.last_chunk::<8>() {
         Some(end) => u64::from_le_bytes(*end),
         None => {
@@ -141,12 +143,14 @@ pub(super) fn find_marker(
     let mut slot = slot_of_search_key(key, markers.len().max(1));
     loop {
         let marker = markers.get(slot)?;
+        // The text of a free slot is empty and equals an empty value, so the family is asked too.
         if marker.key == key
             && are_short_texts_equal(marker.text.as_bytes(), text)
             && marker.family.is_some()
         {
             return Some(marker);
         }
+        // More than half of the slots are free, so the search reaches one and ends.
         marker.family?;
         slot = (slot + 1) & (markers.len() - 1);
     }
@@ -156,6 +160,7 @@ pub(super) fn find_marker(
 #[inline]
 pub(super) fn are_short_texts_equal(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        // Two chunks of 8 bytes cover every text of 8 to 16 bytes, where they may overlap.
         (Some(first), Some(other)) if a.len() <= 16 => {
             a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()
         }

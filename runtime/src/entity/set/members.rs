@@ -154,6 +154,8 @@ impl Members {
             if name == asked {
                 continue;
             }
+            // It suffices to skip direct repetitions: a later one matches no marker, because
+            // markers name the first member that has the property.
             asked = name;
             if let Some(ValueRef::String(text)) = row.get(name)?
                 && let Some(matched) = self.match_by_marker(at, text)
@@ -245,6 +247,7 @@ impl Members {
                 Some(found) => unknown.of_type(found),
                 None => unknown,
             });
+            // A row says its type in one property, so the first one that it has decides.
             break;
         }
         let error = error.unwrap_or_else(|| {
