@@ -44,6 +44,8 @@ impl KeyBounds {
                         _ => {}
                     }
                 }
+                // Any other condition can only exclude more rows, so the bounds stay true without
+                // it.
                 _ => {}
             }
         }
@@ -100,6 +102,7 @@ fn narrow_bounds(bounds: &mut (Bound<String>, Bound<String>), comparison: Compar
         Comparison::Gt => raise_lower_bound(&mut bounds.0, Bound::Excluded(value())),
         Comparison::Le => lower_upper_bound(&mut bounds.1, Bound::Included(value())),
         Comparison::Lt => lower_upper_bound(&mut bounds.1, Bound::Excluded(value())),
+        // An excluded key leaves the ends of the range where they are.
         Comparison::Ne => {}
     }
 }

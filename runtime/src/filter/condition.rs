@@ -279,6 +279,7 @@ impl Filter {
     /// Returns the filters that an `and` joins, or any other filter alone.
     fn into_conditions(mut self) -> Vec<Self> {
         match &mut self {
+            // A type with `Drop` cannot be taken apart, so the list is taken out of it.
             Self::And(all) => std::mem::take(&mut all.0),
             _ => vec![self],
         }
@@ -297,6 +298,8 @@ impl Filter {
                 KeyOnlyValue::AboveInt64(_) => i64::MIN.into(),
                 KeyOnlyValue::Before1601(_) => Ticks::MIN_PROPERTY.into(),
             };
+            // No Int64 or DateTime is less than `first`, so this holds wherever the property has
+            // that type, and nowhere without the property.
             Self::ge(property, first)
         } else {
             Self::Constant(false)
@@ -337,6 +340,7 @@ impl BitAnd for Filter {
     fn bitand(mut self, other: Self) -> Self {
         match &mut self {
             Self::And(all) => {
+                // A chain of `&` stays one level deep, because the depth of a filter is limited.
                 all.0.push(other);
                 self
             }
@@ -352,6 +356,7 @@ impl BitOr for Filter {
     fn bitor(mut self, other: Self) -> Self {
         match &mut self {
             Self::Or(any) => {
+                // A chain of `|` stays one level deep, because the depth of a filter is limited.
                 any.0.push(other);
                 self
             }

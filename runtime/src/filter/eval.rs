@@ -50,9 +50,12 @@ impl Filter {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
             Self::Constant(constant) => Ok(*constant),
+            // The service lets a name alone match only as a Boolean; other types and a missing one
+            // do not.
             Self::Property(name) => Ok(lookup_value(row, name)? == Some(ValueRef::Boolean(true))),
             Self::Compare { property, comparison, value } => {
                 let stored = lookup_value(row, property)?;
+                // In the service, every comparison with a missing property is false, even `ne`.
                 Ok(stored.is_some_and(|stored| {
                     comparison_holds(*comparison, compare_values(stored, value.as_ref()))
                 }))
@@ -129,6 +132,7 @@ fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Orderin
         (Boolean(a), Boolean(b)) => Some(a.cmp(&b)),
         (Int32(a), Int32(b)) => Some(a.cmp(&b)),
         (Int64(a), Int64(b)) => Some(a.cmp(&b)),
+        // The service widens a literal to the type of the property, but never the stored value.
         (Int64(a), Int32(b)) => Some(a.cmp(&i64::from(b))),
         (Double(a), Double(b)) => a.partial_cmp(&b),
         (Double(a), Int32(b)) => a.partial_cmp(&f64::from(b)),
@@ -137,6 +141,7 @@ fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Orderin
         (DateTime(a), DateTime(b)) => Some(a.cmp(&b)),
         (Guid(a), Guid(b)) => Some(a.cmp(&b)),
         (Binary(a), Binary(b)) => Some(a.cmp(b)),
+        // The service takes a value of another type than the literal for less than the literal.
         _ => Some(Ordering::Less),
     }
 }
@@ -148,12 +153,14 @@ fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
     if a.is_nan() {
         return None;
     }
+    // The literal is not made a Double, which would round it above 2^53.
     if a >= LIMIT {
         return Some(Ordering::Greater);
     }
     if a < -LIMIT {
         return Some(Ordering::Less);
     }
+    // `a` is within Int64 here, so the cast below is exact.
     let whole = a.trunc();
     Some((whole as i64).cmp(&b).then_with(|| a.partial_cmp(&whole).unwrap_or(Ordering::Equal)))
 }

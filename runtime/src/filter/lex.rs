@@ -112,6 +112,7 @@ impl<'a> Lexer<'a> {
             self.skip_bytes(rest.len() - after.len());
             return Ok(Token::Literal(Value::Double(f64::NEG_INFINITY)));
         }
+        // A sign belongs to the number at its beginning and after the `e` of an exponent.
         let mut previous = ' ';
         let end = rest
             .find(|c: char| {

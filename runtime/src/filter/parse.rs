@@ -44,6 +44,8 @@ impl Filter {
         }
         let filter = parser.parse_or()?;
         match parser.peek_token()? {
+            // `LEVELS` limits the recursion by the text, where parentheses may be superfluous; the
+            // tree has a limit of its own.
             None => filter.check_nesting().map(|()| filter),
             Some(_) => Err(parser.syntax_error()),
         }

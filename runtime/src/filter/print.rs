@@ -16,6 +16,7 @@ enum PieceToPrint<'a> {
 
 impl Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A recursion could overflow the stack, since a program can nest filters without a limit.
         let mut pending = vec![PieceToPrint::Filter(self)];
         while let Some(next) = pending.pop() {
             match next {

@@ -23,6 +23,7 @@ impl Filter {
         let mut rest = vec![self];
         while let Some(filter) = rest.pop() {
             visit(filter);
+            // The last one pushed is visited first, so this visits from left to right.
             rest.extend(filter.children().iter().rev());
         }
     }
@@ -92,6 +93,7 @@ fn copy_leaf_filter(filter: &Filter) -> Filter {
 fn rebuild_filter(like: &Filter, mut children: Vec<Filter>) -> Filter {
     match like {
         Filter::Or(_) => Filter::Or(FilterList(children)),
+        // `Not` always has one child, so the fallback is never taken.
         Filter::Not(_) => !children.pop().unwrap_or(Filter::Constant(true)),
         _ => Filter::And(FilterList(children)),
     }

@@ -79,6 +79,7 @@ impl Class {
         match (self, other) {
             (Self::This(a), Self::This(b)) => a == b,
             (Self::This(c), class) | (class, Self::This(c)) => class.holds_char(c),
+            // Any two of the remaining classes have the digit 0 in common.
             _ => true,
         }
     }
@@ -213,6 +214,7 @@ const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32)
                 }
                 b = b.after_part();
             }
+            // A text may be empty, so what follows it decides.
             (NextChars::Text(_), NextChars::End) => a = a.after_part(),
             (NextChars::End, NextChars::Text(_)) => b = b.after_part(),
             (NextChars::Text(terminator), NextChars::One(class)) => {

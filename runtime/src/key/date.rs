@@ -100,6 +100,8 @@ pub(super) const fn next_date_piece(form: &[u8]) -> Option<(DatePiece, &[u8])> {
             Some(unit) => Some((DatePiece::Unit(unit), rest)),
             None => Some((DatePiece::Unknown, rest)),
         },
+        // Only ASCII text is known, so that a byte is a character and the width of the part is
+        // certain.
         [b'%' | 0x80.., rest @ ..] => Some((DatePiece::Unknown, rest)),
         [byte, rest @ ..] => Some((DatePiece::Literal(*byte), rest)),
     }
@@ -126,6 +128,7 @@ pub const fn resolution_of(form: &str) -> Resolution {
             None => Resolution::Year as u8,
             Some(finest) => finest as u8 + 1,
         };
+        // A day without its month, or a month without its year, does not narrow the period.
         if unit as u8 == expected {
             finest = Some(unit);
         }
@@ -196,6 +199,7 @@ pub fn encode_ticks_in_form(
             DatePiece::Unknown => return Err(unknown_form(form)),
         };
         let number = match unit {
+            // Ticks are in the years 1 to 9999, so no sign is lost.
             Resolution::Year => u64::from(time.year().unsigned_abs()),
             Resolution::Month => u64::from(u8::from(time.month())),
             Resolution::Day => u64::from(time.day()),
@@ -243,6 +247,7 @@ type DateUnits = [i64; 7];
 /// Reads the units of `text`, written in a date form. Returns `None` if `text` does not have the
 /// form.
 pub(super) fn read_date_units(text: &str, form: &str) -> Option<DateUnits> {
+    // Units that the form lacks have their first value, so the result is the period's beginning.
     let mut units: DateUnits = [1, 1, 1, 0, 0, 0, 0];
     let mut rest = text.as_bytes();
     for piece in split_date_form(form) {
@@ -266,6 +271,7 @@ fn ticks_of([year, month, day, hour, minute, second, ticks]: DateUnits) -> Optio
     let small = |number: i64| u8::try_from(number).ok();
     let month = Month::try_from(small(month)?).ok()?;
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;
+    // Checks the ranges only: without it, minute 75 would count as a quarter past the next hour.
     Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
     let seconds = (hour * 60 + minute) * 60 + second;
     Ticks::from_date_and_ticks(date, seconds * Ticks::PER_SECOND + ticks)

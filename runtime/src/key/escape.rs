@@ -43,6 +43,7 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
 
 /// Escapes the text that starts at byte `from` of `out`, in position.
 pub(super) fn escape_from_offset(out: &mut String, from: usize, terminator: Option<char>) {
+    // Callers pass the length that the text had before they wrote, so `from` is always in it.
     let Some(tail) = out.get(from..) else { return };
     // Most texts are ASCII, where a byte is a character.
     let any = match tail.is_ascii() {
@@ -120,6 +121,7 @@ fn read_escape(rest: &str) -> Option<(char, &str)> {
 /// text holds an escape or a character that the writer of such a part never writes.
 pub(super) fn escaped_prefix_length(key: &str, terminator: Option<char>) -> Option<usize> {
     // Nearly all text consists of plain characters, which need no further look.
+    // No key may hold U+0000, so it can stand for the missing terminator.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {
         is_ascii_allowed_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
@@ -134,6 +136,7 @@ pub(super) fn escaped_prefix_length(key: &str, terminator: Option<char>) -> Opti
         let after = rest.get(c.len_utf8()..)?;
         rest = if c == ESCAPE {
             let (escaped, after) = read_escape(after)?;
+            // The writer escapes no other characters, so that equal texts have equal keys.
             is_escaped(escaped, terminator).then_some(after)?
         } else if is_forbidden_in_key(c) {
             return None;

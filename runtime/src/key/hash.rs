@@ -29,6 +29,7 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 /// assert!(bucket("jonesj", 16) < 16);
 /// ```
 pub fn bucket(text: &str, buckets: u32) -> u32 {
+    // The remainder is less than a `u32`, so the fallback is never taken.
     u32::try_from(stable_hash(text.as_bytes()) % u64::from(buckets.max(1))).unwrap_or(0)
 }
 

@@ -30,11 +30,13 @@ pub(super) fn push_padded(mut number: u64, width: usize, out: &mut String) {
         if number == 0 && used > 0 {
             break;
         }
+        // A remainder of 10 fits a byte, so the fallback is never taken.
         *slot = b'0' + u8::try_from(number % 10).unwrap_or(0);
         number /= 10;
         used += 1;
     }
     out.extend(std::iter::repeat_n('0', width.saturating_sub(used)));
+    // `used` counts slots of the buffer, which hold ASCII digits: no fallback is taken.
     let digits = buffer.get(buffer.len() - used..).unwrap_or_default();
     out.push_str(std::str::from_utf8(digits).unwrap_or_default());
 }
@@ -46,12 +48,15 @@ macro_rules! integers {
                 const WIDTH: Option<usize> = Some($width);
 
                 fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
+                    // The distance from the least number rises with the number, also where that is
+                    // negative.
                     push_padded(u64::from(self.abs_diff(Self::MIN)), $width, out);
                     Ok(())
                 }
 
                 fn decode(text: &str) -> Result<Self, InvalidValue> {
                     let above = parse_digits::<$unsigned>(text, Some($width))?;
+                    // For signed types both the cast and the sum may wrap, and then cancel out.
                     Ok(Self::MIN.wrapping_add(above as Self))
                 }
             }
@@ -60,12 +65,15 @@ macro_rules! integers {
                 const WIDTH_DESCENDING: usize = $width;
 
                 fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue> {
+                    // The distance from the greatest number falls while the number rises.
                     push_padded(u64::from(self.abs_diff(Self::MAX)), $width, out);
                     Ok(())
                 }
 
                 fn decode_descending(text: &str) -> Result<Self, InvalidValue> {
                     let below = parse_digits::<$unsigned>(text, Some($width))?;
+                    // For signed types both the cast and the difference may wrap, and then cancel
+                    // out.
                     Ok(Self::MAX.wrapping_sub(below as Self))
                 }
             }
@@ -89,6 +97,7 @@ macro_rules! integers {
                 }
 
                 fn decode_width(text: &str) -> Result<Self, InvalidValue> {
+                    // The width belongs to the template, which has cut the text to it.
                     parse_digits(text, None)
                 }
             }

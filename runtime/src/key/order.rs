@@ -56,6 +56,7 @@ pub(crate) fn push_sort_key(bytes: &mut Vec<u8>, key: &str) {
 }
 
 fn put_bytes(bytes: &mut Vec<u8>, key: &[u8]) {
+    // UTF-8 never has the bytes FE and FF, so the change can be undone.
     bytes.extend(key.iter().map(|byte| match byte {
         0xee => 0xfe,
         0xef => 0xff,
@@ -67,6 +68,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     let utf8 = bytes.iter().map(|byte| match byte {
         0xfe => Some(0xee),
         0xff => Some(0xef),
+        // The encoder never leaves these bytes, so it did not write this text.
         0xee | 0xef => None,
         byte => Some(*byte),
     });

@@ -39,7 +39,10 @@ fn next_char(c: char) -> Option<char> {
     match c {
         '\u{d7ff}' => Some('\u{10000}'),
         '\u{10ffff}' => Some('\u{e000}'),
+        // No UTF-16 unit is greater; surrogate pairs, which begin with lower units, stand before
+        // U+E000.
         '\u{ffff}' => None,
+        // Only U+D7FF and U+10FFFF are followed by a number that is no character.
         _ => char::from_u32(u32::from(c) + 1),
     }
 }

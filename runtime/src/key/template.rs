@@ -135,6 +135,8 @@ pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str
     match declared.split_once('{') {
         // A template of primaries stands for all of their tables, and so does that of their copies.
         Some((prefix, _)) if !primary_table.contains('{') => {
+            // The derive refuses a name whose text before the date ends with a digit, so the digits
+            // at the end are those of the date.
             let letters = primary_table.trim_end_matches(|c: char| c.is_ascii_digit()).len();
             let digits = primary_table.get(letters..).unwrap_or_default();
             Cow::Owned([prefix, digits].concat())
@@ -271,10 +273,12 @@ impl Template {
             match after {
                 [] => {}
                 [Segment::Literal(text), ..] => {
+                    // `~` begins an escape inside a text, so it cannot end the text.
                     if matches!(text.as_bytes(), [] | [b'~', ..]) {
                         return false;
                     }
                 }
+                // Nothing would say where the text ends and the next part begins.
                 [Segment::Part(_), ..] => return false,
             }
         }

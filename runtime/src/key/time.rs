@@ -10,6 +10,7 @@ pub(super) const TICK_DIGITS: usize = 19;
 
 /// Appends a count of ticks to `out` as 19 digits.
 pub(super) fn encode_ticks(ticks: Ticks, out: &mut String) {
+    // Ticks are never negative, so no sign is lost.
     push_padded(ticks.get().unsigned_abs(), TICK_DIGITS, out);
 }
 

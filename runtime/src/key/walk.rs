@@ -131,6 +131,7 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     if text.as_bytes().get(..width)?.is_ascii() {
         return Some(width);
     }
+    // A part that ends the key ends where no further character begins.
     let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.nth(width)
 }
@@ -146,6 +147,7 @@ fn may_have_written(part: &Part, text: &str) -> bool {
         }
         Form::Width(_) | Form::Descending => is_number(),
         Form::Bucket(buckets) => {
+            // The writer counts 0 buckets as one.
             is_number() && text.parse().is_ok_and(|bucket: u32| bucket < buckets.max(1))
         }
         Form::Date(form) => read_date_units(text, form).is_some(),

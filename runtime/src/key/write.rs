@@ -15,6 +15,7 @@ fn finish_part(
     from: usize,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
+    // The width says where a text of fixed width ends, so it needs no escaped terminator.
     let Some(width) = part.width else {
         escape_from_offset(out, from, terminator);
         return Ok(());
@@ -159,6 +160,7 @@ impl KeyWriter {
     /// [`finish`](Self::finish).
     #[doc(hidden)]
     pub fn end(&mut self, encoded: Result<(), InvalidValue>) {
+        // `next` stays at the part that failed, so it does not fit the parts after it any more.
         if self.fault.is_some() {
             return;
         }
@@ -179,6 +181,8 @@ impl KeyWriter {
     /// [`begin`](Self::begin) by the number of its bucket, a hash of that text below `count`.
     #[doc(hidden)]
     pub fn end_bucket(&mut self, encoded: Result<(), InvalidValue>, count: u32) {
+        // If the encoding failed, this is the bucket of an incomplete text, and `end` keeps the
+        // error.
         let bucket = super::bucket(self.out.get(self.from..).unwrap_or_default(), count);
         self.out.truncate(self.from);
         super::push_bucket(bucket, count, &mut self.out);

@@ -25,6 +25,7 @@ impl RowBuilder {
         let mut overflow = None;
         for key in [partition_key, row_key] {
             let length = u16::try_from(key.len()).unwrap_or_else(|_| {
+                // `finish` refuses the row, so its lengths need not fit its bytes any more.
                 overflow = Some("a key has more than 65,535 bytes");
                 0
             });
@@ -119,6 +120,7 @@ impl RowBuilder {
     ///
     /// Fails like [`finish`](Self::finish).
     pub fn finish_at(mut self, timestamp: Ticks) -> Result<Row> {
+        // `new` writes the whole header, so the slot is always there.
         if let Some(slot) = self.bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }

@@ -64,6 +64,7 @@ impl Row {
         }
         check_distinct(names)?;
         if bytes > LARGE_ROW {
+            // Cannot underflow: every Double was counted with `DOUBLE_BYTES`.
             bytes -= self.unused_bytes_of_doubles()?;
         }
         if size > limits::ENTITY_BYTES {
@@ -83,6 +84,8 @@ impl Row {
         let (mut properties, mut unused) = (self.properties(), 0);
         while let Some((_, value)) = properties.next()? {
             if let ValueRef::Double(number) = value
+                // `NaN` and the infinities take at most 11 bytes; for them the estimate stays an
+                // upper bound.
                 && number.is_finite()
                 && let Ok(text) = serde_json::to_string(&number)
             {
@@ -149,6 +152,7 @@ fn property_bytes(name: &str, value: ValueRef<'_>) -> usize {
 /// Returns the bytes of the value as JSON; of a Double the most that it can take.
 fn json_bytes(value: ValueRef<'_>) -> usize {
     match value {
+        // `true` is one byte shorter than `false`.
         ValueRef::Boolean(value) => 5 - usize::from(value),
         ValueRef::Int32(number) => decimal_bytes(number.into()),
         ValueRef::Int64(number) => 2 + decimal_bytes(number),
@@ -162,6 +166,7 @@ fn json_bytes(value: ValueRef<'_>) -> usize {
 
 /// Returns the bytes of a number in decimal digits, with its sign.
 fn decimal_bytes(number: i64) -> usize {
+    // Zero has no logarithm, and one digit.
     let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
     usize::from(number < 0) + usize::try_from(digits).unwrap_or(20)
 }
@@ -183,6 +188,7 @@ pub(crate) fn json_text_length(text: &str) -> usize {
     }
     let escapes = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        // `\u001f` takes six bytes in place of one; `\n` and the other short escapes take two.
         0..0x20 => 5,
         _ => 0,
     });
@@ -223,6 +229,7 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
             ("UTF-16 units of text", limits::utf16_units(text), limits::STRING_UNITS)
         }
         ValueRef::Binary(bytes) => ("bytes", bytes.len(), limits::PROPERTY_BYTES),
+        // The service stores times from 1601 on. Earlier `Ticks` exist because keys can hold them.
         ValueRef::DateTime(ticks) if ticks < Ticks::MIN_PROPERTY => {
             let message = format!("{ticks} is before the year 1601");
             return Err(Error::service(ServiceCode::OutOfRangeInput, message));

@@ -86,6 +86,8 @@ impl From<&str> for ETag {
     /// Keeps an ETag as the service sent it, without a check: printing gives the same text.
     fn from(text: &str) -> Self {
         match time_in_etag(text) {
+            // An ETag goes back to the service byte for byte, so a text that would print
+            // differently is kept.
             Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {
                 Self::from_timestamp(ticks)
             }

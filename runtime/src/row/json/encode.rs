@@ -22,6 +22,7 @@ impl Serialize for JsonRow<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("PartitionKey", self.0.partition_key())?;
         map.serialize_entry("RowKey", self.0.row_key())?;
+        // The Timestamp is left out: the service sets it, and ignores one in a request.
         let mut properties = self.0.properties();
         let damaged = |_| S::Error::custom("the row is damaged");
         while let Some((name, value)) = properties.next().map_err(damaged)? {

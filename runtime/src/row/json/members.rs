@@ -76,6 +76,7 @@ impl<'a> EntityMembers<'a> {
                 (Some(name), JsonScalar::Text(edm)) => self.types.push((name, edm)),
                 _ => self.ignored.push(name),
             },
+            // For a selected property that the row does not have, the service returns `null`.
             ("PartitionKey" | "RowKey" | "Timestamp", _) | (_, JsonScalar::Null) => {
                 self.ignored.push(name);
             }
@@ -134,6 +135,7 @@ impl<'a> EntityMembers<'a> {
             put_property(&mut builder, &mut bytes, name, value, self.annotated_type(at, name))
                 .map_err(|error| name_row(error).in_property(name))?;
         }
+        // A row that was read with `$select` has a Timestamp only if that is among the selected.
         let timestamp = self.timestamp.as_deref().unwrap_or_default();
         let row = match time::parse_time(timestamp) {
             Some(timestamp) => builder.finish_at(timestamp),

@@ -39,6 +39,7 @@ fn parse_fraction(tail: &[u8]) -> Option<i64> {
     };
     let mut value = 0;
     for at in 0..7 {
+        // The service leaves out zeros at the end of a fraction.
         value = value * 10 + digits.get(at).map_or(Some(0), |byte| parse_digit(*byte))?;
     }
     Some(value)
