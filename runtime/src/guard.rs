@@ -304,6 +304,7 @@ impl Guards {
         let row = operation.row();
         match operation.verb() {
             Verb::Delete => Operation::delete(row.partition_key(), row.row_key(), Condition::Any),
+            // An insert or a replacement without its condition writes the row whatever is there.
             _ => Ok(Operation::insert_or_replace(row.clone())),
         }
     }

@@ -128,6 +128,7 @@ pub fn check_table_name(name: &str) -> Result<()> {
             &format!("has {} characters, {least} to {most} are allowed", name.len()),
         );
     }
+    // The service lists all tables under the address `/Tables`.
     if name.eq_ignore_ascii_case("tables") {
         return refuse(ServiceCode::InvalidInput, "is reserved");
     }

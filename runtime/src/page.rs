@@ -144,9 +144,11 @@ impl Cursor {
         let length = u32::try_from(self.at.partition_key.len()).unwrap_or(u32::MAX);
         let mut body = Vec::with_capacity(64 + self.at.partition_key.len());
         body.extend_from_slice(&self.fingerprint.to_le_bytes());
+        // No query returns 2^63 items, so the highest bit of their number is free.
         let returned = self.returned & !MIXED | if self.mixed { MIXED } else { 0 };
         body.extend_from_slice(&returned.to_le_bytes());
         if let Some(table) = &self.table {
+            // A table's name has at most 63 characters, all ASCII, so the fallback is never taken.
             body.push(u8::try_from(table.len()).unwrap_or(u8::MAX));
             body.extend_from_slice(table.as_bytes());
         }
@@ -228,6 +230,7 @@ impl FromStr for Cursor {
     /// `is_invalid_cursor` for any other text, and for a cursor of another format version.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidCursor, message);
+        // A text that is no base64 counts as empty, which the last arm reports.
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match bytes.split_first() {
             Some((&version @ (VERSION | VERSION_WITH_TABLE), rest)) => Self::decode(version, rest)

@@ -91,6 +91,7 @@ impl Bag {
     /// ```
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
+        // Not `swap_remove`, which would change the order of the other properties.
         Some(self.0.remove(at).1)
     }
 

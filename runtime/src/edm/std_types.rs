@@ -133,6 +133,7 @@ impl EdmValue for f32 {
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let stored = f64::from_edm(value)?;
         let rounded = stored as Self;
+        // Rounding to the nearest `f32` is accepted, but a finite number must not become infinite.
         if rounded.is_infinite() && stored.is_finite() {
             return Err(InvalidValue::new(format!("expected an f32, found {stored}")));
         }
@@ -222,6 +223,7 @@ impl EdmValue for Date {
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let midnight = OffsetDateTime::new_utc(*self, Time::MIDNIGHT);
+        // The result may borrow from `midnight`, which ends here.
         midnight.to_edm().map(|value| EdmCow::Owned(value.into_value()))
     }
 

@@ -207,6 +207,7 @@ fn split_offset(rest: &str) -> Option<(&str, UtcOffset)> {
     if let Some(clock) = rest.strip_suffix('Z') {
         return Some((clock, UtcOffset::UTC));
     }
+    // The caller has cut off the date, so a `-` of the date is not taken for an offset.
     let Some(at) = rest.rfind(['+', '-']) else { return Some((rest, UtcOffset::UTC)) };
     let (clock, offset) = rest.split_at_checked(at)?;
     let sign: i8 = if offset.starts_with('-') { -1 } else { 1 };

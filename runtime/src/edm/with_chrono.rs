@@ -13,6 +13,7 @@ impl TryFrom<DateTime<Utc>> for Ticks {
     /// Converts a time, cut to 100 ns towards the past. A leap second becomes the last 100 ns of
     /// the second before it.
     fn try_from(time: DateTime<Utc>) -> Result<Self, ParseTicksError> {
+        // chrono counts a leap second as nanoseconds above 999,999,999 of the second before it.
         let within = i64::from(time.timestamp_subsec_nanos() / 100).min(Ticks::PER_SECOND - 1);
         let ticks = time
             .timestamp()

@@ -13,6 +13,7 @@ impl EdmValue for Decimal {
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let text = String::from_edm(value)?;
+        // `from_str` would round digits that a `Decimal` has no room for.
         Self::from_str_exact(&text).map_err(|error| {
             InvalidValue::new(format!("expected a decimal, found `{text}`: {error}"))
         })

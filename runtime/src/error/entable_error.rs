@@ -150,6 +150,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn in_table(mut self, table: &str) -> Self {
+        // The code nearest to the failure names its table first, so an earlier name is kept.
         self.0.table.get_or_insert_with(|| table.to_owned());
         self
     }
@@ -163,6 +164,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn at_keys(mut self, partition_key: &str, row_key: &str) -> Self {
+        // The code nearest to the failure names its row first, so earlier keys are kept.
         self.0.keys.get_or_insert_with(|| (partition_key.to_owned(), row_key.to_owned()));
         self
     }

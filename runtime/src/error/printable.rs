@@ -42,6 +42,7 @@ pub(super) fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result 
 pub(super) fn write_source(f: &mut fmt::Formatter<'_>, source: &dyn fmt::Display) -> fmt::Result {
     let mut line = OneLine { f, left: SOURCE_CHARACTERS };
     match write!(line, "{source}") {
+        // `OneLine` stops the writer with an error when no more characters are allowed.
         Err(fmt::Error) if line.left == 0 => f.write_char('\u{2026}'),
         written => written,
     }

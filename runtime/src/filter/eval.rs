@@ -50,8 +50,8 @@ impl Filter {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
             Self::Constant(constant) => Ok(*constant),
-            // The service lets a name alone match only as a Boolean; other types and a missing one
-            // do not.
+            // A name alone matches in the service only as the Boolean `true`, whatever else is
+            // stored.
             Self::Property(name) => Ok(lookup_value(row, name)? == Some(ValueRef::Boolean(true))),
             Self::Compare { property, comparison, value } => {
                 let stored = lookup_value(row, property)?;

@@ -34,7 +34,9 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
             continue;
         }
         let is = versions_of(new, &name);
+        // `name` is the name of a new type, so at least one version has it.
         let Some(newest) = is.first() else { continue };
+        // A type with the table and all keys of one that is gone is more likely renamed than new.
         let earlier = gone.iter().position(|was| {
             was.first().is_some_and(|was| was.table == newest.table && was.rows == newest.rows)
         });

@@ -32,6 +32,8 @@ impl OldAndNewEntity<'_> {
         }
         let (was, is): (Vec<_>, Vec<_>) =
             (split_template(&old.template).collect(), split_template(&new.template).collect());
+        // The template does not show the width of a plain part, which follows from the field's
+        // type.
         if old.widths != new.widths || was.len() != is.len() {
             return KeyChange::Other;
         }
@@ -39,6 +41,7 @@ impl OldAndNewEntity<'_> {
         for (was, is) in was.into_iter().zip(is) {
             match (was, is) {
                 (was, is) if was == is => {}
+                // A name that the other layout knows too is that of another field, not a new name.
                 (
                     Piece::Part { field: was, form: old_form },
                     Piece::Part { field: is, form: new_form },

@@ -62,6 +62,7 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
         return Some(());
     }
     let entity = entities.last_mut()?;
+    // Compared first, because these lines begin with the shorter indentation too.
     match line.strip_prefix("    ") {
         Some(line) => read_key(line, entity.rows.last_mut()?),
         None => read_member(line.strip_prefix("  ")?, entity),
@@ -114,6 +115,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
         }
         _ => return None,
     }
+    // A later version of the format may write more words, which must not be ignored.
     is_end(words)
 }
 
@@ -206,6 +208,7 @@ fn is_end(mut words: Words<'_>) -> Option<()> {
 /// file has no escapes. Returns `None` if the line does not begin with a quote, or has no second
 /// one.
 fn split_quoted(text: &str) -> Option<(String, &str)> {
+    // Only numbers, words and dashes follow the quoted text, so the last quote ends it.
     let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
     Some((inside.to_owned(), rest))
 }

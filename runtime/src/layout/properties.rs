@@ -26,6 +26,8 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
     let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
     let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
+        // Only a property that is equal in all else can hold the stored values of the one that is
+        // gone.
         let renamed = come.iter().position(|is| {
             PropertyShape { name: was.name.clone(), ..PropertyShape::clone(is) } == *was
         });
@@ -85,6 +87,8 @@ fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut Entit
     if was.edm != is.edm {
         let what = format!("property `{name}` was {} and is {}", was.edm, is.edm);
         match (was.edm.as_str(), is.edm.as_str()) {
+            // `i64` and `f64` also read an Int32, but the service compares it as the type that is
+            // stored.
             ("Int32", "Int64" | "Double") => changes.push(
                 Needs::Nothing,
                 what,

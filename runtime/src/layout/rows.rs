@@ -58,6 +58,7 @@ fn compare_primary(
         let what = format!("the {key} was `{}` and is `{}`", was.template, is.template);
         match versions.compare_key_templates(was, is) {
             KeyChange::Equal => {}
+            // Keys hold values without names; only copies store key fields as properties.
             KeyChange::Renamed(_) if !has_copies => {
                 changes.push(Needs::Nothing, what, "keys stay as they are");
             }
@@ -239,6 +240,7 @@ fn compare_derived(
         };
         let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
         let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
+        // All rows are written anew in the other place, whatever else has changed.
         return changes.push(needs, what, how);
     }
     if !versions.has_equal_or_renamed_keys(was, is) {

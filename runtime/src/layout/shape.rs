@@ -108,6 +108,7 @@ impl EntityShape {
             let Some(at) = columns.iter().position(|column| column.name == declared.first) else {
                 continue;
             };
+            // The slots of a series are columns that follow one another.
             let end = (at + declared.slots).min(columns.len());
             let slots: Vec<PropertyShape> = columns.drain(at..end).collect();
             if let (Some(first), Some(last)) = (slots.first(), slots.last()) {
@@ -122,6 +123,7 @@ impl EntityShape {
         }
         let blobs = schema.blobs.iter().filter_map(|names| {
             let at = columns.iter().position(|column| column.name == names.name)?;
+            // The properties of a blob field change together, so they are compared as one field.
             let is_optional = columns.remove(at).is_optional;
             columns.retain(|column| names.other_names().all(|other| other != column.name));
             let others = names.other_names().map(str::to_owned).collect();

@@ -28,6 +28,7 @@ impl Counts {
                 (true, _, true) => &mut counts.remote_copies,
                 (_, true, false) => &mut counts.lists,
                 (_, true, true) => &mut counts.remote_lists,
+                // Primaries are counted in `parts`.
                 _ => continue,
             };
             *count += 1;

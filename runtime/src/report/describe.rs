@@ -58,6 +58,7 @@ fn periods_of(dated: &DatedTables) -> String {
         "%Y%m%d" => "day",
         _ => "hour",
     };
+    // Every form can write the time of the example, which is in 2014.
     let example = dated.name_of(dated.period_at(EXAMPLE_TIME)).unwrap_or_default();
     format!(
         "One table for each {period} of `{}` in UTC, such as `{example}`. `drop_before` and `retain` drop \
@@ -75,6 +76,7 @@ fn entity_of(schema: &'static Schema) -> EntityModel {
         versions: match schema.older {
             None => format!("version {}", schema.version),
             Some(_) => {
+                // `versions` begins with the schema itself, so there always is a least one.
                 let oldest = schema.versions().map(|older| older.version).min();
                 format!("version {}, reads {} and later", schema.version, oldest.unwrap_or(1))
             }
@@ -124,6 +126,7 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
         }
     });
     let further: Vec<RowFamilyModel> = parts.chain(blobs).collect();
+    // The primary stands at position 0, since the first row family is that of the primaries.
     rows.splice(1..1, further);
     rows
 }
@@ -265,6 +268,7 @@ fn push_fields(
                 false => format!("property of {} only", copies.join(", ")),
             });
         }
+        // The column of a field that only keys hold has no type, but its part of a key takes one.
         let edm = column.edm.or_else(|| edm_in_keys(schema, &name));
         let edm = edm.map_or("key", EdmType::name);
         into.push(FieldModel {

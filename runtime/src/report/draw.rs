@@ -65,12 +65,15 @@ fn width_in_letters(text: &str) -> f64 {
 pub(super) fn break_code(text: &str, width: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for c in text.chars() {
+        // There is one line at first and only more later, so the loop never ends here.
         let Some(line) = lines.last_mut() else { break };
         if mono_width(line) + MONO <= width {
             line.push(c);
             continue;
         }
         let next = match line.rfind('{') {
+            // A part that begins late in the line moves to the next one, so that it stays in one
+            // piece.
             Some(at) if c != '{' && at > line.len() / 2 => line.split_off(at),
             _ => String::new(),
         };
@@ -134,6 +137,7 @@ impl SvgText {
     pub(super) fn draw_line(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut path = String::new();
         for (at, (x, y)) in points.iter().enumerate() {
+            // Writing to a String cannot fail.
             let _ = write!(path, "{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" });
         }
         self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>\n"));

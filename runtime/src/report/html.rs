@@ -130,6 +130,7 @@ fn code_markup(text: &str) -> String {
         "" => String::new(),
         text => {
             // Places where a long key may break.
+            // The text is escaped before they come in, so that they stay markup.
             let text = escape_markup(text).replace('{', "<wbr>{").replace('_', "_<wbr>");
             format!("<code>{text}</code>")
         }

@@ -76,6 +76,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
 fn code_markup(text: &str) -> String {
     match text {
         "" => String::new(),
+        // A bar ends the cell of a table even inside a code span.
         text => format!("`{}`", text.replace('|', "\\|")),
     }
 }

@@ -197,6 +197,7 @@ impl CostModel {
 
     /// Returns in words how many requests are sent before the verb returns to its caller.
     pub(super) fn request_words_before_answer(&self) -> String {
+        // The transaction itself is one more request.
         with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 

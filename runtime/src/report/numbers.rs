@@ -21,6 +21,7 @@ pub(super) fn size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{} bytes", grouped(bytes));
     }
+    // Saturates from 1.6 EiB on, and a table of the service holds at most 500 TiB.
     let mut tenths = bytes.saturating_mul(10) / 1024;
     let mut name = "KiB";
     for unit in UNITS {

@@ -287,6 +287,7 @@ impl Canvas {
         let has_uploads = entity.rows.iter().any(|rows| rows.place == RowFamilyPlace::Upload);
         let below = if has_uploads { arrow.below } else { 0.0 };
         let own = entity.rows.first().map(|rows| rows.table.as_str());
+        // On a narrow page, no more than four lanes have room beside the partition.
         let lane = f64::from(self.trunks % 4);
         self.trunks += 1;
         let (lane, from): (f64, f64) = match self.measures.is_narrow {
@@ -316,6 +317,7 @@ impl Canvas {
             false => self.right = y,
         }
         let start = if self.measures.is_narrow { primary.x } else { primary.right() };
+        // `Iterator::max` needs a total order, which `f64` does not have.
         let lowest = ends.iter().map(|(_, y)| *y).fold(from, f64::max);
         self.svg.draw_line(arrow.line, &[(start, from), (lane, from), (lane, lowest)]);
         for (x, y) in ends {

@@ -28,6 +28,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
         warnings.push(format!(
             "The entity is stored in {} rows, its parts; a transaction holds at most {} such entities.",
             schema.parts.len(),
+            // There are parts, so the division succeeds.
             BATCH_OPERATIONS.checked_div(schema.parts.len()).unwrap_or(BATCH_OPERATIONS)
         ));
     }
@@ -81,6 +82,7 @@ fn hot_partition(family: &'static Family) -> Option<String> {
         .parts()
         .zip(&example.parts)
         .map(few)
+        // A part with an unknown number of values, or an overflow, means that there are many.
         .try_fold(1_u32, |all, part| all.checked_mul(part?));
     partitions.filter(|partitions| *partitions < 8).map(|partitions| {
         format!("There are only {partitions} partitions of {name}, `{}`.", family.partition.text)

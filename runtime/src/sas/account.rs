@@ -77,6 +77,7 @@ impl AccountSas {
             ));
         }
         let (starts, expires) = (terms.starts(), terms.expires());
+        // Unlike the text of a table's signature, this one ends with a line break.
         let text = format!(
             "{}\n{permissions}\nt\n{resources}\n{starts}\n{expires}\n{}\n{}\n{VERSION}\n",
             key.account(),

@@ -79,6 +79,8 @@ fn is_after((from, first): &RangeEnd, (to, last): &RangeEnd) -> bool {
     match from.encode_utf16().cmp(to.encode_utf16()) {
         Ordering::Equal => match (first, last) {
             (Some(first), Some(last)) => first.encode_utf16().gt(last.encode_utf16()),
+            // An end without a RowKey is the first or last row of its partition, which no RowKey
+            // passes.
             _ => false,
         },
         order => order == Ordering::Greater,
@@ -89,6 +91,7 @@ fn is_after((from, first): &RangeEnd, (to, last): &RangeEnd) -> bool {
 fn first_row_key(lower: &Bound<String>) -> Option<String> {
     match lower {
         Bound::Included(key) if !key.is_empty() => Some(key.clone()),
+        // The empty RowKey is the least one, so a range from it on begins with the partition.
         Bound::Included(_) | Bound::Unbounded => None,
         Bound::Excluded(key) => Some(format!("{key}{LEAST}")),
     }

@@ -62,6 +62,8 @@ impl SasCache {
     /// Fails like [`TableSas::sign`].
     pub fn get(&self, sas: &TableSas) -> Result<SasToken> {
         let now = OffsetDateTime::from(self.clock.now());
+        // A panic while the lock was held cannot leave a token half written, so the map is still
+        // good.
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |token: &SasToken, left: Duration| {
             token.expiry_ticks().is_some_and(|end| OffsetDateTime::from(end) > now + left)
@@ -72,6 +74,7 @@ impl SasCache {
         }
         metering::count_lookup("signatures", false);
         let token = sas.with_times(now - SKEW, now + self.lifetime).sign(&self.key)?;
+        // Without it, the cache would keep a token of every signature that was ever asked for.
         tokens.retain(|_, token| fresh(token, Duration::ZERO));
         tokens.insert(sas.clone(), token.clone());
         Ok(token)

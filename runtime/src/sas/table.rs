@@ -206,6 +206,7 @@ impl TableSas {
         let terms = &self.terms;
         let (starts, expires) = (terms.starts(), terms.expires());
         let permissions = self.permissions.letters();
+        // The service signs the table's name in lower case, whatever its case in `tn`.
         let resource = format!("/table/{}/{}", key.account(), self.table.to_ascii_lowercase());
         let (spk, srk) = bound_keys(self.from.as_ref());
         let (epk, erk) = bound_keys(self.to.as_ref());

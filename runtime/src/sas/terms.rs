@@ -36,6 +36,7 @@ impl Terms {
     pub(super) fn check_terms(&self) -> Result<()> {
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
+        // Both texts have one fixed form, from the year down, so they sort as the times do.
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
             return Err(invalid_signature_terms_error(format!(
                 "the signature ends at {expires}, which is not after its beginning at {starts}"

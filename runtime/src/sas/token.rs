@@ -61,6 +61,7 @@ pub(super) fn invalid_signature_terms_error(message: impl Into<String>) -> Error
 /// Builds a query string from the members that are not empty.
 pub(super) fn query_string_of_members(members: &[(&str, &str)]) -> String {
     let mut query = String::new();
+    // A field without a value is an empty line of the signed text, but not a member of the URL.
     for (name, value) in members.iter().filter(|(_, value)| !value.is_empty()) {
         let separator = if query.is_empty() { "" } else { "&" };
         let _ = write!(query, "{separator}{name}={}", encode_query_value(value));
