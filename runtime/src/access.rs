@@ -225,6 +225,7 @@ impl Keys {
 
     /// Returns whether the selection contains the row with keys `partition_key` and `row_key`.
     pub(crate) fn contains(&self, partition_key: &str, row_key: &str) -> bool {
+        // The service sorts keys by UTF-16 units, and `str` compares bytes of UTF-8.
         let is_above = match &self.lower {
             Bound::Included(lower) => compare_utf16(lower, row_key).is_le(),
             Bound::Excluded(lower) => compare_utf16(lower, row_key).is_lt(),

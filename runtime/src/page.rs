@@ -190,6 +190,7 @@ impl Cursor {
         let (partition_key, rest) = rest.split_at_checked(length)?;
         let row_key = match rest {
             [] => None,
+            // The 1 tells an empty RowKey from none.
             [1, row_key @ ..] => Some(text_of(row_key)?),
             _ => return None,
         };

@@ -133,7 +133,6 @@ impl EdmValue for f32 {
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let stored = f64::from_edm(value)?;
         let rounded = stored as Self;
-        // Rounding to the nearest `f32` is accepted, but a finite number must not become infinite.
         if rounded.is_infinite() && stored.is_finite() {
             return Err(InvalidValue::new(format!("expected an f32, found {stored}")));
         }

@@ -16,7 +16,6 @@ impl Schema {
 
     /// Iterates over the properties that say in some version when a row is over, each once.
     pub(crate) fn expiry_properties(&'static self) -> impl Iterator<Item = &'static str> {
-        // Versions may share the property, and a filter need not compare it twice.
         let newer = |version: &Schema, name| {
             let mut newer = self.versions().take_while(|one| one.version > version.version);
             newer.any(|one| one.expires == Some(name))
@@ -70,8 +69,6 @@ impl Schema {
         let each = self
             .expiry_properties()
             .map(|name| Filter::compare(name, comparison, Value::DateTime(time)));
-        // Rows of a type without such a property never expire, so the condition matches none of
-        // them.
         each.reduce(|one, other| one | other).unwrap_or(Filter::Constant(false))
     }
 

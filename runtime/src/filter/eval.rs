@@ -132,7 +132,6 @@ fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Orderin
         (Boolean(a), Boolean(b)) => Some(a.cmp(&b)),
         (Int32(a), Int32(b)) => Some(a.cmp(&b)),
         (Int64(a), Int64(b)) => Some(a.cmp(&b)),
-        // The service widens a literal to the type of the property, but never the stored value.
         (Int64(a), Int32(b)) => Some(a.cmp(&i64::from(b))),
         (Double(a), Double(b)) => a.partial_cmp(&b),
         (Double(a), Int32(b)) => a.partial_cmp(&f64::from(b)),
@@ -141,7 +140,6 @@ fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Orderin
         (DateTime(a), DateTime(b)) => Some(a.cmp(&b)),
         (Guid(a), Guid(b)) => Some(a.cmp(&b)),
         (Binary(a), Binary(b)) => Some(a.cmp(b)),
-        // The service takes a value of another type than the literal for less than the literal.
         _ => Some(Ordering::Less),
     }
 }
@@ -153,7 +151,6 @@ fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
     if a.is_nan() {
         return None;
     }
-    // The literal is not made a Double, which would round it above 2^53.
     if a >= LIMIT {
         return Some(Ordering::Greater);
     }

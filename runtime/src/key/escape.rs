@@ -43,7 +43,7 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
 
 /// Escapes the text that starts at byte `from` of `out`, in position.
 pub(super) fn escape_from_offset(out: &mut String, from: usize, terminator: Option<char>) {
-    // Callers pass the length that the text had before they wrote, so `from` is always in it.
+    // Encoders only append to the text, so `from` lies within it.
     let Some(tail) = out.get(from..) else { return };
     // Most texts are ASCII, where a byte is a character.
     let any = match tail.is_ascii() {

@@ -273,7 +273,6 @@ impl Template {
             match after {
                 [] => {}
                 [Segment::Literal(text), ..] => {
-                    // `~` begins an escape inside a text, so it cannot end the text.
                     if matches!(text.as_bytes(), [] | [b'~', ..]) {
                         return false;
                     }

@@ -41,7 +41,6 @@ impl OldAndNewEntity<'_> {
         for (was, is) in was.into_iter().zip(is) {
             match (was, is) {
                 (was, is) if was == is => {}
-                // A name that the other layout knows too is that of another field, not a new name.
                 (
                     Piece::Part { field: was, form: old_form },
                     Piece::Part { field: is, form: new_form },

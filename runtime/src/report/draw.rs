@@ -72,8 +72,6 @@ pub(super) fn break_code(text: &str, width: f64) -> Vec<String> {
             continue;
         }
         let next = match line.rfind('{') {
-            // A part that begins late in the line moves to the next one, so that it stays in one
-            // piece.
             Some(at) if c != '{' && at > line.len() / 2 => line.split_off(at),
             _ => String::new(),
         };

@@ -70,7 +70,6 @@ fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleK
 fn candidate_values<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
     let year = field.to_ascii_lowercase().contains("year").then_some(2014);
     let numbers = || year.into_iter().chain(NUMBERS);
-    // Int64 comes first, because a 64-bit field takes an Int32 too and would be shown as one.
     let mut values: Vec<ValueRef<'_>> = numbers().map(ValueRef::Int64).collect();
     let small = numbers().filter_map(|number| i32::try_from(number).ok());
     values.extend(small.map(ValueRef::Int32));

@@ -226,6 +226,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
 fn with_code(text: &str) -> String {
     let mut out = String::new();
     for (at, piece) in text.split('`').enumerate() {
+        // Marks come in pairs, so a piece with an odd number stands between two of them.
         match at % 2 {
             0 => out.push_str(&escape_markup(piece)),
             _ => out.push_str(&code_markup(piece)),

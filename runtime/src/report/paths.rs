@@ -143,8 +143,6 @@ fn prefix_of(template: &Template, texts: &[&str]) -> String {
     let mut after_fixed = false;
     for segment in template.segments {
         match segment {
-            // A part of fixed width ends without the literal after it; a text ends only with that
-            // literal.
             Segment::Literal(text) if after_fixed && given.len() == 0 => {
                 debug_assert!(!text.is_empty(), "literals are not empty");
                 break;

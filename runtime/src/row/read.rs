@@ -88,7 +88,6 @@ impl<'a> PropertyReader<'a> {
     /// Returns the error of a damaged property and ends the reading.
     #[cold]
     fn damaged_error(&mut self) -> Error {
-        // A caller that goes on reading after the error then reaches an end.
         self.rest = &[];
         corrupt_row_error("a property is cut, of an unknown type, or its value is none of its type")
     }

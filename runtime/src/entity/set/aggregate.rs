@@ -173,8 +173,6 @@ impl PartitionFold {
     ) -> Result<Option<Stored<M>>> {
         match M::read_matched(&row, matched) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
-            // A field `other` keeps rows that do not fit their type; without one, a fold must not
-            // lose a row in silence.
             Err(error) if error.is_decode() && self.keeps_others => {
                 self.set_row_aside(row).map(|()| None)
             }
