@@ -101,6 +101,7 @@ fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityT
         _ => {}
     }
     if was.others != is.others {
+        // The property of the key is the last one, and only encrypted blobs have it.
         if is.others.starts_with(&was.others) {
             return changes.push(
                 Needs::Migration,

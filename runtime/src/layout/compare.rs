@@ -116,6 +116,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     } else if is.version > was.version {
         report_raised_version(was, is, new, &mut changes);
     }
+    // The newest of the old versions is compared above, with its own messages.
     for was in old.iter().skip(1) {
         if was.version < is.version && !new.iter().any(|is| is.version == was.version) {
             changes.push(

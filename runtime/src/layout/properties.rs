@@ -222,6 +222,7 @@ fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut EntityTypeC
     if was.first.name != is.first.name || was.is_split != is.is_split {
         let what =
             format!("{name} is stored from `{}` on, not from `{}`", is.first.name, was.first.name);
+        // Stored slots have other names or another meaning, so no further difference counts.
         return changes.push(
             Needs::Version,
             what,

@@ -193,6 +193,7 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
         let Some(at) = fields.iter().position(|field| field.name == series.first) else { continue };
         let end = (at + series.slots).min(fields.len());
         let last = fields.get(end.saturating_sub(1)).map_or("", |field| &field.name).to_owned();
+        // The derive refuses a series without slots, so `end` is greater than `at`.
         fields.drain(at + 1..end);
         if let Some(field) = fields.get_mut(at) {
             field.name = format!("{} .. {last}", series.first);
