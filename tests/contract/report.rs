@@ -107,6 +107,27 @@ pub struct Year {
     remark: Option<String>,
 }
 
+/// Two rows, and one row in each of three lists.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Files",
+    partition_key = "{department}",
+    row_key = "{employee:06}",
+    list(FileByCity, row_key = "city_{city}"),
+    list(FileByTeam, row_key = "team_{team}"),
+    list(FileByState, row_key = "state_{state}"),
+    wide
+)]
+pub struct File {
+    department: String,
+    employee: u32,
+    city: String,
+    team: String,
+    state: String,
+    #[table(part = 2)]
+    remark: Option<String>,
+}
+
 /// A table for each day.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{id:03}")]
@@ -315,6 +336,10 @@ fn the_text_shows_rows_properties_and_notes() {
     ] {
         assert!(text.contains(&format!("- **Note:** {note}")), "{note}: {text}");
     }
+    let file = entable::report![File].markdown();
+    let note =
+        "An insert writes 5 rows, 5 of them in its transaction; a transaction holds at most 20";
+    assert!(file.contains(note), "{file}");
     let session = entable::report![Session].markdown();
     assert!(session.contains("All primaries are in one partition, `all`"), "{session}");
     assert!(session.contains("<token of Token>"), "{session}");

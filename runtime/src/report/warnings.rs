@@ -90,8 +90,10 @@ fn hot_partition(family: &'static Family) -> Option<String> {
 }
 
 fn rows_per_write(schema: &Schema) -> Option<String> {
-    let local = schema.families.iter().filter(|family| !family.is_remote).count();
-    let all = schema.families.len();
+    // A wide entity's primary is one row for each part.
+    let later_parts = schema.parts.len().saturating_sub(1);
+    let local = schema.families.iter().filter(|family| !family.is_remote).count() + later_parts;
+    let all = schema.families.len() + later_parts;
     let entities = BATCH_OPERATIONS.checked_div(local).unwrap_or(BATCH_OPERATIONS);
     (all >= MANY_ROWS).then(|| {
         format!(

@@ -95,7 +95,7 @@ impl AccountSas {
             ("spr", terms.protocol),
             ("sig", &key.sign_text(&text)),
         ]);
-        Ok(SasToken::new(query, terms.expires))
+        Ok(SasToken::new(query, terms.expires.and_then(Result::ok)))
     }
 }
 

@@ -65,17 +65,20 @@ impl SasCache {
         // A panic while the lock was held cannot leave a token half written, so the map is still
         // good.
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = |token: &SasToken, left: Duration| {
-            token.expiry_ticks().is_some_and(|end| OffsetDateTime::from(end) > now + left)
+        let lifetime = time::Duration::try_from(self.lifetime).unwrap_or(time::Duration::MAX);
+        // A lifetime that no time can hold ends with the year 9999.
+        let end = now.saturating_add(lifetime);
+        let fresh = |token: &SasToken, left: time::Duration| {
+            token.expiry_ticks().is_some_and(|end| OffsetDateTime::from(end) - now > left)
         };
-        if let Some(token) = tokens.get(sas).filter(|token| fresh(token, self.lifetime / 5)) {
+        if let Some(token) = tokens.get(sas).filter(|token| fresh(token, (end - now) / 5)) {
             metering::count_lookup("signatures", true);
             return Ok(token.clone());
         }
         metering::count_lookup("signatures", false);
-        let token = sas.with_times(now - SKEW, now + self.lifetime).sign(&self.key)?;
+        let token = sas.with_times(now - SKEW, end).sign(&self.key)?;
         // Without it, the cache would keep a token of every signature that was ever asked for.
-        tokens.retain(|_, token| fresh(token, Duration::ZERO));
+        tokens.retain(|_, token| fresh(token, time::Duration::ZERO));
         tokens.insert(sas.clone(), token.clone());
         Ok(token)
     }
@@ -94,6 +97,26 @@ impl fmt::Debug for SasCache {
 mod tests {
     use super::*;
     use crate::{clock::SteppedClock, sas::TablePermissions};
+
+    #[test]
+    fn a_lifetime_without_end_ends_with_the_last_year() {
+        let key = AccountKey::new("a", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+        let cache = SasCache::new(key, Duration::MAX);
+        let sas = TableSas::new("Staff").permissions(TablePermissions::READ);
+        let token = cache.get(&sas).unwrap();
+        let end = OffsetDateTime::from(token.expiry_ticks().unwrap());
+        assert_eq!(end.year(), 9999);
+        assert_eq!(cache.get(&sas).unwrap(), token);
+    }
+
+    #[test]
+    fn a_time_that_no_signature_can_name_is_refused() {
+        let key = AccountKey::new("a", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+        let sas = TableSas::new("Staff").policy("p");
+        let before = time::Date::from_calendar_date(-1, time::Month::May, 1).unwrap();
+        let error = sas.expires(before.midnight().assume_utc()).sign(&key).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains("1 to 9999"), "{error}");
+    }
 
     #[test]
     fn a_signature_is_used_again_until_near_its_end() {

@@ -240,7 +240,7 @@ impl TableSas {
             ("erk", erk),
             ("sig", &key.sign_text(&text)),
         ]);
-        Ok(SasToken::new(query, terms.expires))
+        Ok(SasToken::new(query, terms.expires.and_then(Result::ok)))
     }
 
     /// Copies the description with other times, for a cache.

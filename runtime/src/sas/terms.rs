@@ -5,13 +5,15 @@ use std::net::Ipv4Addr;
 use time::OffsetDateTime;
 
 use super::token::invalid_signature_terms_error;
-use crate::{edm::Ticks, error::Result};
+use crate::edm::Ticks;
 
 /// When and from where a signature is valid: times, IPv4 addresses, protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Terms {
-    pub(super) starts: Option<Ticks>,
-    pub(super) expires: Option<Ticks>,
+    /// The beginning; `Err` for a time outside the years 1 to 9999, which no signature can name.
+    pub(super) starts: Option<Result<Ticks, OffsetDateTime>>,
+    /// The end, like `starts`.
+    pub(super) expires: Option<Result<Ticks, OffsetDateTime>>,
     pub(super) ip: String,
     pub(super) protocol: &'static str,
 }
@@ -25,15 +27,22 @@ impl Default for Terms {
 
 impl Terms {
     pub(super) fn starts(&self) -> String {
-        self.starts.map(format_seconds).unwrap_or_default()
+        format_seconds(self.starts)
     }
 
     pub(super) fn expires(&self) -> String {
-        self.expires.map(format_seconds).unwrap_or_default()
+        format_seconds(self.expires)
     }
 
     /// Checks times and addresses, which the service would refuse only when the signature is used.
-    pub(super) fn check_terms(&self) -> Result<()> {
+    pub(super) fn check_terms(&self) -> crate::Result<()> {
+        for time in [self.starts, self.expires] {
+            if let Some(Err(time)) = time {
+                return Err(invalid_signature_terms_error(format!(
+                    "a signature needs times in the years 1 to 9999, found {time}"
+                )));
+            }
+        }
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
         // Both texts have one fixed form, from the year down, so they sort as the times do.
@@ -55,8 +64,9 @@ impl Terms {
     }
 }
 
-/// Formats a time as it stands in a signature, in whole seconds.
-fn format_seconds(time: Ticks) -> String {
+/// Formats a time as it stands in a signature, in whole seconds; empty without a time.
+fn format_seconds(time: Option<Result<Ticks, OffsetDateTime>>) -> String {
+    let Some(Ok(time)) = time else { return String::new() };
     let text = time.to_string();
     match text.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),
@@ -64,9 +74,9 @@ fn format_seconds(time: Ticks) -> String {
     }
 }
 
-/// Converts a time to ticks, or returns `None` outside the years 1 to 9999.
-pub(super) fn to_exact_ticks(time: OffsetDateTime) -> Option<Ticks> {
-    Ticks::try_from(time).ok()
+/// Converts a time to ticks, or gives it back if it is outside the years 1 to 9999.
+pub(super) fn to_exact_ticks(time: OffsetDateTime) -> Result<Ticks, OffsetDateTime> {
+    Ticks::try_from(time).map_err(|_| time)
 }
 
 /// Adds the methods that set the terms of a signature, in its field `terms`.
@@ -77,14 +87,14 @@ macro_rules! terms {
             /// differ, so leave it out or set it some minutes early.
             #[must_use]
             pub fn starts(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.starts = super::terms::to_exact_ticks(time);
+                self.terms.starts = Some(super::terms::to_exact_ticks(time));
                 self
             }
 
             /// Sets when the signature ends. A fraction of a second is cut off.
             #[must_use]
             pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.expires = super::terms::to_exact_ticks(time);
+                self.terms.expires = Some(super::terms::to_exact_ticks(time));
                 self
             }
 
