@@ -80,7 +80,9 @@ fn exporting(
         .filter(parse_filter(export.filter.as_deref())?)
         .format(export.format.into())
         .on_progress(move |now| shown.show(|| format!("{name}: {} rows", now.rows)));
-    Ok(if export.resume { job.resume() } else { job })
+    // CSV cannot be continued, because new columns may have come: without `resume` the job begins anew.
+    let is_continued = export.resume && !matches!(export.format, RowFormat::Csv);
+    Ok(if is_continued { job.resume() } else { job })
 }
 
 fn export_line(report: &ExportReport, seconds: f64) -> String {
