@@ -623,20 +623,42 @@ entity "Employee" version 1
     place.run(&["report", "--layout", "none.lock"]).fails(3, "reading `none.lock`");
 }
 
+/// Runs the command with a limit for the size of files, in blocks of 512 bytes: a larger one ends as on a full disk.
+#[cfg(target_os = "linux")]
+fn run_limited(directory: &Path, blocks: u32, arguments: &[&str]) -> Run {
+    let script = format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.current_dir(directory).args(["-c", &script, env!("CARGO_BIN_EXE_entable")]);
+    let output = command.args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    Run { code: output.status.code().unwrap(), out, err }
+}
+
+/// A manifest says that its directory is complete, so half of one must not be there.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_export_whose_manifest_does_not_fit_on_the_disk_is_completed_later() {
+    let place = Place(tempdir().unwrap());
+    place.with("many.db", async |client| {
+        for table in 0..20 {
+            client.create_table(&format!("Table{table:02}")).await.unwrap();
+        }
+    });
+    run_limited(place.0.path(), 2, &["export", "many.db", "all"]).fails(1, "manifest");
+    assert!(place.path("all/Table19.jsonl").exists());
+    assert!(!place.path("all/manifest.json").exists());
+    place.run(&["export", "many.db", "all", "--resume"]).ok();
+    place.run(&["import", "new.db", "all"]).ok();
+    assert_eq!(files(&place.path("all")).len(), 21);
+}
+
 /// A disk that is full, as a limit for the size of files: what is done stays, and goes on once there is room.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_target_that_fills_up_goes_on_when_there_is_room() {
     let place = Place(tempdir().unwrap());
-    let limited = |arguments: &[&str]| {
-        let script = "trap '' XFSZ; ulimit -S -f 8192; exec \"$0\" \"$@\"";
-        let mut command = Command::new("sh");
-        command.current_dir(place.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_entable")]);
-        let output = command.args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (out, err) = (text(output.stdout), text(output.stderr));
-        Run { code: output.status.code().unwrap(), out, err }
-    };
+    let limited = |arguments: &[&str]| run_limited(place.0.path(), 8192, arguments);
     let text = "x".repeat(10_000);
     let lines: Vec<String> = (0..1_000)
         .map(|key| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:04}\",\"T\":\"{text}\"}}\n"))

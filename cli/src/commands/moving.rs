@@ -140,9 +140,21 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
     }
     let content = json!({"format": extension(export.format), "tables": tables});
     // The manifest comes last: a directory without one is not complete.
-    fs::write(&manifest, format!("{content:#}\n"))
+    write_whole(&manifest, &format!("{content:#}\n"))
         .map_err(|error| Failure::io("writing the manifest", &error))?;
     if output.is_json { output.json(&content) } else { Ok(()) }
+}
+
+/// Writes a text to a file. Until the text is complete and on disk, the file's name ends with `.part`.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let mut file = File::create(&part)?;
+    file.write_all(text.as_bytes())?;
+    // On disk before it gets its name: a crash leaves no broken file that looks complete.
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&part, path)
 }
 
 pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failure> {
