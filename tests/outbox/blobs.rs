@@ -13,7 +13,7 @@ use entable::{
     },
     object_store::{
         CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-        PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+        PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
         limit::LimitStore, local::LocalFileSystem, memory::InMemory, path::Path,
         prefix::PrefixStore,
     },
@@ -177,7 +177,12 @@ async fn a_directory_of_unknown_type_is_refused_before_anything_is_written() {
 
 /// A store that counts what is put there, of a type that the crate does not know.
 #[derive(Debug, Default)]
-struct Counted(InMemory, AtomicUsize);
+struct Counted {
+    inner: InMemory,
+    puts: AtomicUsize,
+    /// Carries out every put, whatever its condition says.
+    ignores_conditions: bool,
+}
 
 impl std::fmt::Display for Counted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -191,10 +196,13 @@ impl ObjectStore for Counted {
         &self,
         path: &Path,
         payload: PutPayload,
-        options: PutOptions,
+        mut options: PutOptions,
     ) -> StoreResult<PutResult> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.put_opts(path, payload, options).await
+        self.puts.fetch_add(1, Ordering::Relaxed);
+        if self.ignores_conditions {
+            options.mode = PutMode::Overwrite;
+        }
+        self.inner.put_opts(path, payload, options).await
     }
 
     async fn put_multipart_opts(
@@ -202,30 +210,30 @@ impl ObjectStore for Counted {
         path: &Path,
         options: PutMultipartOptions,
     ) -> StoreResult<Box<dyn MultipartUpload>> {
-        self.0.put_multipart_opts(path, options).await
+        self.inner.put_multipart_opts(path, options).await
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> StoreResult<GetResult> {
-        self.0.get_opts(path, options).await
+        self.inner.get_opts(path, options).await
     }
 
     fn delete_stream(
         &self,
         paths: BoxStream<'static, StoreResult<Path>>,
     ) -> BoxStream<'static, StoreResult<Path>> {
-        self.0.delete_stream(paths)
+        self.inner.delete_stream(paths)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
-        self.0.list(prefix)
+        self.inner.list(prefix)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
-        self.0.list_with_delimiter(prefix).await
+        self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
-        self.0.copy_opts(from, to, options).await
+        self.inner.copy_opts(from, to, options).await
     }
 }
 
@@ -240,9 +248,25 @@ async fn a_store_of_unknown_type_is_asked_once_whether_it_compares_versions() {
         let stored = crew.insert(&sailor("Sales", id, "Jones")).await.unwrap();
         stored.wait_for_copies().await.unwrap();
     }
-    assert_eq!(blobs.1.load(Ordering::Relaxed), 1 + 3, "one question, and the three lists");
-    let names = blobs.0.list(None).collect::<Vec<_>>().await;
+    assert_eq!(blobs.puts.load(Ordering::Relaxed), 1 + 3, "one question, and the three lists");
+    let names = blobs.inner.list(None).collect::<Vec<_>>().await;
     assert_eq!(names.len(), 1, "the question leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_store_that_ignores_conditions_is_taken_for_one_that_does_not_compare_versions() {
+    let heedless = || Arc::new(Counted { ignores_conditions: true, ..Counted::default() });
+    let blobs = heedless();
+    let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs.clone());
+    let client = builder.build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let error = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("embedded store"), "{error}");
+    assert!(crew.query(Sailor::scan()).collect().await.unwrap().is_empty());
+    assert_eq!(blobs.inner.list(None).count().await, 0, "the question leaves nothing behind");
+    // One process alone compares the versions itself.
+    is_kept_in(heedless()).await;
 }
 
 #[tokio::test]

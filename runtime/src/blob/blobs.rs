@@ -4,8 +4,9 @@
 use std::{any::TypeId, fmt, sync::Arc};
 
 use object_store::{
-    Error as StoreError, ObjectStore, PutMode, PutOptions, PutPayload, UpdateVersion,
-    limit::LimitStore, local::LocalFileSystem, memory::InMemory, path::Path, prefix::PrefixStore,
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    UpdateVersion, limit::LimitStore, local::LocalFileSystem, memory::InMemory, path::Path,
+    prefix::PrefixStore,
 };
 use tokio::sync::OnceCell;
 
@@ -104,17 +105,18 @@ impl Blobs {
             return Ok(());
         }
         let message = format!(
-            "a directory cannot compare versions when it replaces a blob, and other processes may write beside this one with the {} store: use the blobs of a cloud, or the embedded store",
+            "this store of blobs cannot compare versions when it replaces a blob (no directory can), and other processes may write beside this one with the {} store: use the blobs of a cloud, or the embedded store",
             self.backend
         );
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// Returns who compares versions. Asks a store of unknown type with a replacement whose version
-    /// no blob has: the store refuses the version, or says that it does not compare versions.
+    /// no blob has: the store refuses the version, says that it does not compare versions, or
+    /// replaces the blob all the same and so shows that it does not.
     async fn version_comparison(&self) -> Comparison {
         let ask = async || {
-            // No blob has this ETag, so that the put stores nothing.
+            // No blob has this ETag, so that a store which compares versions stores nothing.
             let never = UpdateVersion { e_tag: Some("\"0x0\"".to_owned()), version: None };
             let options = PutOptions { mode: PutMode::Update(never), ..PutOptions::default() };
             let path = Path::from(PROBE);
@@ -122,8 +124,13 @@ impl Blobs {
                 Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
                     Comparison::InProcess
                 }
+                Ok(_) => {
+                    // A probe that stays harms nobody: no list has its name, and copies pass it over.
+                    let _ = self.store.delete(&path).await;
+                    Comparison::InProcess
+                }
                 // A store that fails now is no directory: it reached for a service.
-                _ => Comparison::ByStore,
+                Err(_) => Comparison::ByStore,
             }
         };
         *self.comparison.get_or_init(ask).await
@@ -163,8 +170,8 @@ impl Blobs {
     }
 }
 
-/// The name of the blob that is never written: see [`Blobs::version_comparison`]. No list has it, since
-/// names of lists end with `.jsonl`.
+/// The name of the blob that only a store without comparison of versions writes, and that is deleted at once: see
+/// [`Blobs::version_comparison`]. No list has it, since names of lists end with `.jsonl`.
 const PROBE: &str = "entable-compares-versions";
 
 impl fmt::Debug for UserBlobStore {
