@@ -1,18 +1,24 @@
 //! Tests copies of blobs between the blob stores of two clients.
 
 use std::{
-    fs,
+    fmt, fs,
     path::Path,
     sync::{Arc, Mutex},
 };
 
+use async_trait::async_trait;
 use entable::{
     Blob,
     backend::{Embedded, Memory},
     data::CopyBlobsReport,
-    object_store::{local::LocalFileSystem, memory::InMemory},
+    object_store::{
+        CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+        ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
+        PutResult, Result as StoreResult, local::LocalFileSystem, memory::InMemory, path,
+    },
     prelude::*,
 };
+use futures_util::{StreamExt, stream::BoxStream};
 
 use crate::scratch;
 
@@ -128,4 +134,127 @@ async fn stores_that_name_blobs_in_two_ways_are_refused() {
         let error = from.copy_blobs_to(to).await.unwrap_err();
         assert!(error.is_unsupported() && error.message().contains("case"), "{error}");
     }
+}
+
+/// A store that gives blobs in pieces of `piece` bytes and records each piece that is read.
+#[derive(Debug)]
+struct InPieces {
+    inner: InMemory,
+    piece: usize,
+    name: char,
+    read: Arc<Mutex<String>>,
+}
+
+impl fmt::Display for InPieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InPieces")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for InPieces {
+    async fn put_opts(
+        &self,
+        path: &path::Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> StoreResult<PutResult> {
+        self.inner.put_opts(path, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &path::Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(path, options).await
+    }
+
+    async fn get_opts(&self, path: &path::Path, options: GetOptions) -> StoreResult<GetResult> {
+        let is_head = options.head;
+        let mut got = self.inner.get_opts(path, options).await?;
+        if is_head {
+            return Ok(got);
+        }
+        let bytes = self.inner.get(path).await?.bytes().await?;
+        let starts: Vec<usize> = (0..bytes.len()).step_by(self.piece).collect();
+        let (piece, name, read) = (self.piece, self.name, self.read.clone());
+        let pieces = futures_util::stream::iter(starts).map(move |start| {
+            read.lock().unwrap().push(name);
+            Ok(bytes.slice(start..bytes.len().min(start + piece)))
+        });
+        got.payload = GetResultPayload::Stream(pieces.boxed());
+        Ok(got)
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, StoreResult<path::Path>>,
+    ) -> BoxStream<'static, StoreResult<path::Path>> {
+        self.inner.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&path::Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&path::Path>) -> StoreResult<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &path::Path,
+        to: &path::Path,
+        options: CopyOptions,
+    ) -> StoreResult<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// A blob of an archived row, which no row of a table points to, may be larger than the memory.
+#[tokio::test]
+async fn blobs_of_equal_length_are_compared_piece_by_piece() {
+    let read = Arc::new(Mutex::new(String::new()));
+    let store = |name: char, piece: usize| {
+        Arc::new(InPieces { inner: InMemory::new(), piece, name, read: read.clone() })
+    };
+    // The pieces of the two stores end at different bytes.
+    let (here, there) = (store('h', 700), store('t', 1_000));
+    let client = |blobs: &Arc<InPieces>| {
+        Client::builder().backend(Memory::new()).blobs(blobs.clone()).build().unwrap()
+    };
+    let (source, target) = (client(&here), client(&there));
+    let name = path::Path::from("archive/_blobs/staff/photo");
+    let put = async |store: &InPieces, bytes: Vec<u8>| {
+        store.inner.put(&name, bytes.into()).await.unwrap();
+    };
+    let bytes: Vec<u8> = (0..70_000_u32).map(|at| (at % 251) as u8).collect();
+    put(&here, bytes.clone()).await;
+    put(&there, bytes.clone()).await;
+    assert_eq!(counts(source.copy_blobs_to(&target).await.unwrap()), [0, 1, 0, 0]);
+    let pieces = std::mem::take(&mut *read.lock().unwrap());
+    assert_eq!(pieces.len(), 100 + 70);
+    // A few pieces at a time are in memory.
+    let (mut ahead, mut most) = (0_i64, 0);
+    for piece in pieces.chars() {
+        ahead += if piece == 'h' { 700 } else { -1_000 };
+        most = most.max(ahead.abs());
+    }
+    assert!(most <= 2_000, "{most} bytes of one store were read ahead of the other");
+    // The last byte counts too, and a difference at the beginning ends the comparison.
+    let compare = async || counts(source.copy_blobs_to(&target).compare_only().await.unwrap());
+    for (at, most) in [(69_999, 170), (0, 4)] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        put(&there, changed).await;
+        assert_eq!(compare().await, [0, 0, 1, 0], "{at}");
+        let pieces = std::mem::take(&mut *read.lock().unwrap());
+        assert!(pieces.len() <= most, "{at}: {pieces}");
+    }
+    assert_eq!(counts(source.copy_blobs_to(&target).await.unwrap()), [1, 0, 0, 0]);
+    // A blob without bytes is in both stores.
+    put(&here, Vec::new()).await;
+    put(&there, Vec::new()).await;
+    assert_eq!(compare().await, [0, 1, 0, 0]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use object_store::{
     Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart,
     path::Path,
@@ -251,20 +251,56 @@ impl Copier {
         if owner_of_blob(listed.location.as_ref()).is_some() {
             return Ok(true);
         }
-        let bytes = read_blob(&*self.from, &listed.location).await?;
         // A source that is gone by now is not equal: the copy that follows finds it gone.
-        Ok(bytes.is_some() && bytes == read_blob(&*self.to, &listed.location).await?)
+        let Some(source) = stream_blob(&*self.from, &listed.location).await? else {
+            return Ok(false);
+        };
+        match stream_blob(&*self.to, &listed.location).await? {
+            Some(target) => have_equal_bytes(source, target).await,
+            None => Ok(false),
+        }
     }
 }
 
-/// Reads a blob; returns `None` if it does not exist any more.
-async fn read_blob(store: &dyn ObjectStore, name: &Path) -> Result<Option<Bytes>> {
+/// The bytes of a blob, piece by piece.
+type Pieces = BoxStream<'static, object_store::Result<Bytes>>;
+
+/// Begins to read a blob; returns `None` if it does not exist any more.
+async fn stream_blob(store: &dyn ObjectStore, name: &Path) -> Result<Option<Pieces>> {
     match store.get(name).await {
         Err(StoreError::NotFound { .. }) => Ok(None),
-        answer => {
-            answer.map_err(blob_store_error)?.bytes().await.map(Some).map_err(blob_store_error)
+        answer => Ok(Some(answer.map_err(blob_store_error)?.into_stream())),
+    }
+}
+
+/// Returns whether two blobs have the same bytes. Keeps one piece of each in memory, since a blob may be larger
+/// than the memory, and reads no further than the first difference.
+async fn have_equal_bytes(mut source: Pieces, mut target: Pieces) -> Result<bool> {
+    let (mut left, mut right) = (Bytes::new(), Bytes::new());
+    loop {
+        left = next_if_empty(left, &mut source).await?;
+        right = next_if_empty(right, &mut target).await?;
+        // Pieces of two stores end at different bytes.
+        let both = left.len().min(right.len());
+        if both == 0 {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        if left.split_to(both) != right.split_to(both) {
+            return Ok(false);
         }
     }
+}
+
+/// Returns the rest of a piece, or the next piece with bytes if nothing is left of it. Returns no bytes at the end
+/// of the blob.
+async fn next_if_empty(mut rest: Bytes, pieces: &mut Pieces) -> Result<Bytes> {
+    while rest.is_empty() {
+        match pieces.try_next().await.map_err(blob_store_error)? {
+            Some(piece) => rest = piece,
+            None => break,
+        }
+    }
+    Ok(rest)
 }
 
 fn blob_store_error(error: StoreError) -> Error {
