@@ -226,6 +226,38 @@ async fn an_import_goes_on_at_the_line_that_a_failure_names() {
     assert_eq!(text(&client, "Other", Format::JsonLines).await, file.as_bytes());
 }
 
+/// Imports one row into a store that answers "too busy" and asks for these waits, in seconds, one after the other.
+/// Returns the outcome and the time that it took.
+async fn import_into_busy_store(asked: &[u64]) -> (Result<(), Error>, Duration) {
+    let fault = FaultInjector::around(Memory::new());
+    for (nth, seconds) in asked.iter().enumerate() {
+        let busy = Error::service(ServiceCode::ServerBusy, "busy");
+        let busy = busy.with_retry_after(Duration::from_secs(*seconds));
+        fault.inject(RequestKind::Apply, nth, InjectedFault::Before(busy));
+    }
+    let client = Client::builder().backend(fault).build().unwrap();
+    let began = tokio::time::Instant::now();
+    let lines = "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n".as_bytes();
+    let imported = client.import("Staff").read_from(lines).await;
+    (imported.map(drop), began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_that_a_store_asks_for_comes_on_top_and_has_a_bound() {
+    // A wait of 0 s leaves those of the import: 50, 100 and 200 ms.
+    let (imported, took) = import_into_busy_store(&[0, 0, 0]).await;
+    imported.unwrap();
+    assert!(took >= Duration::from_millis(350), "{took:?}");
+    let (imported, took) = import_into_busy_store(&[7]).await;
+    imported.unwrap();
+    assert!(took >= Duration::from_millis(7_050) && took < Duration::from_secs(8), "{took:?}");
+    // Nobody waits for a day: the failure names the line to go on from.
+    let (imported, took) = import_into_busy_store(&[86_400]).await;
+    let error = imported.unwrap_err();
+    assert!(error.is_throttled() && error.message().contains("line 1"), "{error}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
 /// A record ends after 16 MiB. If each of the four million lines behind the quote were looked through again with
 /// the next, this would take hours.
 #[tokio::test]

@@ -23,6 +23,11 @@ const ATTEMPTS: u32 = 6;
 /// The wait before the second attempt; doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
+/// The longest wait that a store may ask for: the time after which [`RetryPolicy::new`] gives up.
+///
+/// [`RetryPolicy::new`]: crate::backend::layer::RetryPolicy::new
+const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(120);
+
 /// A write, and the line of a file that asks for it.
 pub(crate) struct LineWrite {
     pub(crate) operation: Operation,
@@ -233,9 +238,11 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
         };
         outcome.is_throttled |= error.is_throttled();
         is_in_doubt |= error.is_throttled() || error.is_answer_lost();
-        if attempt + 1 < ATTEMPTS && may_pass(&error, is_repeatable) {
-            let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
-            timers::sleep(wait).await;
+        let asked = error.retry_after().unwrap_or_default();
+        if attempt + 1 < ATTEMPTS && asked <= LONGEST_ASKED_WAIT && may_pass(&error, is_repeatable)
+        {
+            // The asked wait may be 0, which must not leave a busy store without any pause.
+            timers::sleep(asked + FIRST_WAIT * (1 << attempt)).await;
             attempt += 1;
         } else if error.refuses_one_row() {
             // A single write has no position. One beyond the group cannot come from the service.
