@@ -394,6 +394,23 @@ async fn a_copy_that_was_cut_at_any_request_is_completed_by_the_next() {
     }
 }
 
+#[tokio::test]
+async fn a_copy_of_a_table_that_the_source_lacks_leaves_the_target_alone() {
+    let (source, target) = (Client::memory(), Client::memory());
+    for table in ["Staff", "Empty"] {
+        source.create_table(table).await.unwrap();
+    }
+    source.dynamic("Staff").insert(&DynamicEntity::new("p", "1")).await.unwrap();
+    let error = source.copy_to(&target).tables(["Staf"]).await.unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("`Staf`"), "{error}");
+    assert!(target.tables().await.unwrap().is_empty());
+    // A table without rows is created.
+    let report = source.copy_to(&target).await.unwrap();
+    let requests: Vec<u64> = report.tables.iter().map(|table| table.requests).collect();
+    assert!(report.is_equal());
+    assert_eq!((target.tables().await.unwrap().len(), requests), (2, vec![4, 5]));
+}
+
 /// A copy from an empty table into one with rows `0` to `4` of partition `p`, with `delete_extra`. Its first
 /// transaction meets `first`, and `meanwhile` runs on the target before the second attempt.
 async fn copy_that_deletes_five_rows(

@@ -222,7 +222,6 @@ impl Copy {
         for table in names {
             let mut copied = TableCopy { table, ..TableCopy::default() };
             if self.is_writing {
-                self.to.create_table_if_not_exists(&copied.table).await?;
                 self.write_differences(&mut copied).await?;
             }
             if self.is_verified || !self.is_writing {
@@ -264,13 +263,16 @@ impl Copy {
         Err(Error::new(ErrorKind::Rejected, message))
     }
 
-    /// Reads the table on both sides and writes what differs.
+    /// Creates the table in the target, reads it on both sides and writes what differs.
     async fn write_differences(&self, copied: &mut TableCopy) -> Result<()> {
         let name = copied.table.clone();
         let mut source = RowPages::new(self.from.store(), &name, self.filter.clone());
         let mut target = RowPages::new(self.to.store(), &name, self.filter.clone());
         let mut writer = RowWriter::new(self.to.store(), &name, self.concurrency);
         let failed = |(_, error): (u64, Error)| error.in_table(&name);
+        // The source comes first: a misspelt name fails here, and creates no table in the target.
+        source.read_until_row().await?;
+        self.to.create_table_if_not_exists(&name).await?;
         let mut rows = 0;
         while let Some(pair) = next_pair(&mut source, &mut target).await? {
             let operation = match pair {
