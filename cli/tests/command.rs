@@ -618,6 +618,21 @@ entity "Employee" version 1
     }
     let json = place.run(&["--json", "report", "--layout", "layout.lock"]).json();
     assert_eq!(json["tables"], serde_json::json!(["Staff", "StaffByName"]));
+    // In a file case does not count in the names of tables.
+    place.with("staff.db", async |client| client.create_table("logins201407").await.unwrap());
+    let dated = r#"
+entity "Login" version 1
+  table Logins{at:%Y%m} by At
+  discriminator property EntityType
+  primary
+    partition "{User}" -
+    row "{At:desc}_{Id:03}" 19 3
+"#;
+    let other_case = layout.replace("table Staff\n", "table STAFF\n") + dated;
+    fs::write(place.path("case.lock"), other_case).unwrap();
+    let json = place.run(&["--json", "report", "--layout", "case.lock", "staff.db"]).json();
+    let (missing, unknown) = (serde_json::json!(["StaffByName"]), serde_json::json!(["Types"]));
+    assert_eq!((&json["missing"], &json["unknown"]), (&missing, &unknown));
     fs::write(place.path("other.lock"), "hello").unwrap();
     place.run(&["report", "--layout", "other.lock"]).fails(5, "`other.lock`");
     place.run(&["report", "--layout", "none.lock"]).fails(3, "reading `none.lock`");
@@ -880,6 +895,42 @@ mod on_azure {
         run_in(place.0.path(), &["copy", "azure:old", "azure:"], "", &accounts).fails(1, "");
         run_in(place.0.path(), &["copy", "azure:new", "azure:"], "", &accounts)
             .fails(2, "ENTABLE_NEW_ACCOUNT");
+    }
+
+    /// Answers each request with the list of a store's tables, and returns the paths of the requests.
+    fn store_with_table_staff() -> (String, std::sync::mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/devstoreaccount1", listener.local_addr().unwrap());
+        let (asked, requests) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap() > 0 {}
+                let target = head.split(' ').take(2).collect::<Vec<_>>().join(" ");
+                if asked.send(target).is_err() {
+                    return;
+                }
+                let answer = r#"{"value":[{"TableName":"Staff"}]}"#;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let stream = stream.get_mut();
+                write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len())
+                    .unwrap();
+            }
+        });
+        (address, requests)
+    }
+
+    /// On the emulator `staff` is another table than `Staff`.
+    #[test]
+    fn case_counts_in_the_names_of_tables_where_it_does_in_the_store() {
+        let place = Place(tempdir().unwrap());
+        let (address, requests) = store_with_table_staff();
+        let row = "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n";
+        run_with_input(place.0.path(), &["put", &address, "staff"], row)
+            .fails(3, "there is no table `staff`");
+        let requests: Vec<String> = requests.try_iter().collect();
+        assert!(requests.iter().all(|request| request.starts_with("GET ")), "{requests:?}");
     }
 
     /// The chapter "from a file on a laptop to Azure", as it is written.

@@ -39,7 +39,8 @@ pub(crate) async fn put(
     mode: Mode,
 ) -> Result<(), Failure> {
     let client = store::open(store, false)?;
-    if !client.tables().await?.iter().any(|name| name.eq_ignore_ascii_case(table)) {
+    let wanted = store::compared_name(&client, table);
+    if !client.tables().await?.iter().any(|name| store::compared_name(&client, name) == wanted) {
         return Err(Failure::not_found(format!("there is no table `{table}`")));
     }
     let progress = Arc::new(Progress::new(output));

@@ -299,12 +299,14 @@ pub(crate) async fn report(
     let named = parsed.tables();
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     if let Some(store) = store {
-        let found = store::open(store, false)?.tables().await?;
+        let client = store::open(store, false)?;
+        let found = client.tables().await?;
         let is_own = |name: &String| name.starts_with("Entable");
+        let compared = |name: &str| store::compared_name(&client, name);
         // The name of dated tables ends with a template, such as `Logins{at:%Y%m%d}`.
         let fits = |named: &String, found: &String| match named.split_once('{') {
-            Some((start, _)) => found.starts_with(start),
-            None => found == named,
+            Some((start, _)) => compared(found).starts_with(&compared(start)),
+            None => compared(found) == compared(named),
         };
         missing = named.clone();
         missing.retain(|named| !found.iter().any(|found| fits(named, found)));
