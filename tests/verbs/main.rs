@@ -26,6 +26,7 @@ mod linger;
 mod lost;
 mod metered;
 mod observed;
+mod own_op_id;
 mod rebuild;
 mod series;
 mod single;

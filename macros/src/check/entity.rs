@@ -4,7 +4,10 @@ use syn::spanned::Spanned;
 
 use crate::{
     attr::Discriminator,
-    check::identifier::is_identifier,
+    check::{
+        identifier::is_identifier,
+        names::{OPERATION_ID, RESERVED_NAMES},
+    },
     errors::Errors,
     model::{Entity, is_table_name_template},
 };
@@ -70,7 +73,14 @@ pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
 pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
     let Discriminator::Property(literal) = &entity.discriminator else { return };
     let name = literal.value();
-    if super::names::RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
+    if name == OPERATION_ID {
+        errors.add_at(
+            literal.span(),
+            format!(
+                "the library stores the id of a write in the property `{name}`, write another `discriminator`"
+            ),
+        );
+    } else if RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
         errors.add_at(literal.span(), format!("`{name}` is not the name of a property"));
     }
 }

@@ -11,6 +11,9 @@ use crate::{
 /// Property names that the service reserves.
 pub(super) const RESERVED_NAMES: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
+/// The property with the id of a write, which clients add on request.
+pub(super) const OPERATION_ID: &str = "OpId";
+
 /// The property that authenticates all others of a row, with `seal`.
 const SEAL_PROPERTY: &str = "EntitySeal";
 
@@ -47,6 +50,10 @@ fn name_fault<'f>(
 ) -> Option<String> {
     if RESERVED_NAMES.contains(&name) {
         Some(format!("the service reserves the property name `{name}`, write `rename = \"..\"`"))
+    } else if name == OPERATION_ID {
+        Some(format!(
+            "the library stores the id of a write in the property `{name}`, write `rename = \"..\"`"
+        ))
     } else if marker == Some(name) {
         Some(format!(
             "the property `{name}` says the row's type, write `rename = \"..\"` or another `discriminator`"

@@ -5,7 +5,7 @@ use crate::{
     edm::{InvalidValue, Value, ValueRef},
     entity::is_framework_property,
     error::Result,
-    row::Row,
+    row::{Row, is_operation_id},
 };
 
 /// Returns one empty slot for each field, to be filled from a row. The compiler infers the number
@@ -144,10 +144,11 @@ pub fn keep_unknown<B>(
     value: ValueRef<'_>,
     put: fn(&mut B, &str, Value),
 ) -> Result<()> {
+    let is_id = is_operation_id(name, value);
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt_row_error("a property's name is not UTF-8"))?;
     // A property of the library belongs to no field, and stays in the row without one.
-    if !is_framework_property(name) {
+    if !is_id && !is_framework_property(name) {
         put(bag, name, value.to_value());
     }
     Ok(())

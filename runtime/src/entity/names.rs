@@ -2,6 +2,7 @@
 //! properties.
 
 use super::ColumnSchema;
+use crate::row::OPERATION_ID;
 
 /// A property's name as a chain of pieces, the last piece first.
 #[derive(Clone, Copy)]
@@ -92,7 +93,7 @@ const fn are_names_apart(
 }
 
 const fn is_name_taken(name: Name<'_>, marker: &str) -> bool {
-    let mut rest: &[&str] = &["PartitionKey", "RowKey", "Timestamp", marker];
+    let mut rest: &[&str] = &["PartitionKey", "RowKey", "Timestamp", OPERATION_ID, marker];
     while let [taken, after @ ..] = rest {
         if name.is_equal_name(Name { before: None, text: taken.as_bytes() }) {
             return true;

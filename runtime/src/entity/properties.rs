@@ -7,7 +7,7 @@ use super::{ColumnSchema, Schema, framework::is_framework_property};
 use crate::{
     edm::{EdmCow, EdmValue, InvalidValue, Property, Value, ValueRef, json_from_edm, json_to_edm},
     error::Result,
-    row::{Row, RowBuilder},
+    row::{Row, RowBuilder, is_operation_id},
 };
 
 /// A struct whose fields are properties of the entity that it is flattened into.
@@ -171,7 +171,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// `is_invalid` and `is_too_large` for a name that the service refuses. `is_invalid` for the
     /// name of a property that stores a field or that the library writes, because the row has one
-    /// property of each name.
+    /// property of each name, and for what reads as the id of a write.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
         crate::limits::check_property_name(name).map_err(|error| self.error_at_row(error))?;
@@ -179,7 +179,7 @@ impl<'b> PropertyWriter<'b> {
             let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
             return Err(self.write_error(InvalidValue::new(message), name));
         }
-        if is_framework_property(name) {
+        if is_framework_property(name) || is_operation_id(name.as_bytes(), value.as_ref()) {
             let message = "the library itself writes the property of this name, so a bag of extra properties cannot hold it; choose another name";
             return Err(self.write_error(InvalidValue::new(message), name));
         }

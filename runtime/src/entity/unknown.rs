@@ -8,7 +8,7 @@ use super::{
 use crate::{
     edm::{Value, ValueRef},
     error::{Error, ErrorKind, Result},
-    row::{OPERATION_ID, Row},
+    row::{Row, is_operation_id},
 };
 
 /// The bytes with which an encrypted value begins: two of the format, and its suite
@@ -96,6 +96,9 @@ impl Schema {
         }
         let mut properties = primary.properties();
         while let Some((name, value)) = properties.next()? {
+            if is_operation_id(name, value) {
+                continue;
+            }
             let Ok(name) = std::str::from_utf8(name) else { continue };
             if !self.is_declared(name) && (!self.holds_extra || is_framework_property(name)) {
                 unknown.push((name.to_owned(), value.to_value()));
@@ -130,8 +133,7 @@ impl Schema {
 
     /// Returns whether a version declares the property, or the library writes it.
     fn is_declared(&'static self, name: &str) -> bool {
-        name == OPERATION_ID
-            || name == MOVING
+        name == MOVING
             || name == MOVED_BY
             // Only remote copies have them. Where there are none, an entity may have such fields.
             || OWNER.contains(&name) && self.has_remote_family()

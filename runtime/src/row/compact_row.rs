@@ -9,12 +9,12 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    ETag, OPERATION_ID, PropertyReader, RowBuilder,
+    ETag, PropertyReader, RowBuilder, is_operation_id,
     read::{RawProperty, corrupt_row_error},
     row_bytes::{RowBytes, TIMESTAMP},
 };
 use crate::{
-    edm::{Bag, Ticks, Value, ValueRef},
+    edm::{Bag, EdmType, Ticks, Value, ValueRef},
     error::Result,
     key::sort_key_from_key_bytes,
     limits,
@@ -248,14 +248,14 @@ impl Row {
                 && self.sorted_properties() == other.sorted_properties()
     }
 
-    /// Returns the properties sorted by name, without `OpId`, the id of the request that wrote the row. Stops
-    /// at the first damaged property without an error.
+    /// Returns the properties sorted by name, without the id of the request that wrote the row. Stops at the
+    /// first damaged property without an error.
     pub(crate) fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::with_capacity(16);
-        while let Ok(Some(property)) = properties.next_undecoded() {
-            if property.0 != OPERATION_ID.as_bytes() {
-                sorted.push(property);
+        while let Ok(Some((name, edm, value))) = properties.next_undecoded() {
+            if edm != EdmType::Binary || !is_operation_id(name, ValueRef::Binary(value)) {
+                sorted.push((name, edm, value));
             }
         }
         // The first eight bytes as one number tell most names apart, in the order of their bytes.

@@ -17,6 +17,18 @@ pub use read::PropertyReader;
 pub(crate) use read::corrupt_row_error;
 pub(crate) use row_bytes::RowBytes;
 
-/// The property with the id of the request that wrote a row, if the client adds such ids. It belongs to
-/// the request and not to the entity, so that equal entities can differ in it.
+use crate::edm::ValueRef;
+
+/// The property with the id of the request that wrote a row, if the client adds such ids.
 pub(crate) const OPERATION_ID: &str = "OpId";
+
+/// The length of the id of a request in bytes.
+pub(crate) const OPERATION_ID_BYTES: usize = 12;
+
+/// Returns whether a property is the id of the request that wrote its row: `OpId`, a Binary of 12 bytes. The id
+/// belongs to the request and not to the entity, so that equal entities can differ in it. An `OpId` of another
+/// type or length is a property of the entity.
+pub(crate) fn is_operation_id(name: &[u8], value: ValueRef<'_>) -> bool {
+    name == OPERATION_ID.as_bytes()
+        && matches!(value, ValueRef::Binary(id) if id.len() == OPERATION_ID_BYTES)
+}

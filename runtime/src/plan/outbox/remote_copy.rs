@@ -3,11 +3,11 @@
 
 use crate::{
     address::{RowAt, TableCase, is_old_form},
-    edm::ValueRef,
+    edm::{Value, ValueRef},
     entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
     key::Family,
-    row::{ETag, OPERATION_ID, Row},
+    row::{ETag, OPERATION_ID, Row, is_operation_id},
 };
 
 /// The property with the ETag of the primary that the copy was derived from.
@@ -141,10 +141,13 @@ pub(crate) fn compare_owner_in_copy(
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
     let is_one_table = has_current_table_name(found, text_property(copy, OWNER_TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
+    let is_id = |id: &Value| is_operation_id(OPERATION_ID.as_bytes(), id.as_ref());
     for bag in [&mut found, &mut copy] {
         bag.remove(DERIVED_FROM);
         // Other with each write, like the ETag.
-        bag.remove(OPERATION_ID);
+        if bag.get(OPERATION_ID).is_some_and(is_id) {
+            bag.remove(OPERATION_ID);
+        }
         if is_one_table {
             bag.remove(OWNER_TABLE);
         }

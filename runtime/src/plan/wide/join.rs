@@ -8,7 +8,7 @@ use crate::{
     edm::{Ticks, ValueRef},
     entity::Schema,
     error::Result,
-    row::{OPERATION_ID, Row, property_name_from_utf8},
+    row::{OPERATION_ID, Row, is_operation_id, property_name_from_utf8},
 };
 
 /// The result of joining the rows of a wide entity into one row.
@@ -115,7 +115,9 @@ pub(super) fn build_joined_row(
         let mut properties = row.properties();
         while let Some((name, encoded)) = properties.next_encoded()? {
             let name = property_name_from_utf8(name)?;
-            if name == discriminator || name == PARTS || name == OPERATION_ID {
+            let is_id = name == OPERATION_ID
+                && row.get(name)?.is_some_and(|value| is_operation_id(name.as_bytes(), value));
+            if name == discriminator || name == PARTS || is_id {
                 continue;
             }
             match finder.part_of_property(name) {

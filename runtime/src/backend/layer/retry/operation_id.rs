@@ -6,16 +6,14 @@ use crate::{
     batch::{Batch, Operation, Verb},
     edm::ValueRef,
     error::Result,
-    row::Row,
+    row::{OPERATION_ID as PROPERTY, OPERATION_ID_BYTES, Row, is_operation_id},
 };
 
-pub(super) use crate::row::OPERATION_ID as PROPERTY;
-
 /// Twelve random bytes that all rows and all attempts of one write share.
-pub(super) type OperationId = [u8; 12];
+pub(super) type OperationId = [u8; OPERATION_ID_BYTES];
 
-/// Adds one new operation id to every written row of the batch that has room for one more property.
-/// Returns `None` if no row has room.
+/// Adds one new operation id to every written row of the batch that has room for one more property and no
+/// `OpId` of its own. Returns `None` if there is no such row.
 pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, OperationId)> {
     // A UUID has 16 bytes, and 90 bits of the first 12 are random.
     let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
@@ -26,6 +24,7 @@ pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, Operation
             Verb::Delete => None,
             _ => with_operation_id(operation, id)
                 .ok()
+                .flatten()
                 .filter(|operation| operation.row().check().is_ok()),
         };
         any |= with_id.is_some();
@@ -35,28 +34,33 @@ pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, Operation
     any.then_some((copy, id))
 }
 
-fn with_operation_id(operation: &Operation, id: OperationId) -> Result<Operation> {
+/// Returns the operation with the id in its row. Returns `None` if the row has an `OpId` of its own, which the
+/// id would replace.
+fn with_operation_id(operation: &Operation, id: OperationId) -> Result<Option<Operation>> {
     let row = operation.row();
     let mut builder = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
-        let name = String::from_utf8_lossy(name);
         // A row that was read and is written again holds the id of an earlier write.
-        if name != PROPERTY {
-            builder.put(&name, value);
+        if is_operation_id(name, value) {
+            continue;
         }
+        if name == PROPERTY.as_bytes() {
+            return Ok(None);
+        }
+        builder.put(&String::from_utf8_lossy(name), value);
     }
     builder.put(PROPERTY, ValueRef::Binary(&id));
     let row = builder.finish()?;
     let condition = operation.condition().cloned();
-    Ok(match (operation.verb(), condition) {
+    Ok(Some(match (operation.verb(), condition) {
         (Verb::Insert, _) => Operation::insert(row),
         (Verb::InsertOrReplace, _) => Operation::insert_or_replace(row),
         (Verb::InsertOrMerge, _) => Operation::insert_or_merge(row),
         (Verb::Replace, Some(condition)) => Operation::replace(row, condition),
         (Verb::Merge, Some(condition)) => Operation::merge(row, condition),
         _ => operation.clone(),
-    })
+    }))
 }
 
 /// Returns whether the last write of the row had this operation id.

@@ -125,7 +125,8 @@ impl RetryPolicy {
 
     /// Sets whether each written row gets the id of its write in the property `OpId`, by which a write is
     /// recognised after its answer was lost. Off by default, because it adds a property to the rows. A row
-    /// without room for it, by count or by size, is written without it.
+    /// without room for it, by count or by size, is written without it, and so is a row with an `OpId` that is
+    /// no Binary of 12 bytes. A merge that does not name such an `OpId` of the stored row replaces it.
     ///
     /// ```
     /// # use std::time::Duration;

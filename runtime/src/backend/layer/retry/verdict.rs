@@ -12,7 +12,7 @@ use crate::{
     batch::{Batch, Condition, Operation, Verb, Written},
     edm::ValueRef,
     error::{Result, Seen},
-    row::Row,
+    row::{Row, is_operation_id},
 };
 
 /// The judgement of a write whose rows were read.
@@ -138,7 +138,7 @@ fn properties_of_row(row: &Row) -> Result<BTreeMap<&[u8], ValueRef<'_>>> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         // The id differs between writes of equal content, and was judged before.
-        if name != operation_id::PROPERTY.as_bytes() {
+        if !is_operation_id(name, value) {
             all.insert(name, value);
         }
     }
