@@ -172,3 +172,42 @@ async fn another_process_is_waited_for_as_often_as_the_option_says() {
     assert!(error.is_contended());
     assert!(error.message().contains("3 times"), "{error}");
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Gauges", partition_key = "{site}", row_key = "{id:04}")]
+struct Gauge {
+    site: String,
+    id: u32,
+    level: f64,
+    readings: i32,
+}
+
+#[tokio::test]
+async fn a_changed_sign_of_zero_is_merged() {
+    let client = Client::memory();
+    let (gauges, rows) = (client.table::<Gauge>(), client.dynamic("Gauges"));
+    gauges.create().await.unwrap();
+    let gauge = |level: f64| Gauge { site: "north".into(), id: 1, level, readings: 1 };
+    for (before, after) in [(0.0, -0.0), (-0.0, 0.0)] {
+        let stored_bits = async || {
+            let row = rows.get("north", "0001").await.unwrap().unwrap();
+            row.f64("Level").unwrap().to_bits()
+        };
+        gauges.insert_or_replace(&gauge(before)).await.unwrap();
+        let change = |row: &mut DynamicEntity| {
+            row.set("Level", after);
+            Ok(())
+        };
+        rows.update("north", "0001", change).await.unwrap();
+        assert_eq!(stored_bits().await, f64::to_bits(after), "an untyped row");
+
+        gauges.insert_or_replace(&gauge(before)).await.unwrap();
+        let change = |gauge: &mut Gauge| {
+            (gauge.level, gauge.readings) = (after, gauge.readings + 1);
+            Ok(())
+        };
+        let updated = gauges.update(Gauge::primary().site("north").id(1), change).await.unwrap();
+        assert_eq!(updated.level.to_bits(), f64::to_bits(after));
+        assert_eq!(stored_bits().await, f64::to_bits(after), "an entity");
+    }
+}

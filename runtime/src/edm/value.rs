@@ -156,6 +156,15 @@ impl Value {
     pub fn edm_type(&self) -> EdmType {
         self.as_ref().edm_type()
     }
+
+    /// Returns whether two values are stored alike. Doubles are compared by their bits, because `==` takes -0.0
+    /// for 0.0 and a NaN for unequal to itself.
+    pub(crate) fn is_stored_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Double(one), Self::Double(other)) => one.to_bits() == other.to_bits(),
+            (one, other) => one == other,
+        }
+    }
 }
 
 impl ValueRef<'_> {

@@ -420,8 +420,10 @@ fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
         return Ok(None);
     }
     let mut changed = Bag::new();
-    for (name, value) in after.iter().filter(|(name, value)| before.get(name) != Some(*value)) {
-        changed.set(name, value.clone());
+    for (name, value) in after.iter() {
+        if !before.get(name).is_some_and(|old| old.is_stored_like(value)) {
+            changed.set(name, value.clone());
+        }
     }
     if changed.is_empty() {
         return Ok(None);

@@ -560,7 +560,7 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
     changes.allow_framework_names_like(stored);
     for (name, value) in stored.properties().iter() {
-        if before.get(name) != Some(value) {
+        if !before.get(name).is_some_and(|old| old.is_stored_like(value)) {
             changes.set(name, value.clone());
             // A value that was read encrypted must not become plain by the merge.
             if stored.is_encrypted(name) {
