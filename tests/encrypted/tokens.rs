@@ -1,6 +1,6 @@
 //! Tests `{field:hmac}`: tokens of secret values in keys.
 
-use entable::{KeyScope, Lookup, prelude::*, seal::token_version};
+use entable::{KeyScope, Lookup, ServiceCode, prelude::*, seal::token_version};
 
 use crate::fixture::{all_stored, client, ring, root, stored, value};
 
@@ -347,4 +347,26 @@ async fn a_blind_column_finds_equal_values_by_its_companion() {
     assert_eq!(value(&stored(&client, "p", "0009").await, "LevelBlind"), None);
     accounts.patch_at(Account::primary().id(8), Account::patch().level(3)).await.unwrap();
     assert!(accounts.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_transaction_stays_in_the_partition_that_it_names() {
+    let (client, _) = client().await;
+    let people = client.table::<Person>();
+    let mut egt = people.transaction();
+    egt.in_partition("Marketing").unwrap().insert(&person(1)).unwrap();
+    let error = egt.commit().await.unwrap_err();
+    assert_eq!(
+        error.service_code(),
+        Some(&ServiceCode::CommandsInBatchActOnDifferentPartitions),
+        "{error}"
+    );
+    assert_eq!(error.failed_index(), Some(0));
+    assert_eq!(error.table(), Some("Staff"));
+    assert!(all_stored(&client).await.is_empty(), "nothing was written");
+
+    let mut egt = people.transaction();
+    egt.in_partition("Sales").unwrap().insert(&person(1)).unwrap();
+    egt.commit().await.unwrap();
+    assert_eq!(*people.get(by_ssn("123-45-0001")).await.unwrap().unwrap(), person(1));
 }

@@ -56,6 +56,8 @@ pub struct Transaction {
     table: Option<String>,
     /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
     named: bool,
+    /// The partition that the caller named.
+    named_partition: Option<String>,
     verbs: Vec<Unresolved>,
     known: AdmittedChanges,
     /// Messages to store in the partition of the transaction.
@@ -71,9 +73,14 @@ struct EmittedMessage {
     authenticity: MessageAuthenticity,
 }
 
-/// Checks that the changes fit into one transaction, and returns their size and their rows.
-fn admitted_changes(table: &str, changes: &[Change]) -> Result<AdmittedChanges> {
-    let mut known = AdmittedChanges::default();
+/// Checks that the changes fit into one transaction, and returns their size and their rows. `partition_key` is the
+/// partition that the caller named, if any.
+fn admitted_changes(
+    table: &str,
+    partition_key: Option<String>,
+    changes: &[Change],
+) -> Result<AdmittedChanges> {
+    let mut known = AdmittedChanges { partition_key, ..AdmittedChanges::default() };
     for (verb, change) in changes.iter().enumerate() {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         known.admit_change(verb, change).map_err(place)?;
@@ -116,6 +123,7 @@ impl Transaction {
         Self {
             client,
             named: table.is_some(),
+            named_partition: None,
             table,
             verbs: Vec::new(),
             known: AdmittedChanges::default(),
@@ -406,7 +414,8 @@ impl Transaction {
     pub fn in_partition(&mut self, partition_key: impl Into<String>) -> Result<&mut Self> {
         let partition_key = partition_key.into();
         self.known.refuse_other_partition(&partition_key)?;
-        self.known.partition_key = Some(partition_key);
+        self.known.partition_key = Some(partition_key.clone());
+        self.named_partition = Some(partition_key);
         Ok(self)
     }
 
@@ -583,7 +592,7 @@ impl Transaction {
         // Keys with blind tokens are complete only now, so that rows and partitions are compared
         // now.
         if needs_tokens {
-            self.known = admitted_changes(&table, &changes)?;
+            self.known = admitted_changes(&table, self.named_partition.take(), &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
         let landed = commit_with_rows(self.client.outbox(), &table, &changes, &extra_rows, None);
