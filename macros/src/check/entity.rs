@@ -6,7 +6,7 @@ use crate::{
     attr::Discriminator,
     check::{
         identifier::is_identifier,
-        names::{OPERATION_ID, RESERVED_NAMES},
+        names::{LIBRARY_PREFIX, OPERATION_ID, RESERVED_NAMES},
     },
     errors::Errors,
     model::{Entity, is_table_name_template},
@@ -52,7 +52,8 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     }
 }
 
-/// Reports entity types that look like those of index copies (`#`) or of versions (`.v2`).
+/// Reports entity types that look like those of index copies (`#`), of versions (`.v2`) or of the library's own
+/// rows (`entable.`).
 pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
     let name = entity.entity_type.value();
     let span = entity.entity_type.span();
@@ -61,6 +62,13 @@ pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
         errors.add_at(span, "`entity_type` is empty, expected a name");
     } else if name.contains('#') || name.starts_with('~') {
         errors.add_at(span, "`#` and a first `~` are reserved in `entity_type`: they mark copies and framework rows");
+    } else if name.starts_with(LIBRARY_PREFIX) {
+        errors.add_at(
+            span,
+            format!(
+                "`{name}` begins with `{LIBRARY_PREFIX}` as the types of the library's own rows do, expected another name: write `entity_type = \"..\"`"
+            ),
+        );
     } else if version.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
         errors.add_at(
             span,

@@ -1,11 +1,20 @@
 //! Checks messages.
 
+use super::names::LIBRARY_PREFIX;
 use crate::{errors::Errors, model::Message};
 
-/// Reports a message name that is empty, too long or has control characters.
+/// Reports a message name that is empty, too long, has control characters or looks like those of the library's own
+/// messages.
 pub(super) fn check_name(message: &Message, errors: &mut Errors) {
     let name = message.name.value();
     if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
         errors.add_at(message.name.span(), "a message's name has 1 to 255 characters, no controls");
+    } else if name.starts_with(LIBRARY_PREFIX) {
+        errors.add_at(
+            message.name.span(),
+            format!(
+                "`{name}` begins with `{LIBRARY_PREFIX}` as the names of the library's own messages do, expected another name: write `name = \"..\"`"
+            ),
+        );
     }
 }

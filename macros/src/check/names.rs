@@ -14,6 +14,9 @@ pub(super) const RESERVED_NAMES: [&str; 3] = ["PartitionKey", "RowKey", "Timesta
 /// The property with the id of a write, which clients add on request.
 pub(super) const OPERATION_ID: &str = "OpId";
 
+/// The prefix of the types of the library's own rows and of the names of its own messages.
+pub(super) const LIBRARY_PREFIX: &str = "entable.";
+
 /// The property that authenticates all others of a row, with `seal`.
 const SEAL_PROPERTY: &str = "EntitySeal";
 
