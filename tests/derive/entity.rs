@@ -103,6 +103,6 @@ fn a_patch_sets_and_removes() -> Result<(), Error> {
         .remove_salary();
     let (set, removed) = entable::Patch::from(patch).into_changes()?;
     let names: Vec<&str> = set.iter().map(|(name, _)| name).collect();
-    assert_eq!((names, removed), (vec!["Age", "Tags", "HomeCity"], vec!["Salary"]));
+    assert_eq!((names, removed), (vec!["Age", "Tags", "HomeCity"], vec!["Salary".into()]));
     Ok(())
 }

@@ -94,3 +94,42 @@ fn a_missing_property_is_named_with_its_prefixes() {
     let error = Employee::from_row(&row).unwrap_err();
     assert_eq!((error.is_decode(), error.property()), (true, Some("HomeCity")));
 }
+
+#[tokio::test]
+async fn a_patch_of_a_struct_removes_what_its_value_lacks() {
+    let table = Client::memory().table::<Employee>();
+    table.create().await.unwrap();
+    let full = Address { zip: Some("53111".into()), ..address() };
+    let spare = Address { geo: None, city: "Kiel".into(), ..address() };
+    table.insert(&Employee { home: full.clone(), office: Some(full.clone()) }).await.unwrap();
+
+    let patch = Employee::patch().home(spare.clone()).office(Some(spare.clone()));
+    table.patch_at(Employee::primary(), patch).await.unwrap();
+    let read = table.get(Employee::primary()).await.unwrap().unwrap();
+    assert_eq!(*read, Employee { home: spare.clone(), office: Some(spare.clone()) });
+
+    let patch = Employee::patch().office(None).home(full.clone());
+    table.patch_at(Employee::primary(), patch).await.unwrap();
+    let read = table.get(Employee::primary()).await.unwrap().unwrap();
+    assert_eq!(*read, Employee { home: full.clone(), office: None });
+
+    // The last value of a field counts.
+    let patch = Employee::patch().office(None).office(Some(full.clone())).home(spare.clone());
+    table.patch(&read, patch.home(full.clone())).await.unwrap();
+    let read = table.get(Employee::primary()).await.unwrap().unwrap();
+    assert_eq!(*read, Employee { home: full.clone(), office: Some(full.clone()) });
+    let patch = Employee::patch().home(full.clone()).home(spare.clone());
+    table.patch_at(Employee::primary(), patch.office(None)).await.unwrap();
+    let read = table.get(Employee::primary()).await.unwrap().unwrap();
+    assert_eq!(*read, Employee { home: spare, office: None });
+}
+
+#[tokio::test]
+async fn a_patch_to_none_alone_removes_the_struct() {
+    let table = Client::memory().table::<Employee>();
+    table.create().await.unwrap();
+    table.insert(&Employee { home: address(), office: Some(address()) }).await.unwrap();
+    table.patch_at(Employee::primary(), Employee::patch().office(None)).await.unwrap();
+    let read = table.get(Employee::primary()).await.unwrap().unwrap();
+    assert_eq!(*read, Employee { home: address(), office: None });
+}

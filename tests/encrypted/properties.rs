@@ -288,3 +288,43 @@ async fn an_insert_or_merge_hides_absent_values() {
     hiding.insert_or_merge(&with(1, Some(1), 1)).await.unwrap();
     assert_eq!(recorder.count(), 2);
 }
+
+#[tokio::test]
+async fn a_patch_of_a_struct_removes_ciphertexts_and_tokens_of_absent_fields() {
+    #[derive(Debug, Clone, PartialEq, Properties)]
+    struct Account {
+        bank: String,
+        #[table(encrypt, blind)]
+        iban: Option<String>,
+    }
+    #[derive(Debug, PartialEq, TableEntity)]
+    #[table(name = "Staff", partition_key = "p", row_key = "{id:03}")]
+    struct Payee {
+        id: u16,
+        #[table(flatten)]
+        account: Account,
+        #[table(flatten)]
+        second: Option<Account>,
+    }
+    let (client, _) = client().await;
+    let table = client.table::<Payee>();
+    let full = Account { bank: "b".into(), iban: Some("DE02".into()) };
+    table.insert(&Payee { id: 1, account: full.clone(), second: Some(full) }).await.unwrap();
+    let at = || Payee::primary().id(1);
+    let has_iban = || Payee::ACCOUNT.at(Account::IBAN).eq("DE02");
+    let before = stored(&client, "p", "001").await;
+    let names = ["AccountIban", "AccountIbanBlind", "SecondIban", "SecondIbanBlind", "SecondBank"];
+    assert!(names.iter().all(|name| value(&before, name).is_some()));
+    assert_eq!(table.query(Payee::primary()).filter(has_iban()).collect().await.unwrap().len(), 1);
+
+    let spare = Account { bank: "c".into(), iban: None };
+    let patch = Payee::patch().account(spare.clone()).second(None);
+    table.patch_at(at(), patch).await.unwrap();
+    let after = stored(&client, "p", "001").await;
+    for name in names {
+        assert_eq!(value(&after, name), None, "{name}");
+    }
+    let read = table.get(at()).await.unwrap().unwrap();
+    assert_eq!(*read, Payee { id: 1, account: spare, second: None });
+    assert!(table.query(Payee::primary()).filter(has_iban()).collect().await.unwrap().is_empty());
+}

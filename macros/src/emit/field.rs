@@ -607,9 +607,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
-                Self(self.#inner.set_nested(#prefix, |__out| {
-                    <#ty as _rt::Properties>::write(&__value, __out)
-                }))
+                Self(self.#inner.set_flattened::<#ty>(#prefix, &__value))
             },
         ),
     }

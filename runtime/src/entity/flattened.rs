@@ -84,20 +84,23 @@ impl<E, F: Properties> ReadColumn for Flattened<E, F> {
     type Field = F;
 
     fn select(&self, _: &Family, names: &mut Vec<String>) {
-        fn visit(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
-            for column in columns {
-                let name = [prefix, column.name].concat();
-                if column.nested.is_empty() {
-                    names.push(name);
-                } else {
-                    visit(&name, column.nested, names);
-                }
-            }
-        }
-        visit(&self.prefix, F::COLUMNS, names);
+        push_property_names(&self.prefix, F::COLUMNS, names);
     }
 
     fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
         read_properties(row, &self.prefix)
+    }
+}
+
+/// Adds the names of the properties that store the columns to `names`, with `prefix` before each. Columns of
+/// nested structs are included, and blind tokens beside encrypted values are not.
+pub(super) fn push_property_names(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
+    for column in columns {
+        let name = [prefix, column.name].concat();
+        if column.nested.is_empty() {
+            names.push(name);
+        } else {
+            push_property_names(&name, column.nested, names);
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! Defines [`Patch`], changes to some of an entity's properties.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::Serialize;
 
 use super::{
     Blob, BlobFieldValue, BlobNames, Properties, PropertyWriter, blob_column::store_blob,
-    column::slot_out_of_range_error,
+    column::slot_out_of_range_error, flattened::push_property_names,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
@@ -20,7 +20,7 @@ use crate::{
 /// whole row and is sent as a replace under If-Match.
 pub struct Patch<E> {
     set: Bag,
-    removed: Vec<&'static str>,
+    removed: Vec<Cow<'static, str>>,
     blobs: Vec<BlobFieldValue>,
     fault: Option<Error>,
     of: PhantomData<fn() -> E>,
@@ -125,7 +125,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets all properties of a flattened struct.
+    /// Sets all properties of a flattened struct, and removes those that `value` lacks.
     ///
     /// ```
     /// use entable::{KeyRef, prelude::*};
@@ -139,11 +139,19 @@ impl<E> Patch<E> {
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
-    pub fn set_flattened<F: Properties>(self, prefix: &'static str, value: &F) -> Self {
+    pub fn set_flattened<F: Properties>(mut self, prefix: &'static str, value: &F) -> Self {
+        let mut names = Vec::new();
+        push_property_names(prefix, F::COLUMNS, &mut names);
+        // An absent field writes nothing, and a stored value of it would stay. So all properties are
+        // removed first, and those that `value` has are set again.
+        for name in names {
+            self = self.remove_named(name.into());
+        }
         self.set_nested(prefix, |out| value.write(out))
     }
 
-    /// Sets the properties that `write` writes, with `prefix` before their names.
+    /// Sets the properties that `write` writes, with `prefix` before their names. An earlier removal of one
+    /// of them in this patch is dropped.
     #[doc(hidden)]
     #[must_use]
     pub fn set_nested(
@@ -155,6 +163,7 @@ impl<E> Patch<E> {
         let written = PropertyWriter::new(&mut row).put_nested(prefix, write);
         match written.and_then(|()| row.finish()).and_then(|row| row.to_bag()) {
             Ok(bag) => bag.into_iter().for_each(|(name, value)| {
+                self.removed.retain(|removed| *removed != name);
                 self.set.set(name, value);
             }),
             Err(error) => {
@@ -190,9 +199,13 @@ impl<E> Patch<E> {
     /// # }
     /// ```
     #[must_use]
-    pub fn remove(mut self, name: &'static str) -> Self {
+    pub fn remove(self, name: &'static str) -> Self {
+        self.remove_named(name.into())
+    }
+
+    fn remove_named(mut self, name: Cow<'static, str>) -> Self {
         self.blobs.retain(|known| known.names.name != name);
-        self.set.remove(name);
+        self.set.remove(&name);
         if !self.removed.contains(&name) {
             self.removed.push(name);
         }
@@ -217,11 +230,11 @@ impl<E> Patch<E> {
     /// # fn main() -> Result<(), Error> {
     /// let patch = Patch::<Employee>::new().set::<i32>("Age", &31).remove("Email");
     /// let (set, removed) = patch.into_changes()?;
-    /// assert_eq!((set.len(), removed), (1, vec!["Email"]));
+    /// assert_eq!((set.len(), removed), (1, vec!["Email".into()]));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn into_changes(self) -> Result<(Bag, Vec<&'static str>)> {
+    pub fn into_changes(self) -> Result<(Bag, Vec<Cow<'static, str>>)> {
         match self.fault {
             Some(fault) => Err(fault),
             None if self.set.is_empty() && self.removed.is_empty() => Err(Error::new(

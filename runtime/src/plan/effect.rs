@@ -58,7 +58,7 @@ impl Effect {
 #[derive(Debug, Clone)]
 pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
-    pub(crate) remove: Vec<&'static str>,
+    pub(crate) remove: Vec<Cow<'static, str>>,
     /// The values of the fields in `set` that are kept in blobs.
     pub(crate) blobs: Vec<BlobFieldValue>,
 }
