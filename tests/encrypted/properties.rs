@@ -2,7 +2,7 @@
 
 use entable::{EdmType, Filter, prelude::*};
 
-use crate::fixture::{Employee, all_stored, client, employee, point, stored, value};
+use crate::fixture::{Employee, all_stored, client, employee, point, put, stored, value, with};
 
 const SEALED: [&str; 4] = ["Ssn", "Salary", "Bonus", "Notes"];
 
@@ -327,4 +327,23 @@ async fn a_patch_of_a_struct_removes_ciphertexts_and_tokens_of_absent_fields() {
     let read = table.get(at()).await.unwrap().unwrap();
     assert_eq!(*read, Payee { id: 1, account: spare, second: None });
     assert!(table.query(Payee::primary()).filter(has_iban()).collect().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_list_with_an_entity_that_does_not_open_has_the_others() {
+    let (client, _) = client().await;
+    let staff = client.table::<Employee>();
+    for id in 1..=3 {
+        staff.insert(&employee(id)).await.unwrap();
+    }
+    // An encrypted value does not open under the keys of another entity.
+    let first = stored(&client, "Sales", "empid_000001").await;
+    let second = stored(&client, "Sales", "empid_000002").await;
+    put(&client, with(&second, "Ssn", value(&first, "Ssn"))).await;
+    let jones = Employee::by_last_name().department("Sales").last_name("Jones");
+    let rows = staff.query(jones).results().collect().await.unwrap();
+    let ids: Vec<_> = rows.iter().map(|row| row.as_ref().ok().map(|row| row.id)).collect();
+    assert_eq!(ids, [Some(1), None, Some(3)]);
+    let error = rows[1].as_ref().unwrap_err();
+    assert_eq!((error.is_decrypt(), error.table()), (true, Some("Staff")));
 }

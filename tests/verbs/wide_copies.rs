@@ -485,3 +485,23 @@ async fn every_verb_fails_at_every_request() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_list_with_a_torn_entity_has_the_others() -> Result<(), Error> {
+    let (client, _, files) = files().await;
+    for id in 1..=3 {
+        files.insert(&file(id)).await?;
+    }
+    client.dynamic("Files").delete_at("Sales", "file_000002_02").await?;
+    let ids = |rows: &[Result<Stored<File>, Error>]| {
+        rows.iter().map(|row| row.as_ref().ok().map(|row| row.id)).collect::<Vec<_>>()
+    };
+    let rows =
+        files.query(File::by_owner().folder("Sales").owner("don")).results().collect().await?;
+    assert_eq!(ids(&rows), [Some(1), None, Some(3)]);
+    assert!(rows[1].as_ref().unwrap_err().is_corrupt());
+    let everywhere = File::by_owner_everywhere().owner("don");
+    let rows = files.query(everywhere).results().collect().await?;
+    assert_eq!(ids(&rows), [Some(1), None, Some(3)]);
+    Ok(())
+}

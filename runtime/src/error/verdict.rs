@@ -180,12 +180,15 @@ impl Error {
         }
     }
 
+    /// Returns whether one entity cannot be read: a row of it cannot be decrypted or read as its type, is
+    /// damaged, or lacks another part of the entity. A query returns the error at the entity's place, and
+    /// goes on with the others.
+    pub(crate) fn concerns_one_item(&self) -> bool {
+        self.concerns_one_row() || self.is_corrupt()
+    }
+
     /// Returns whether a stored row cannot be decrypted or read as its type. A job over many rows
     /// reports the row and goes on with the others.
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(dead_code, reason = "asked where rows are encrypted")
-    )]
     pub(crate) fn concerns_one_row(&self) -> bool {
         match self.kind() {
             ErrorKind::UnrecognizedEntity

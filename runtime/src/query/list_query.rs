@@ -157,7 +157,8 @@ fn keys_of(
 /// Reads one page of the entities in lists with a point read for each id, in the order of the ids.
 ///
 /// Leaves out an id whose entity does not exist. A remote list is written after its entity, so an
-/// id is also left out if its entity does not belong in the list any more.
+/// id is also left out if its entity does not belong in the list any more. An entity that cannot be read is an
+/// error at its place; the error of a request ends the page.
 pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
@@ -199,7 +200,9 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
             Err(error)
                 if request.looks_up_by_token()
                     && request.store.is_row_shredded(&mut scopes, &error).await => {}
-            row => rows.extend(row?),
+            Ok(row) => rows.extend(row.map(Ok)),
+            Err(error) if error.concerns_one_item() => rows.push(Err(error)),
+            Err(error) => return Err(error),
         }
     }
     let belongs = match remote {
@@ -208,18 +211,26 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     };
     let mut items = Vec::new();
     for row in rows {
-        let is_in = match &belongs {
-            Some(belongs) => {
-                let holds = belongs.is_member::<E>(&request.store, &row).await;
-                holds.map_err(|error| error_with_row_keys(&row, error))?
+        let item = match row {
+            Ok(row) => {
+                let is_in = match &belongs {
+                    Some(belongs) => {
+                        let holds = belongs.is_member::<E>(&request.store, &row).await;
+                        holds.map_err(|error| error_with_row_keys(&row, error))
+                    }
+                    None => Ok(true),
+                };
+                // Compared with the decrypted entity: the ids in a list say nothing about its fields.
+                match is_in.and_then(|is_in| Ok(is_in && filter.matches(&row)?)) {
+                    Ok(false) => continue,
+                    Ok(true) => decode_required::<E, T>(row, primary),
+                    Err(error) if error.concerns_one_item() => Err(error),
+                    Err(error) => return Err(error),
+                }
             }
-            None => true,
+            Err(error) => Err(error),
         };
-        // Compared with the decrypted entity: the ids in a list say nothing about its fields.
-        if is_in && filter.matches(&row)? {
-            let item = decode_required::<E, T>(row, primary);
-            items.push(item.map_err(|error| error.in_table(table)));
-        }
+        items.push(item.map_err(|error| error.in_table(table)));
     }
     Ok((items, next))
 }
