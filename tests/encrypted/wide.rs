@@ -1,6 +1,11 @@
 //! Tests encrypted fields of wide entities: each part is sealed for its own keys.
 
-use entable::{EdmType, KeyScope, Row, prelude::*};
+use entable::{
+    EdmType, KeyScope, Row,
+    backend::{Memory, layer::FaultInjector},
+    prelude::*,
+};
+use futures_util::StreamExt;
 
 use crate::fixture::{all_stored, client, key, keyring, put, ring, root, stored, value, with};
 
@@ -377,5 +382,42 @@ async fn encrypted_parts_of_an_older_version_are_read_and_replaced() -> Result<(
     assert_eq!(rows.len(), 6, "two parts of each: {rows:?}");
     assert!(rows.iter().all(|row| !row.row_key().ends_with("_03")));
     assert_eq!(*pages.get(at(3)).await?.unwrap(), Page::from(old(3)));
+    Ok(())
+}
+
+/// An entity whose rows are on two pages and do not open is one item, and the others follow.
+#[tokio::test]
+async fn an_entity_over_a_page_border_that_does_not_open_is_one_error() -> Result<(), Error> {
+    let faults = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(faults.clone()).keys(keyring(1)).build()?;
+    let years = client.table::<Year>();
+    years.create().await?;
+    for id in 1..=3 {
+        years.insert(&year(id)).await?;
+    }
+    let query = years.query(Year::primary().department("Sales")).results();
+    for part in ["01", "02"] {
+        let good = stored(&client, "Sales", &format!("year_000002_{part}")).await;
+        // An encrypted value does not open under the keys of another entity.
+        let other = stored(&client, "Sales", &format!("year_000003_{part}")).await;
+        let mut moved = DynamicEntity::new("Sales", good.row_key());
+        for (name, value) in other.to_bag()?.iter() {
+            moved.set(name, value.clone());
+        }
+        put(&client, moved.to_row()?).await;
+        for rows in 1..=7 {
+            faults.shorten_pages(Some(rows));
+            let items: Vec<_> = query.stream().collect().await;
+            let ids: Vec<_> = items
+                .iter()
+                .map(|item| item.as_ref().unwrap().as_ref().ok().map(|year| year.id))
+                .collect();
+            assert_eq!(ids, [Some(1), None, Some(3)], "part {part}, pages of {rows} rows");
+            let error = items[1].as_ref().unwrap().as_ref().unwrap_err();
+            assert!(error.is_decrypt(), "{error}");
+        }
+        faults.shorten_pages(None);
+        put(&client, good).await;
+    }
     Ok(())
 }

@@ -206,7 +206,7 @@ impl Store {
     }
 
     /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two
-    /// pages, reads it once more and returns it with the page that has its part 1.
+    /// pages, reads it once more and returns it, or its error, with the page that has its first row.
     pub(crate) async fn join_page(
         &self,
         table: &str,
@@ -215,24 +215,46 @@ impl Store {
     ) -> Result<Vec<Result<Row>>> {
         let mut joined = Vec::new();
         for item in wide::join_parts_in_page(schema, rows) {
-            let (partition_key, row_key, begins_here) = match item {
+            let (partition_key, row_key, first_part) = match item {
                 PageItem::Ready(row) => {
                     joined.push(row);
                     continue;
                 }
-                PageItem::Incomplete { partition_key, row_key, begins_here } => {
-                    (partition_key, row_key, begins_here)
+                PageItem::Incomplete { partition_key, row_key, first_part } => {
+                    (partition_key, row_key, first_part)
                 }
             };
-            match self.read_snapshot(table, (&partition_key, &row_key), schema).await {
-                // An entity that begins on an earlier page was returned with that page.
-                Ok(Some(row)) if begins_here => joined.push(Ok(row)),
-                Ok(_) => {}
-                Err(error) if error.is_corrupt() => joined.push(Err(error)),
+            let keys = (partition_key.as_str(), row_key.as_str());
+            match self.read_incomplete(table, keys, schema, first_part).await {
+                Ok(row) => joined.extend(row.map(Ok)),
+                Err(error) if error.concerns_one_item() => joined.push(Err(error)),
                 Err(error) => return Err(error),
             }
         }
         Ok(joined)
+    }
+
+    /// Reads all parts of a wide entity that has rows in a page, from part `first_part` on. Returns `None` if
+    /// the entity has an earlier part: it belongs to the page of that part, which returns the entity or its
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_corrupt` if a part is missing or was not written with the others.
+    async fn read_incomplete(
+        &self,
+        table: &str,
+        keys: (&str, &str),
+        schema: &'static Schema,
+        first_part: usize,
+    ) -> Result<Option<Row>> {
+        let rows = self.read_sealed_parts(table, keys, schema).await?;
+        let mut stored = rows.iter().filter(|(_, row)| row.is_some());
+        if stored.next().is_some_and(|(part, _)| *part < first_part) {
+            return Ok(None);
+        }
+        let rows = self.decrypt_each_part(table, rows, schema, None).await?;
+        join_parts_of_entity(schema, table, keys, &rows)
     }
 }
 

@@ -42,15 +42,17 @@ pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize)
 pub(crate) enum PageItem {
     /// A whole entity, a row of another type, or an error.
     Ready(Result<Row>),
-    /// The entity with these keys has rows outside of the page, or is torn. `begins_here`: its part 1 is
-    /// in the page, so that no other page has the entity.
-    Incomplete { partition_key: String, row_key: String, begins_here: bool },
+    /// The entity with these keys has rows outside of the page, or is torn. `first_part` is the lowest number
+    /// of its parts in the page.
+    Incomplete { partition_key: String, row_key: String, first_part: usize },
 }
 
 /// The rows of one entity in a page.
 struct Group {
     partition_key: String,
     row_key: String,
+    /// The lowest number of the entity's parts in the page, errors included.
+    first_part: usize,
     parts: Vec<(usize, Option<Row>)>,
     error: Option<Error>,
 }
@@ -69,10 +71,11 @@ pub(crate) fn join_parts_in_page(schema: &'static Schema, rows: Vec<Result<Row>>
         let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
             places.push(Ok(groups.len()));
             let parts = (1..=maximum_parts_of_versions(schema)).map(|part| (part, None)).collect();
-            groups.push(Group { partition_key, row_key, parts, error: None });
+            groups.push(Group { partition_key, row_key, first_part: part, parts, error: None });
             groups.len() - 1
         });
         let Some(group) = groups.get_mut(at) else { continue };
+        group.first_part = group.first_part.min(part);
         match row {
             Ok(row) => {
                 if let Some((_, slot)) = group.parts.get_mut(part - 1) {
@@ -94,16 +97,19 @@ pub(crate) fn join_parts_in_page(schema: &'static Schema, rows: Vec<Result<Row>>
 
 impl Group {
     fn into_item(self, schema: &'static Schema) -> PageItem {
-        let Self { partition_key, row_key, parts, error } = self;
+        let Self { partition_key, row_key, first_part, parts, error } = self;
         if let Some(error) = error {
-            return PageItem::Ready(Err(error));
+            return match first_part {
+                1 => PageItem::Ready(Err(error)),
+                // The page with part 1 may have returned the error already.
+                _ => PageItem::Incomplete { partition_key, row_key, first_part },
+            };
         }
         match join_parts(schema, (&partition_key, &row_key), &parts) {
             Ok(JoinedRow::Whole(row) | JoinedRow::Foreign(row)) => PageItem::Ready(Ok(row)),
             Err(error) => PageItem::Ready(Err(error.at_keys(&partition_key, &row_key))),
             Ok(JoinedRow::Absent | JoinedRow::Torn(_)) => {
-                let begins_here = parts.first().is_some_and(|(_, row)| row.is_some());
-                PageItem::Incomplete { partition_key, row_key, begins_here }
+                PageItem::Incomplete { partition_key, row_key, first_part }
             }
         }
     }
