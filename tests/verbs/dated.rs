@@ -455,6 +455,33 @@ async fn a_window_ends_at_the_error_of_a_request() {
 }
 
 #[tokio::test]
+async fn a_window_fetches_a_page_when_the_one_before_is_used_up() {
+    let recorder = Recorder::around(Memory::new());
+    let fault = FaultInjector::around(recorder.clone());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    let table: Table<Login> = client.table();
+    for id in 0..6 {
+        table.insert(&login(NOON, id)).await.unwrap();
+    }
+    let day = NOON - DAY / 2..NOON + DAY / 2;
+    let query = table.query(Login::primary().at_between(day).user("don")).page_size(2);
+    recorder.clear();
+    let mut items = query.stream();
+    for _ in 0..2 {
+        items.next().await.unwrap().unwrap();
+    }
+    assert_eq!(recorder.count(), 1, "{recorder}");
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Before(lost()));
+    assert!(items.next().await.unwrap().is_err());
+    assert!(items.next().await.is_none());
+
+    fault.inject(RequestKind::Scan, 2, InjectedFault::Before(lost()));
+    let items: Vec<_> = query.stream().collect().await;
+    let ids: Vec<_> = items.iter().map(|item| item.as_ref().ok().map(|login| login.id)).collect();
+    assert_eq!(ids, [Some(0), Some(1), Some(2), Some(3), None]);
+}
+
+#[tokio::test]
 async fn dropping_goes_on_after_a_fault_at_any_request() {
     for is_after in [false, true] {
         for request in 0..12 {
