@@ -1,5 +1,7 @@
 //! Tests keys and lists at the service's limits.
 
+use std::ops::Bound;
+
 use entable::{
     backend::{Memory, layer::Recorder},
     entity::ListRows,
@@ -69,6 +71,33 @@ async fn a_list_spills_over_and_shrinks_back() -> Result<(), Error> {
     assert!(files.check().await?.is_clean());
     files.bulk().delete_all(rest(0, 450)).await?.into_result()?;
     assert!(list_rows(&files).await.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_range_of_lists_has_all_ids_of_its_lists_and_no_others() -> Result<(), Error> {
+    let recorder = Recorder::around(Memory::new());
+    let files = Client::builder().backend(recorder.clone()).build()?.table::<File>();
+    files.create().await?;
+    files.bulk().insert_all((0..1250).map(file)).await?.into_result()?;
+    files.insert(&File { kind: "zip".into(), ..file(1250) }).await?;
+    let lists = || File::by_kind().folder("f");
+    // `kind_text~s0001` is above `kind_text` and `kind_texture`, and below `kind_zip`.
+    assert_eq!(files.keys(lists().kind_range("a"..="text")).await?.len(), 1250);
+    assert_eq!(files.keys(lists().kind_range("a".."texture")).await?.len(), 1250);
+    assert_eq!(files.keys(lists().kind_range("a".."text")).await?.len(), 0);
+    assert_eq!(files.keys(lists().kind_range("texture"..="zip")).await?.len(), 1);
+    let after = (Bound::Excluded("text"), Bound::Unbounded);
+    assert_eq!(files.keys(lists().kind_range(after)).await?.len(), 1);
+    // Only a list with a spill row outside of the range needs requests of its own.
+    for (range, requests) in [("a".."texture", 1 + 3), ("text".."zz", 1)] {
+        recorder.clear();
+        assert!(files.keys(lists().kind_range(range)).await?.len() >= 1250);
+        assert_eq!(recorder.count(), requests, "{recorder}");
+    }
+    let found = files.query(lists().kind_range("a"..="text")).collect().await?;
+    assert_eq!(found.len(), 1250);
+    assert!(found.iter().all(|file| file.kind == "text"));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt, TableCase},
     backend::Read,
-    entity::{FromRow, Point, Schema, Stored, TableEntity, dated::TimeWindow},
+    entity::{FromRow, Point, Schema, Stored, TableEntity, dated::TimeWindow, head_row_key},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
@@ -21,6 +21,7 @@ use crate::{
     plan::{
         IdForm, StoredList, TokenMaker,
         outbox::{ListAddress, list_entry_keys},
+        spill_bounds,
     },
     row::Row,
     store::{
@@ -76,26 +77,35 @@ pub(crate) async fn read_key_page(
     let remote = request.family().filter(|family| family.is_remote);
     let Some(table) = prepared.table_of_page(cursor)? else { return Ok((Vec::new(), None)) };
     if let Some(point) = prepared.point_keys()? {
-        let keys = match ids_of_one_list(request, schema, &table, point).await {
-            // A dated table that is not there has no lists.
-            Err(error) if is_dated_table_missing(&error) && request.is_dated() => Vec::new(),
-            keys => keys?,
-        };
+        let keys = ids_of_one_list(request, schema, &table, point).await?;
         return Ok((keys, prepared.cursor_at_next_table(cursor)?));
     }
     // Refused here: a list in a blob is found by its whole key only, not by a scan.
     list_blob_of_request(request)?;
     let (page, next) = prepared.read_page(cursor).await?;
+    let lists = &prepared.access.keys;
     let mut ids = Vec::new();
     for row in page {
         let row = row?;
+        let (partition_key, row_key) = row.keys();
+        // A range of lists has the lists whose head row is in it. A bound that begins with the key of a head row
+        // can stand between that row and its spill rows: such a spill row in the range is not of its lists.
+        if !lists.contains(partition_key, head_row_key(row_key)) {
+            continue;
+        }
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
         let list = StoredList::from_head(row.clone(), of)
             .map_err(|error| error_with_row_keys(&row, error))?;
+        let (first_spill, _) = spill_bounds(row_key, list.spill_row_count());
+        if list.spill_row_count() > 0 && !lists.contains(partition_key, &first_spill) {
+            // The scan does not find the list's spill rows, which are above the range.
+            let point = (partition_key.to_owned(), row_key.to_owned());
+            ids.extend(ids_of_one_list(request, schema, &table, point).await?);
+            continue;
+        }
         match remote {
             Some(family) => ids.extend(keys_of(request, schema, family, &table, &list.ids)),
             None => {
-                let partition_key = row.partition_key();
                 ids.extend(list.ids.into_iter().map(|id| (partition_key.to_owned(), id)));
             }
         }
@@ -103,8 +113,22 @@ pub(crate) async fn read_key_page(
     Ok((ids, next))
 }
 
-/// Reads the one list that a request names, of entities in `table`, and returns their keys.
+/// Reads one list of entities in `table`, and returns their keys. A dated table that does not exist has no
+/// lists.
 async fn ids_of_one_list(
+    request: &Request,
+    schema: &'static Schema,
+    table: &str,
+    point: (String, String),
+) -> Result<Vec<Keys>> {
+    match read_ids_of_one_list(request, schema, table, point).await {
+        Err(error) if is_dated_table_missing(&error) && request.is_dated() => Ok(Vec::new()),
+        keys => keys,
+    }
+}
+
+/// Reads one list of entities in `table`, and returns their keys. Fails if the table does not exist.
+async fn read_ids_of_one_list(
     request: &Request,
     schema: &'static Schema,
     table: &str,
