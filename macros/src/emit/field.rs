@@ -607,7 +607,9 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
-                Self(self.#inner.set_flattened::<#ty>(#prefix, &__value))
+                Self(self.#inner.replace_nested(#prefix, <#ty as _rt::Properties>::COLUMNS, |__out| {
+                    <#ty as _rt::Properties>::write(&__value, __out)
+                }))
             },
         ),
     }

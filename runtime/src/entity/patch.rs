@@ -5,8 +5,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 use serde::Serialize;
 
 use super::{
-    Blob, BlobFieldValue, BlobNames, Properties, PropertyWriter, blob_column::store_blob,
-    column::slot_out_of_range_error, flattened::push_property_names,
+    Blob, BlobFieldValue, BlobNames, ColumnSchema, Properties, PropertyWriter,
+    blob_column::store_blob, column::slot_out_of_range_error, flattened::push_property_names,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
@@ -139,15 +139,29 @@ impl<E> Patch<E> {
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
-    pub fn set_flattened<F: Properties>(mut self, prefix: &'static str, value: &F) -> Self {
+    pub fn set_flattened<F: Properties>(self, prefix: &'static str, value: &F) -> Self {
+        self.replace_nested(prefix, F::COLUMNS, |out| value.write(out))
+    }
+
+    /// Sets the properties of `columns` that `write` writes, and removes the others, with `prefix` before their
+    /// names.
+    // Without a bound on the struct's type, so that the compiler reports a type that cannot be flattened once.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn replace_nested(
+        mut self,
+        prefix: &'static str,
+        columns: &[ColumnSchema],
+        write: impl FnOnce(&mut PropertyWriter<'_>) -> Result<()>,
+    ) -> Self {
         let mut names = Vec::new();
-        push_property_names(prefix, F::COLUMNS, &mut names);
+        push_property_names(prefix, columns, &mut names);
         // An absent field writes nothing, and a stored value of it would stay. So all properties are
-        // removed first, and those that `value` has are set again.
+        // removed first, and those that are written are set again.
         for name in names {
             self = self.remove_named(name.into());
         }
-        self.set_nested(prefix, |out| value.write(out))
+        self.set_nested(prefix, write)
     }
 
     /// Sets the properties that `write` writes, with `prefix` before their names. An earlier removal of one
