@@ -2,7 +2,7 @@
 
 use entable::{Row, prelude::*};
 
-use crate::fixture::{all_stored, client, stored, value};
+use crate::fixture::{all_stored, client, put, stored, value, with};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -163,4 +163,92 @@ async fn an_insert_or_merge_upgrades_an_older_version() {
     bonuses.insert_or_merge(&Bonus { id: 1, sum: None, age: 2 }).await.unwrap();
     let read = bonuses.get(Bonus::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.sum, read.age), (Some(7), 2));
+}
+
+/// A writer without keys chooses the version that a row claims.
+#[tokio::test]
+async fn a_plain_value_under_the_name_of_an_earlier_version_is_refused() {
+    let (client, recorder) = client().await;
+    let stranger = Client::builder().backend(recorder).build().unwrap().dynamic("Staff");
+    let mut forged = DynamicEntity::new("p", "0009");
+    forged.set("EntityType", "Note").set("Id", 9_i64).set("Text", "forged").set("Gone", "forged");
+    stranger.insert(&forged).await.unwrap();
+    let notes = client.table::<Note>();
+    let error = notes.get(Note::primary().id(9)).await.unwrap_err();
+    assert!(error.is_decrypt() && error.property() == Some("Text"), "{error:?}");
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", entity_type = "Word", partition_key = "p", row_key = "{id:04}")]
+struct WordV1 {
+    id: u32,
+    #[table(encrypt)]
+    text: String,
+    #[table(encrypt(hide_none))]
+    hint: Option<String>,
+}
+
+/// A version that no longer encrypts a field.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Word",
+    version = 2,
+    upgrade_from(WordV1),
+    partition_key = "p",
+    row_key = "{id:04}"
+)]
+struct Word {
+    id: u32,
+    text: String,
+    #[table(encrypt)]
+    other: Option<String>,
+}
+
+impl From<WordV1> for Word {
+    fn from(old: WordV1) -> Self {
+        Self { id: old.id, text: old.text, other: None }
+    }
+}
+
+#[tokio::test]
+async fn each_version_decides_which_of_its_values_are_encrypted() {
+    let (client, _) = client().await;
+    let words = client.table::<Word>();
+    words.insert(&Word { id: 1, text: "plain".into(), other: None }).await.unwrap();
+    let old = WordV1 { id: 2, text: "sealed".into(), hint: None };
+    client.table::<WordV1>().insert(&old).await.unwrap();
+    for (id, text) in [(1, "plain"), (2, "sealed")] {
+        assert_eq!(words.get(Word::primary().id(id)).await.unwrap().unwrap().text, text);
+    }
+    let row = stored(&client, "p", "0002").await;
+    put(&client, with(&row, "Text", Some("forged".into()))).await;
+    let error = words.get(Word::primary().id(2)).await.unwrap_err();
+    assert!(error.is_decrypt() && error.property() == Some("Text"), "{error:?}");
+}
+
+/// Rows that a program of version 2 writes for an entity of version 1.
+#[tokio::test]
+async fn what_is_written_for_an_earlier_version_is_encrypted_as_it_declares() {
+    let (client, _) = client().await;
+    let old = NoteV1 { id: 1, text: "t".into(), gone: "secret".into() };
+    client.table::<NoteV1>().insert(&old).await.unwrap();
+    let notes = client.table::<Note>();
+    for row in all_stored(&client).await {
+        if row.row_key() != "0001" {
+            client
+                .dynamic("Staff")
+                .delete(row.partition_key(), row.row_key(), Condition::Any)
+                .await
+                .unwrap();
+        }
+    }
+    assert_eq!(all_stored(&client).await.len(), 1);
+    notes.check().await.unwrap().repair().await.unwrap();
+    let rows = all_stored(&client).await;
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert!(value(row, "Text").unwrap().as_bytes().is_some(), "{:?}", row.to_bag().unwrap());
+    }
+    assert!(notes.check().await.unwrap().is_clean());
 }

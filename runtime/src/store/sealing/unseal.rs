@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     edm::{Value, ValueRef},
-    entity::SEAL,
+    entity::{RowKind, RowVersion, SEAL, Schema, SealedColumn},
     error::{Error, Result, SealFault},
     key::Family,
     row::{Row, property_name_from_utf8},
@@ -159,7 +159,7 @@ impl PageOpener<'_> {
     }
 
     /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a
-    /// hidden absence.
+    /// hidden absence, unless the client allows plain values.
     fn refuse_plain_value(
         &self,
         declared: &TypeSealing,
@@ -169,22 +169,44 @@ impl PageOpener<'_> {
         if self.sealer.plaintext == PlaintextPolicy::Allow {
             return Ok(());
         }
-        for column in &declared.columns {
+        self.refuse_plain_value_of_version(declared.schema, &declared.columns, family, row)?;
+        for column in declared.columns.iter().filter(|column| column.sealed.hide_none) {
+            let name: &str = &column.name;
+            if row.get(name)?.is_none() && self.must_contain(family, name) {
+                let message = "the property is declared `encrypt(hide_none)`, and the row has none: an absent value is stored encrypted too, so that another program wrote the row or somebody took the value away";
+                return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
+            }
+        }
+        // The row chooses its version, and the upgrade takes values from the names of that version. Its
+        // hidden absences are not required: a program of this version writes the row without them.
+        if let Some((older, family)) = older_version_of_row(declared.schema, row)? {
+            let columns = older.sealed_columns();
+            self.refuse_plain_value_of_version(older, &columns, Some(family), row)?;
+        }
+        self.check_chosen(declared, family, row)
+    }
+
+    /// Refuses a plain value of a property that one version declares encrypted, and a blob without
+    /// its key.
+    fn refuse_plain_value_of_version(
+        &self,
+        version: &'static Schema,
+        columns: &[SealedColumn],
+        family: Option<&'static Family>,
+        row: &Row,
+    ) -> Result<()> {
+        for column in columns {
             let name: &str = &column.name;
             match row.get(name)? {
+                None => {}
                 Some(ValueRef::Binary(bytes)) if is_envelope(bytes) => {}
                 Some(_) => {
                     let message = "the property is declared `encrypt`, and the stored value is plain: another program wrote it, or somebody put it there; `PlaintextPolicy::Allow` reads plain values during a migration";
                     return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
                 }
-                None if column.sealed.hide_none && self.must_contain(family, name) => {
-                    let message = "the property is declared `encrypt(hide_none)`, and the row has none: an absent value is stored encrypted too, so that another program wrote the row or somebody took the value away";
-                    return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
-                }
-                None => {}
             }
         }
-        for names in declared.schema.blobs {
+        for names in version.blobs {
             let Some(key) = names.key.filter(|key| self.must_contain(family, key)) else {
                 continue;
             };
@@ -193,7 +215,7 @@ impl PageOpener<'_> {
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
             }
         }
-        self.check_chosen(declared, family, row)
+        Ok(())
     }
 
     /// Refuses a plain value of a property that the client's `encrypt_if` chooses.
@@ -286,6 +308,25 @@ impl PageOpener<'_> {
         let key = key.map_err(|error| error.in_property(name))?;
         key.decrypt(&self.place(of, row, name), envelope)
     }
+}
+
+/// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for
+/// a row of the current version, of an unknown one, and of another type.
+fn older_version_of_row(
+    schema: &'static Schema,
+    row: &Row,
+) -> Result<Option<(&'static Schema, &'static Family)>> {
+    if schema.older.is_none() {
+        return Ok(None);
+    }
+    let (version, family) = match schema.row_kind_of(row, None)? {
+        RowKind::Primary(RowVersion::Known(version)) | RowKind::Part(version) => {
+            (version, version.primary()?)
+        }
+        RowKind::Copy(family, RowVersion::Known(version)) => (version, family),
+        _ => return Ok(None),
+    };
+    Ok((version.version != schema.version).then_some((version, family)))
 }
 
 /// Returns whether the row contains an encrypted value or a property of the library.
