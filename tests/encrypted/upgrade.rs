@@ -1,8 +1,8 @@
 //! Tests versions of an entity whose encrypted fields are added, removed and renamed.
 
-use entable::{Row, prelude::*};
+use entable::{KeyScope, Keyring, Row, backend::layer::Recorder, prelude::*};
 
-use crate::fixture::{all_stored, client, put, stored, value, with};
+use crate::fixture::{all_stored, client, key, keyring, put, root, stored, value, with};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -251,4 +251,29 @@ async fn what_is_written_for_an_earlier_version_is_encrypted_as_it_declares() {
         assert!(value(row, "Text").unwrap().as_bytes().is_some(), "{:?}", row.to_bag().unwrap());
     }
     assert!(notes.check().await.unwrap().is_clean());
+}
+
+/// A client that writes with key 2, and reads what key 1 encrypted.
+fn with_retired_key(recorder: &Recorder) -> Client {
+    let scope = KeyScope::default_scope();
+    let keys = Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1));
+    let keys = keys.index(&scope, 1, &root(100)).build().unwrap();
+    Client::builder().backend(recorder.clone()).keys(keys).build().unwrap()
+}
+
+#[tokio::test]
+async fn rows_of_an_earlier_version_under_a_retired_key_are_encrypted_again() {
+    let (before, recorder) = client().await;
+    for id in 1..4 {
+        let old = NoteV1 { id, text: format!("t{id}"), gone: "secret".into() };
+        before.table::<NoteV1>().insert(&old).await.unwrap();
+    }
+    let notes = with_retired_key(&recorder).table::<Note>();
+    let report = notes.reencrypt().retired(key(1).id()).await.unwrap();
+    // Three primaries and their copies.
+    assert_eq!((report.rewritten, report.is_complete()), (6, true), "{report:?}");
+    assert_eq!(notes.reencrypt().retired(key(1).id()).await.unwrap().rows, 0);
+    let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
+    let found = alone.table::<Note>().query(Note::primary()).collect().await.unwrap();
+    assert_eq!(found.iter().map(|note| &*note.body).collect::<Vec<_>>(), ["t1", "t2", "t3"]);
 }

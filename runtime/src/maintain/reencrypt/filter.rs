@@ -1,5 +1,7 @@
 //! Filters by which the store finds the rows to encrypt again.
 
+use std::borrow::Cow;
+
 use crate::{
     edm::Value,
     entity::{SEAL, Schema},
@@ -19,12 +21,11 @@ pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
     Some(Filter::any(markers))
 }
 
-/// Returns a filter for rows with a declared property that is encrypted with one of `keys`.
+/// Returns a filter for rows with a property that is encrypted with one of `keys` and that any version
+/// declares.
 pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) -> Filter {
-    let columns = schema.sealed_columns();
-    let seal = schema.sealed.then_some(SEAL);
-    let names = columns.iter().map(|column| &*column.name).chain(seal);
-    let each = names.flat_map(|name| {
+    let names = sealed_names(schema);
+    let each = names.iter().flat_map(|name| {
         keys.iter().map(move |key| {
             let (mut from, mut to) = envelope_range(*key);
             if name == SEAL {
@@ -35,9 +36,25 @@ pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) 
                     }
                 }
             }
-            Filter::ge(name, Value::Binary(from.into()))
-                & Filter::lt(name, Value::Binary(to.into()))
+            Filter::ge(&**name, Value::Binary(from.into()))
+                & Filter::lt(&**name, Value::Binary(to.into()))
         })
     });
     Filter::any(each)
+}
+
+/// Returns the names of the properties that any version declares encrypted, each once, and that of the
+/// seal if any version has one.
+fn sealed_names(schema: &'static Schema) -> Vec<Cow<'static, str>> {
+    let mut names: Vec<Cow<'static, str>> = Vec::new();
+    for version in schema.versions() {
+        let seal = version.sealed.then_some(Cow::Borrowed(SEAL));
+        let columns = version.sealed_columns().into_iter().map(|column| column.name);
+        for name in columns.chain(seal) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
 }
