@@ -1,6 +1,6 @@
 //! Tests versions of an entity whose encrypted fields are added, removed and renamed.
 
-use entable::{KeyScope, Keyring, Row, backend::layer::Recorder, prelude::*};
+use entable::{KeyScope, Keyring, Row, Value, backend::layer::Recorder, prelude::*};
 
 use crate::fixture::{all_stored, client, key, keyring, put, root, stored, value, with};
 
@@ -276,4 +276,39 @@ async fn rows_of_an_earlier_version_under_a_retired_key_are_encrypted_again() {
     let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
     let found = alone.table::<Note>().query(Note::primary()).collect().await.unwrap();
     assert_eq!(found.iter().map(|note| &*note.body).collect::<Vec<_>>(), ["t1", "t2", "t3"]);
+}
+
+#[tokio::test]
+async fn rows_of_an_unknown_version_are_not_encrypted_again_and_told() {
+    let (before, recorder) = client().await;
+    before.table::<Note>().insert(&Note { id: 1, body: "t".into(), added: None }).await.unwrap();
+    let after = with_retired_key(&recorder).table::<NoteV1>();
+    for retired in [None, Some(key(1).id())] {
+        let job = after.reencrypt();
+        let job = retired.into_iter().fold(job, |job, key| job.retired(key));
+        let report = job.await.unwrap();
+        // The primary and its copy.
+        let told: Vec<_> =
+            report.failed.iter().map(|row| row.error.is_unrecognized_entity()).collect();
+        assert_eq!((told, report.is_complete()), (vec![true, true], false), "{report:?}");
+        assert_eq!(report.rewritten, 0);
+    }
+}
+
+#[tokio::test]
+async fn rows_that_name_the_first_version_are_encrypted_again() {
+    let (before, recorder) = client().await;
+    let old = NoteV1 { id: 1, text: "t".into(), gone: "secret".into() };
+    before.table::<NoteV1>().insert(&old).await.unwrap();
+    for row in all_stored(&before).await {
+        let marker = row.to_bag().unwrap().get("EntityType").unwrap().as_str().unwrap().to_owned();
+        let marker = marker.replacen("Note", "Note.v1", 1);
+        put(&before, with(&row, "EntityType", Some(Value::from(marker)))).await;
+    }
+    let after = with_retired_key(&recorder);
+    let report = after.table::<NoteV1>().reencrypt().await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (2, true), "{report:?}");
+    let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
+    let read = alone.table::<NoteV1>().get(NoteV1::primary().id(1)).await.unwrap();
+    assert_eq!(read.unwrap().text, "t");
 }

@@ -41,7 +41,7 @@ pub(crate) enum RowKind {
     /// one of this name if that version is unknown.
     Copy(&'static Family, RowVersion),
     /// A copy of an index that its version does not have.
-    UnknownCopy,
+    UnknownCopy(RowVersion),
     /// A head row or spill row of a list.
     List(&'static Family),
     /// A row of the framework, such as a fence or a list of another type.
@@ -73,7 +73,7 @@ impl RowKind {
             Self::Copy(found, _) => family.kind == FamilyKind::Copy && found.name == family.name,
             Self::List(found) => family.kind == FamilyKind::List && found.name == family.name,
             Self::Part(_)
-            | Self::UnknownCopy
+            | Self::UnknownCopy(_)
             | Self::Framework
             | Self::Foreign(_)
             | Self::Unmarked => false,
@@ -164,7 +164,7 @@ impl Schema {
             RowKind::Primary(version) => Some(version),
             RowKind::Part(_)
             | RowKind::Copy(..)
-            | RowKind::UnknownCopy
+            | RowKind::UnknownCopy(_)
             | RowKind::List(_)
             | RowKind::Framework
             | RowKind::Foreign(_)
@@ -257,7 +257,7 @@ impl Schema {
             RowVersion::Known(schema) => copy_in(schema),
             RowVersion::Unknown(_) => self.versions().find_map(copy_in),
         };
-        Some(family.map_or(RowKind::UnknownCopy, |family| RowKind::Copy(family, version)))
+        Some(family.map_or(RowKind::UnknownCopy(version), |family| RowKind::Copy(family, version)))
     }
 
     /// Finds the primary or copy that a row is by its keys alone.
@@ -334,7 +334,7 @@ impl Schema {
             RowKind::Primary(_)
             | RowKind::Part(_)
             | RowKind::Copy(..)
-            | RowKind::UnknownCopy
+            | RowKind::UnknownCopy(_)
             | RowKind::List(_)
             | RowKind::Framework => return self.other_row(row),
         };

@@ -205,7 +205,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             RowKind::Part(_)
             | RowKind::Primary(RowVersion::Unknown(_))
             | RowKind::Copy(_, RowVersion::Unknown(_))
-            | RowKind::UnknownCopy
+            | RowKind::UnknownCopy(_)
             | RowKind::Framework
             | RowKind::Foreign(_)
             | RowKind::Unmarked => {}

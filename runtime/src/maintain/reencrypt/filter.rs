@@ -9,20 +9,26 @@ use crate::{
     seal::{KeyId, envelope_range},
 };
 
-/// Returns a filter for primaries and copies of the entity in all versions; `None` if the entity's
-/// type is not a property.
+/// Returns a filter for rows of the entity in all versions, also in versions that this program does
+/// not know; `None` if the entity's type is not a property.
 pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
     let name = schema.type_property()?;
-    let markers = schema.versions().flat_map(|version| {
-        let kept = version.families.iter().filter(|family| family.is_primary_or_copy());
-        let later = version.parts.iter().skip(1).copied();
-        kept.map(|family| family.marker).chain(later).map(|marker| Filter::eq(name, marker))
-    });
-    Some(Filter::any(markers))
+    let versions = [schema.entity_type, ".v"].concat();
+    // `.w` is the first text after all that begin with `.v`.
+    let after = [schema.entity_type, ".w"].concat();
+    let named = Filter::ge(name, versions) & Filter::lt(name, after);
+    Some(filter_of_version_rows(name, schema.entity_type) | named)
+}
+
+/// Returns a filter for rows whose discriminator, property `name`, is the marker of a version's
+/// primaries, or that of its copies and parts: `Note` and `Note#ByText`.
+fn filter_of_version_rows(name: &str, marker: &str) -> Filter {
+    // `$` is the character after `#`.
+    Filter::ge(name, marker) & Filter::lt(name, [marker, "$"].concat())
 }
 
 /// Returns a filter for rows with a property that is encrypted with one of `keys` and that any version
-/// declares.
+/// declares. Where it is applied to rows of the entity, it finds all rows of unknown versions too.
 pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) -> Filter {
     let names = sealed_names(schema);
     let each = names.iter().flat_map(|name| {
@@ -40,7 +46,12 @@ pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) 
                 & Filter::lt(&**name, Value::Binary(to.into()))
         })
     });
-    Filter::any(each)
+    // Nobody here knows which properties of an unknown version are encrypted.
+    let unknown = schema.type_property().map(|name| {
+        let known = schema.versions().map(|version| filter_of_version_rows(name, version.marker));
+        !Filter::any(known)
+    });
+    Filter::any(each.chain(unknown))
 }
 
 /// Returns the names of the properties that any version declares encrypted, each once, and that of the

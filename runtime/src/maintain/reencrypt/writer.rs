@@ -13,7 +13,7 @@ use super::{
 use crate::seal::legacy::LegacyKeys;
 use crate::{
     address::RowAt,
-    entity::TableEntity,
+    entity::{RowKind, RowVersion, TableEntity},
     error::Result,
     filter::Filter,
     limits::BATCH_OPERATIONS,
@@ -53,10 +53,20 @@ impl ReencryptMode {
         row: &Row,
     ) -> Result<Option<OperationToSeal>> {
         match self {
-            Self::CurrentKeys => {
-                let sealing = &table.client.store().sealing;
-                sealing.sealing_update(&table.name, E::SCHEMA, row).await
-            }
+            Self::CurrentKeys => match E::SCHEMA.row_kind_of(row, None)? {
+                // Only a program that knows the version can tell what is encrypted in it, and how.
+                RowKind::Primary(RowVersion::Unknown(version))
+                | RowKind::Copy(_, RowVersion::Unknown(version))
+                | RowKind::UnknownCopy(RowVersion::Unknown(version)) => {
+                    Err(E::SCHEMA.unknown_version_error(version))
+                }
+                // The filter finds it for its name alone: its version has no such index.
+                RowKind::UnknownCopy(RowVersion::Known(_)) => Ok(None),
+                _ => {
+                    let sealing = &table.client.store().sealing;
+                    sealing.sealing_update(&table.name, E::SCHEMA, row).await
+                }
+            },
             #[cfg(feature = "legacy-encryption")]
             Self::FromLegacy(keys) => convert_row(table, keys, row).await,
         }

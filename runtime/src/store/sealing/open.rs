@@ -116,7 +116,7 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader
         RowKind::Copy(found, _) => {
             families.iter().find(|family| family.is_copy() && family.name == found.name)
         }
-        RowKind::UnknownCopy => None,
+        RowKind::UnknownCopy(_) => None,
         RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
             match schema.discriminator {
                 Discriminator::Property(_) => return Ok(RowTypeForReader::Foreign),
