@@ -14,6 +14,8 @@ use azure_core_1::{
 };
 use entable::{
     CachedKeys, KeyProvider, KeyScope, RootKey, SealFault,
+    backend::Memory,
+    prelude::*,
     seal::vault::{
         VaultKeys,
         secrets::{SecretClient, SecretClientOptions},
@@ -200,4 +202,49 @@ async fn a_keyring_that_was_read_answers_for_its_scope_for_a_while() {
     clock.advance(std::time::Duration::from_secs(6));
     assert!(keys.primary(&scope).await.unwrap_err().is_key_unavailable());
     assert_eq!(vault.requests.lock().unwrap().len(), 2);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{tenant}",
+    row_key = "{id:03}",
+    index(BySsn, row_key = "ssn_{ssn:hmac}")
+)]
+struct Person {
+    tenant: String,
+    id: u32,
+    #[table(encrypt)]
+    ssn: String,
+}
+
+/// Only a secret that does not exist says that its keys are destroyed. A vault that refuses, because of a
+/// missing permission or a disabled secret, hides no rows.
+#[tokio::test]
+async fn a_vault_that_refuses_destroys_nothing() {
+    let (vault, keys) = vault();
+    let text = format!("entable-keyring 1\ndata t7 primary {A}\nindex t7 1 current {A}");
+    put(&vault, "entable-t7", &text);
+    let begin = entable::Ticks::new(630_000_000_000_000_000).unwrap();
+    let clock = Arc::new(entable::SteppedClock::new(begin));
+    let keys = keys.scopes(KeyScope::named).with_index_scopes().with_clock(clock.clone());
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let people = client.table::<Person>();
+    let person = Person { tenant: "t7".into(), id: 1, ssn: "123".into() };
+    people.insert(&person).await.unwrap();
+    let by_ssn = || Person::by_ssn().tenant("t7").ssn("123");
+    assert!(people.get(by_ssn()).await.unwrap().is_some());
+    for status in [400, 401, 403, 409, 500] {
+        *vault.status.lock().unwrap() = Some(status);
+        clock.advance(std::time::Duration::from_secs(6));
+        let error = people.get(by_ssn()).await.unwrap_err();
+        assert!(error.is_key_unavailable(), "{status}: {error:?}");
+        assert!(people.query(by_ssn()).collect().await.is_err(), "{status}");
+    }
+    assert_eq!(client.usage().shredded, 0);
+    *vault.status.lock().unwrap() = None;
+    vault.secrets.lock().unwrap().clear();
+    assert!(people.get(by_ssn()).await.unwrap().is_none(), "the keys are destroyed");
+    assert_eq!(client.usage().shredded, 1);
 }

@@ -186,7 +186,8 @@ fn scope_of_partition(keys: &dyn KeyProvider, partition_key: Option<&str>) -> Ke
 
 /// Returns whether the error says that the key of a scope is deleted for good.
 pub(crate) fn is_key_gone(error: &Error) -> bool {
-    error.seal_fault() == Some(SealFault::KeyUnavailable { retryable: false })
+    let is_no = error.seal_fault() == Some(SealFault::KeyUnavailable { retryable: false });
+    is_no && !error.is_key_withheld()
 }
 
 /// Returns the error for work that has to be signed by a client without keys.

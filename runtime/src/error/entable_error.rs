@@ -48,6 +48,7 @@ struct Inner {
     seen: Option<Seen>,
     seal: Option<SealFault>,
     is_moving: bool,
+    is_key_withheld: bool,
     retry_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -77,6 +78,7 @@ impl Error {
             seen: None,
             seal: None,
             is_moving: false,
+            is_key_withheld: false,
             retry_after: None,
             source: None,
         }))
@@ -104,6 +106,13 @@ impl Error {
         let mut error = Self::new(fault.kind(), message);
         error.0.seal = Some(fault);
         error
+    }
+
+    /// Adds that the key store withheld the key, as for a missing permission: the key may still exist.
+    #[cfg(feature = "keyvault")]
+    pub(crate) fn of_withheld_key(mut self) -> Self {
+        self.0.is_key_withheld = true;
+        self
     }
 
     /// Creates the `Rejected` of the user's own code, which did not accept `what` for that reason.
@@ -408,6 +417,11 @@ impl Error {
     /// ```
     pub fn seal_fault(&self) -> Option<SealFault> {
         self.0.seal
+    }
+
+    /// Returns whether the error was made with [`of_withheld_key`](Self::of_withheld_key).
+    pub(crate) fn is_key_withheld(&self) -> bool {
+        self.0.is_key_withheld
     }
 
     /// Returns whether [`moving_entity`](Self::moving_entity) created this error.

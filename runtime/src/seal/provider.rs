@@ -71,8 +71,9 @@ impl fmt::Display for KeyScope {
 /// * Keys are authentic: a writer of the table's rows must not be able to make the provider return a
 ///   key of the writer's choice.
 /// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
-///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
-///   not answer, all three fail with a `KeyUnavailable` that is retryable.
+///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable: it says that the keys are
+///   destroyed. If the key store does not answer, or refuses to, as for a missing permission, all three
+///   fail with a `KeyUnavailable` that is retryable.
 /// * It answers in bounded time: reads and writes wait for it without a limit of their own.
 /// * A provider around another provider passes on all of its functions, also those that have a body here.
 ///

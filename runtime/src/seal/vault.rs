@@ -30,6 +30,11 @@ const KEYRING_LIFETIME: Duration = Duration::from_secs(5);
 /// keyring with the keys of that scope in the form that [`Keyring::parse`] reads. Deleting and purging
 /// the secret of a scope destroys its keys.
 ///
+/// Only the answer that there is no such secret (404) says that the keys of a scope are destroyed. A vault
+/// that refuses (401, 403) withholds them: everything that needs them fails with `is_key_unavailable`, and
+/// messages and moves wait. A disabled secret is refused (403) too. To withhold the keys of a scope for a
+/// time, disable its secret; to destroy them, delete and purge it.
+///
 /// A keyring that was read answers all questions about its scope for five seconds. Put the provider
 /// behind [`CachedKeys`](super::CachedKeys), which keeps keys for longer. Wrapped keys that are stored beside the rows are not supported:
 /// wrapping needs only the public key, so that a writer of the rows could wrap a key of their own.
@@ -88,17 +93,22 @@ impl VaultKeys {
         let name = self.secret_name(scope)?;
         let response = self.client.get_secret(&name, None).await.map_err(|error| {
             // A refusal of the request itself stays a refusal when it is sent again.
-            let retryable = !error
-                .http_status()
-                .is_some_and(|status| matches!(u16::from(status), 400..=407 | 409..=428));
+            let status = error.http_status().map(u16::from);
+            let retryable = !status.is_some_and(|status| matches!(status, 400..=407 | 409..=428));
             let fault = SealFault::KeyUnavailable { retryable };
-            Error::seal(fault, format!("the vault gave no secret `{name}`")).with_source(error)
+            let message = format!("the vault gave no secret `{name}`");
+            let is_deleted = status == Some(404);
+            let error = Error::seal(fault, message).with_source(error);
+            // A missing permission or a disabled secret must not hide rows as destroyed keys do.
+            if is_deleted { error } else { error.of_withheld_key() }
         })?;
         // The error of a body that is not understood could quote the secret: it is dropped.
         let secret = response.into_model().ok().and_then(|secret| secret.value);
         let text = secret.map(Zeroizing::new).ok_or_else(|| {
             let fault = SealFault::KeyUnavailable { retryable: false };
-            Error::seal(fault, format!("the secret `{name}` of the vault has no value"))
+            let message = format!("the secret `{name}` of the vault has no value");
+            // An answer that is not understood does not say that the keys are destroyed.
+            Error::seal(fault, message).of_withheld_key()
         })?;
         Keyring::parse(&text).map_err(|error| {
             let message = format!("the secret `{name}` of the vault: {}", error.message());
