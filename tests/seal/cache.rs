@@ -97,6 +97,79 @@ fn id(byte: u8) -> KeyId {
     crate::key(byte).id()
 }
 
+/// Keys whose primary key is on its way until the gate opens.
+#[derive(Debug, Clone)]
+struct Gated(Arc<Counting>, Arc<tokio::sync::Semaphore>);
+
+impl KeyProvider for Gated {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        KeyScope::named(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move {
+            let key = self.0.answer().await?.primary_key(scope);
+            let _opened = self.1.acquire().await.unwrap();
+            key
+        })
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move { self.0.answer().await?.data_key(scope, id) })
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        Box::pin(async move { self.0.answer().await?.index_key(scope, version) })
+    }
+}
+
+/// Runs `meanwhile` while the answer with the primary key is on its way, then takes the answer.
+async fn during_an_answer(
+    meanwhile: impl AsyncFnOnce(&CachedKeys<Gated>, &Counting, &SteppedClock),
+) -> (Arc<Counting>, Arc<CachedKeys<Gated>>) {
+    let (keys, clock) = (Counting::new(), Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let cache = CachedKeys::new(Gated(keys.clone(), gate.clone())).with_clock(clock.clone());
+    let cache = Arc::new(cache);
+    let answer = tokio::spawn({
+        let cache = cache.clone();
+        async move { cache.primary(&KeyScope::default_scope()).await.unwrap().id() }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    meanwhile(&cache, &keys, &clock).await;
+    gate.add_permits(1);
+    assert_eq!(answer.await.unwrap(), id(1));
+    (keys, cache)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_on_its_way_brings_no_forgotten_key_back() {
+    let (keys, cache) = during_an_answer(async |cache, keys, _| {
+        keys.fail(Some(NO));
+        cache.forget();
+    })
+    .await;
+    let error = cache.get(&KeyScope::default_scope(), id(1)).await.unwrap_err();
+    assert_eq!((error.seal_fault(), keys.asked()), (Some(NO), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_on_its_way_does_not_outdo_a_later_no() {
+    let scope = KeyScope::default_scope();
+    let (keys, cache) = during_an_answer(async |cache, keys, clock| {
+        clock.advance(Duration::from_secs(1));
+        keys.fail(Some(NO));
+        assert!(cache.get(&KeyScope::default_scope(), id(1)).await.is_err());
+    })
+    .await;
+    assert!(cache.get(&scope, id(1)).await.unwrap_err().is_key_unavailable());
+    assert_eq!(keys.asked(), 3);
+}
+
 /// Counts the look-ups in caches of keys, by whether they were hits.
 #[derive(Default)]
 struct Lookups(Mutex<BTreeMap<String, Arc<AtomicU64>>>);

@@ -85,6 +85,7 @@ impl<P: KeyProvider> CachedKeys<P> {
 
     /// Removes all keys from the cache. Call it after the keys of a scope were destroyed.
     pub fn forget(&self) {
+        // Before the data keys, which are filled from the answers with primary keys.
         self.primary.clear();
         self.data.clear();
         self.index.clear();
@@ -104,6 +105,8 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
         Box::pin(async move {
             // Expired keys never encrypt: a key that was withdrawn would stay in use.
             let lifetime = self.lifetime(Duration::ZERO);
+            // Before the request: its answer must not bring a key back that `forget` removes meanwhile.
+            let cleared = self.data.times_cleared();
             let fetch = || self.provider.primary(scope);
             let (key, at) = self.primary.get(scope.clone(), lifetime, fetch).await?;
             // A row that was written is often read soon: the key that decrypts it is known already.
@@ -111,6 +114,7 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
                 (scope.clone(), key.id()),
                 &key,
                 at,
+                cleared,
                 self.lifetime(self.stale),
             );
             Ok(key)

@@ -1,6 +1,13 @@
 //! A cache of keys with an age limit, which asks the key store at most once at a time for a key.
 
-use std::{hash::Hash, sync::Arc, time::Duration};
+use std::{
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::{
     clock::Clock,
@@ -29,7 +36,12 @@ pub(in crate::seal) struct Lifetime<'a> {
 }
 
 /// A cache of keys by name. Each entry holds the time of the request for its key.
-pub(in crate::seal) struct KeyCache<K, V>(SingleFlight<K, CacheEntry<V>>);
+pub(in crate::seal) struct KeyCache<K, V> {
+    entries: SingleFlight<K, CacheEntry<V>>,
+    /// Number of times that the cache was cleared: an answer that was requested before a clearing must
+    /// not fill the cache.
+    cleared: AtomicU64,
+}
 
 /// The cached key of one name, and the last failure to fetch it.
 struct CacheEntry<V> {
@@ -43,7 +55,7 @@ struct CacheEntry<V> {
 
 impl<K, V> Default for KeyCache<K, V> {
     fn default() -> Self {
-        Self(SingleFlight::default())
+        Self { entries: SingleFlight::default(), cleared: AtomicU64::new(0) }
     }
 }
 
@@ -70,7 +82,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         lifetime: Lifetime<'_>,
         fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
     ) -> Result<(Arc<V>, Ticks)> {
-        let slot = self.0.slot_of_key(name, 0, stays_cached(lifetime));
+        let slot = self.entries.slot_of_key(name, 0, stays_cached(lifetime));
         let mut failures_before = None;
         let find = |entry: &CacheEntry<V>| {
             let usable = entry.usable_answer(lifetime);
@@ -100,18 +112,31 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         slot.find_or_run(find, ask).await
     }
 
+    /// Returns how many times the cache was cleared.
+    pub(super) fn times_cleared(&self) -> u64 {
+        self.cleared.load(Ordering::Acquire)
+    }
+
     /// Stores a key that the answer to a request for another name contained. The request was sent at `at`.
+    /// Does nothing if the cache was cleared after [`times_cleared`](Self::times_cleared) returned
+    /// `cleared`, or if an answer to a later request is known.
     pub(super) fn insert_key_from_answer(
         &self,
         name: K,
         key: &Arc<V>,
         at: Ticks,
+        cleared: u64,
         lifetime: Lifetime<'_>,
     ) {
-        // An answer that was requested later is kept: it may know of a key that was withdrawn.
-        let slot = self.0.slot_of_key(name, 0, stays_cached(lifetime));
+        let slot = self.entries.slot_of_key(name, 0, stays_cached(lifetime));
+        // Compared after the slot was taken: a clearing from now on removes this slot from the cache.
+        if self.times_cleared() != cleared {
+            return;
+        }
         let mut entry = slot.lock_state();
-        if entry.key.as_ref().is_none_or(|(_, asked)| *asked < at) {
+        // An answer that was requested later is kept: it may know of a key that was withdrawn.
+        let has_later_key = entry.key.as_ref().is_some_and(|(_, asked)| *asked >= at);
+        if !has_later_key && !entry.was_refused_after(at) {
             entry.key = Some((key.clone(), at));
             entry.failed = None;
         }
@@ -119,7 +144,10 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
 
     /// Removes all keys.
     pub(super) fn clear(&self) {
-        self.0.lock_slots().clear();
+        // Counted before the keys go: an insert that still finds the earlier count took a slot that is
+        // about to go.
+        self.cleared.fetch_add(1, Ordering::AcqRel);
+        self.entries.lock_slots().clear();
     }
 }
 
@@ -155,6 +183,14 @@ impl<V> CacheEntry<V> {
         // Only this answer is final; any other failure is asked again.
         let is_no = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
         is_no.then(|| Err(error.clone()))
+    }
+
+    /// Returns whether the key store answered a request sent after `at`, and gave no key.
+    fn was_refused_after(&self, at: Ticks) -> bool {
+        let retryable = SealFault::KeyUnavailable { retryable: true };
+        self.failed
+            .as_ref()
+            .is_some_and(|(error, asked)| *asked > at && error.seal_fault() != Some(retryable))
     }
 
     /// Returns the expired key if `error` says that the key store does not answer and the lifetime
