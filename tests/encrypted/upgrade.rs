@@ -312,3 +312,20 @@ async fn rows_that_name_the_first_version_are_encrypted_again() {
     let read = alone.table::<NoteV1>().get(NoteV1::primary().id(1)).await.unwrap();
     assert_eq!(read.unwrap().text, "t");
 }
+
+/// `WordV1` hides that it has no hint, and `Word` has no hints.
+#[tokio::test]
+async fn a_hidden_absence_of_an_earlier_version_under_a_retired_key_is_told() {
+    let (before, recorder) = client().await;
+    let old = WordV1 { id: 1, text: "t".into(), hint: None };
+    before.table::<WordV1>().insert(&old).await.unwrap();
+    let words = with_retired_key(&recorder).table::<Word>();
+    let report = words.reencrypt().retired(key(1).id()).await.unwrap();
+    assert!(!report.is_complete() && report.failed[0].error.property() == Some("Hint"));
+    assert!(words.upgrade_all().await.unwrap().is_complete());
+    let report = words.reencrypt().retired(key(1).id()).await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
+    let read = alone.table::<Word>().get(Word::primary().id(1)).await.unwrap();
+    assert_eq!(read.unwrap().text, "t");
+}

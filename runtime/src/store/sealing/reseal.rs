@@ -11,7 +11,7 @@ use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::{SEAL, Schema, SealedColumn},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     key::Family,
     plan::StoredAs,
     row::Row,
@@ -64,6 +64,7 @@ impl RowSealer {
             return Ok(None);
         }
         let plain = self.open_one_row(table, stored.clone(), read_as, None).await?;
+        refuse_absence_of_older_version(stored, &plain, &declared, &now)?;
         update_to_seal(stored, &plain, &declared, family, &now)
     }
 }
@@ -117,6 +118,30 @@ fn is_sealed_otherwise(
         }
     }
     Ok(declared.schema.sealed && stored.get(SEAL)?.is_none())
+}
+
+/// Refuses a row with an outdated hidden absence that only an older version declares.
+// A merge cannot write it, and a replacement would leave it out: the row would lose it, or would need
+// the earlier key for ever.
+fn refuse_absence_of_older_version(
+    stored: &Row,
+    plain: &Row,
+    declared: &TypeSealing,
+    now: &SealingInUse<'_>,
+) -> Result<()> {
+    for column in declared.schema.versions().skip(1).flat_map(Schema::sealed_columns) {
+        let name: &str = &column.name;
+        if !declared.columns.iter().any(|own| own.name == name)
+            && plain.get(name)?.is_none()
+            && let Some(ValueRef::Binary(bytes)) = stored.get(name)?
+            && is_envelope(bytes)
+            && key_id_of(bytes)? != Some(now.key.id())
+        {
+            let message = "the row is of an older version, and hides an absence that the current version does not declare: run `upgrade_all()`, which writes the row as the current version";
+            return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_property(name));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the write that encrypts the outdated properties with the keys in use: a merge of these
