@@ -657,6 +657,29 @@ async fn a_marker_that_was_written_anew_stays_for_another_sweep() {
 }
 
 #[tokio::test]
+async fn a_row_whose_marker_was_written_after_its_hour_is_not_sent() {
+    let is_marker = |one: &Operation| one.row().get("Partition").is_ok_and(|text| text.is_some());
+    for (wait, is_sent) in [(Duration::from_secs(1), true), (2 * HOUR, false)] {
+        let world = World::new().await;
+        let clock = world.clock.clone();
+        // The clocks go on while the marker waits for its connection.
+        let store = Hooked::before(world.fault.clone(), is_marker, async move {
+            clock.advance(wait);
+        });
+        let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+        let key = world.key(1, Duration::from_secs(120));
+        let inserted = client.table::<Key>().insert(&key).await;
+        assert_eq!(inserted.is_ok(), is_sent, "{inserted:?}");
+        assert!(inserted.is_ok() || inserted.is_err_and(|error| error.is_contended()));
+        assert_eq!(world.rows("don").await.len(), usize::from(is_sent));
+        // What was written is swept: no row outlives its marker.
+        world.clock.advance(HOUR + WAIT);
+        world.sweep().await;
+        assert_eq!((world.rows("don").await.len(), world.markers().await), (0, 0));
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_deletes_entities_with_their_copies_in_large_groups() {
     let world = World::new().await;
     let sessions = world.sessions();

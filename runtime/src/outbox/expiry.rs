@@ -87,12 +87,15 @@ pub(crate) async fn write_expiry_markers(
     }
     let first_end =
         markers.iter().map(|marker| marker.hour.end_in_ticks()).min().unwrap_or(i64::MAX);
-    let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
-    stream::iter(markers).buffer_unordered(MARKERS_AT_ONCE).try_collect::<()>().await?;
     let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
     // 100 ns are one tick.
     let left = Duration::from_nanos(left.saturating_mul(100)).min(MAX_RELIANCE);
-    Ok(Some(Deadline::after(left, outbox.clock.clone())))
+    // Counts from `now`, before the markers are written: the writes may take long, and workers delete a
+    // marker by its hour, however late it came.
+    let deadline = Deadline::after(left, outbox.clock.clone());
+    let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
+    stream::iter(markers).buffer_unordered(MARKERS_AT_ONCE).try_collect::<()>().await?;
+    Ok(Some(deadline))
 }
 
 /// Returns type, PartitionKey and time of expiry of the rows that an effect writes.
