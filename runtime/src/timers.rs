@@ -39,6 +39,15 @@ fn are_available() -> bool {
     is_available
 }
 
+/// The longest time that [`instant_after`] adds: about 30 years, the bound of tokio's own timers.
+const FAR_AHEAD: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// Returns the instant `time` after `from`, and at most about 30 years after it. `from + time` would panic for
+/// a time like [`Duration::MAX`], which options use for a wait without an end.
+pub(crate) fn instant_after(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time.min(FAR_AHEAD)).unwrap_or(from)
+}
+
 /// Waits for some time. Without timers a thread counts it.
 pub(crate) async fn sleep(time: Duration) {
     if are_available() {
@@ -62,7 +71,7 @@ pub(crate) async fn timeout<T>(time: Duration, future: impl Future<Output = T>) 
     if are_available() {
         return tokio::time::timeout(time, future).await.ok();
     }
-    poll_until_instant(Instant::now() + time, future).await
+    poll_until_instant(instant_after(Instant::now(), time), future).await
 }
 
 /// Runs a future and returns its output, or `None` if it is polled after `until` before it is complete.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use entable::{
-    Clock, Condition, Context, Ticks,
+    Clock, Condition, Context, OutboxOptions, Ticks,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, RequestKind},
@@ -231,4 +231,48 @@ async fn a_worker_without_a_time_to_stop_is_gone_at_once() {
     assert_eq!(began.elapsed().as_secs(), 2);
     world.worker(1, seconds(0)).drain().await.unwrap();
     assert_eq!((world.left().await, world.counted()), (3, vec![1; 3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_may_be_as_long_as_a_duration_can_be() {
+    let world = World::with_messages(2).await;
+    let endless = world.worker(0, seconds(60)).handler_time(Duration::MAX);
+    assert_eq!(endless.drain().await.unwrap().applied, 2);
+    let world = World::with_messages(1).await;
+    let endless = world.worker(0, seconds(60)).stop_within(Duration::MAX);
+    let endless = endless.handler_time(Duration::MAX).interval(Duration::MAX);
+    // The stop begins while the handler runs, which has all of the time.
+    endless.run(sleep(seconds(30))).await;
+    assert_eq!((world.counted(), world.left().await), (vec![1], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_of_the_outbox_may_be_as_long_as_a_duration_can_be() {
+    let longest = Duration::MAX;
+    let options = || OutboxOptions::default().background(0);
+    for options in [
+        options().grace(longest),
+        options().lease(longest),
+        options().claim(longest),
+        options().flight(longest),
+        options().flight(longest).claim(longest).lease(longest).grace(longest),
+        options().flight(longest).request_timeout(longest - seconds(100)),
+    ] {
+        let clock = Arc::new(TimerClock(Instant::now()));
+        let store = Memory::with_clock(clock.clone());
+        let builder = Client::builder().backend(store).clock(clock).outbox(options.clone());
+        let client = builder.build().unwrap();
+        let staff = client.table::<Employee>();
+        staff.create().await.unwrap();
+        staff.insert(&employee(1)).await.unwrap();
+        let worker = client.worker().lease(longest).on(|_, _: Slow| async { Ok(()) });
+        let mut egt = client.transaction();
+        egt.insert(&employee(2)).unwrap().emit(&Slow { id: 2 }).unwrap();
+        egt.commit().await.unwrap();
+        worker.drain().await.unwrap();
+        let (worker, stop) = (worker.interval(seconds(1)), sleep(seconds(100)));
+        worker.run(stop).await;
+        let email = Employee::by_email().email("Jones1@contoso.com").department("Sales").id(1);
+        assert!(staff.get(email).await.unwrap().is_some(), "{options:?}");
+    }
 }

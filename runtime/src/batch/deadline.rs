@@ -8,6 +8,7 @@ use crate::{
     clock::Clock,
     edm::Ticks,
     error::{Error, ErrorKind, Result},
+    timers::instant_after,
 };
 
 /// The last moment at which a write may be sent, on two clocks: the timers' clock, which stands still while
@@ -35,7 +36,7 @@ impl Deadline {
         let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
         // The wall clock as well: the timers' clock stands still while the machine is suspended.
         let wall_until = Ticks::new(clock.now().get().saturating_add(ticks)).unwrap_or(Ticks::MAX);
-        Self { until: Instant::now() + time, wall_until, clock }
+        Self { until: instant_after(Instant::now(), time), wall_until, clock }
     }
 
     /// Returns the earlier of two deadlines; `None` if both are `None`.

@@ -82,7 +82,8 @@ impl WriteDeadline {
         let answer = if self.has_timer {
             timers::timeout(self.request_timeout, request).await
         } else {
-            timers::poll_until_instant(Instant::now() + self.request_timeout, request).await
+            let until = timers::instant_after(Instant::now(), self.request_timeout);
+            timers::poll_until_instant(until, request).await
         };
         // `Ambiguous`: the service may still carry the request out, for 30 s at most.
         answer.unwrap_or_else(|| {

@@ -81,7 +81,8 @@ impl Worker {
                 let kill = mark_claim_dead(partition_key, &claim.id, seen)?;
                 version = self.store().apply_one_unsealed(table, kill).await?.etag;
             } else {
-                wait = row.time_until_age(outbox.options.claim + outbox.options.flight);
+                wait =
+                    row.time_until_age(outbox.options.claim.saturating_add(outbox.options.flight));
             }
         }
         // A slow writer may reserve a key until one write deadline after the claim was marked dead:

@@ -28,6 +28,7 @@ use crate::{
     queue::Receipts,
     table::{Client, Transaction},
 };
+    timers::instant_after,
 
 /// The handlers of a worker, by the name of the message type.
 #[derive(Clone, Default)]
@@ -117,7 +118,7 @@ impl Handlers {
         most: Duration,
         stopping: &StopSignal,
     ) -> Result<(), HandlerFailure> {
-        let began = Instant::now();
+        let longest_end = instant_after(Instant::now(), most);
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
         // Checked by the caller too; a handler that is missing must not lose the message.
         let Some(handler) = self.0.get(name) else {
@@ -139,9 +140,9 @@ impl Handlers {
         loop {
             let end = lease.end_time();
             // A lease that outlives the handler is not renewed.
-            let is_last = end >= began + most;
+            let is_last = end >= longest_end;
             let wake = match is_last {
-                true => end.min(began + most),
+                true => end.min(longest_end),
                 // Halfway, so that a renewal that fails can be tried again before the end.
                 false => end - end.saturating_duration_since(Instant::now()) / 2,
             };

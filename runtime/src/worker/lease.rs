@@ -17,6 +17,7 @@ use crate::{
     plan::outbox::{StoredMessage, add_duration},
     queue::{Received, port::Queue},
     row::ETag,
+    timers::instant_after,
 };
 
 /// How much later a lease ends in the store than for its holder, because dates in answers are cut
@@ -97,7 +98,7 @@ impl<'w> OutboxLease<'w> {
         }
         // Counted from before the request left, so that the holder's lease ends before the store's.
         let is_late = self.worker.outbox().guards.has_mutation(Mutation::LeaseFromAnswer);
-        self.until = if is_late { Instant::now() } else { sent } + length;
+        self.until = instant_after(if is_late { Instant::now() } else { sent }, length);
         Ok(true)
     }
 
@@ -111,7 +112,7 @@ impl<'w> OutboxLease<'w> {
             return Ok(false);
         }
         self.etag = row.etag();
-        self.until = sent + self.worker.lease;
+        self.until = instant_after(sent, self.worker.lease);
         Ok(true)
     }
 }

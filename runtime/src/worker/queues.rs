@@ -28,6 +28,7 @@ use crate::{
         Envelope, MessageQueue, Receipts, Received,
         port::{LONGEST, Queue},
     },
+    timers::instant_after,
 };
 
 /// The shortest time for which a queue can hide a received message.
@@ -209,7 +210,7 @@ impl Worker {
         let (name, body) = (&envelope.name, envelope.body_json());
         let time = self.time_of_handlers();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
-        let until = until.min(Instant::now() + self.lease);
+        let until = until.min(instant_after(Instant::now(), self.lease));
         let mut lease = QueueLease { port, message, length, until };
         let stopping = &self.stopping;
         let handled = self

@@ -8,6 +8,8 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
+use crate::timers::instant_after;
+
 /// The stop signal of one run; its clones share the signal.
 #[derive(Debug, Clone)]
 pub(super) struct StopSignal(Arc<watch::Sender<Option<Instant>>>);
@@ -22,7 +24,7 @@ impl Default for StopSignal {
 impl StopSignal {
     /// Asks the worker to stop. Handlers that run have `time` to end.
     pub(super) fn begin_stop(&self, time: Duration) {
-        self.0.send_replace(Some(Instant::now() + time));
+        self.0.send_replace(Some(instant_after(Instant::now(), time)));
     }
 
     /// Returns whether the stop has begun, so that nothing new may be taken.

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::row::ETag;
+use crate::{row::ETag, timers::instant_after};
 
 /// The greatest number of looks (visits of partitions without due rows) of one worker in a minute.
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
@@ -76,7 +76,7 @@ impl PartitionVisit {
 
     /// Plans the next visit after `wait`, unless an earlier visit is planned.
     pub(super) fn revisit_after(&mut self, wait: Duration) {
-        let next = Instant::now() + wait;
+        let next = instant_after(Instant::now(), wait);
         self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }
 
@@ -105,7 +105,7 @@ impl PartitionVisit {
         // After five visits without a change the wait doubles, up to 16 leases.
         let doublings = self.unchanged.saturating_sub(VISITS_BEFORE_DOUBLING).min(MAX_DOUBLINGS);
         let wait = lease.saturating_mul(1 << doublings);
-        self.look = Some(Instant::now() + wait);
+        self.look = Some(instant_after(Instant::now(), wait));
     }
 
     /// Returns whether the last visit met rows of unknown types and the client has learnt a type

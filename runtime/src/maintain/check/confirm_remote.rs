@@ -161,7 +161,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         }
         progress.notify_listener();
         // One second more, so that the wait does not end in the instant in which a write may begin.
-        let deadline = outbox.options.flight + Duration::from_secs(1);
+        let deadline = outbox.options.flight.saturating_add(Duration::from_secs(1));
         // No request is sent meanwhile. The program's own writers may go on.
         timers::sleep(deadline).await;
         let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
