@@ -51,7 +51,9 @@ impl Worker {
                 }
                 Ok(ClaimOutcome::Deleted) => {
                     visit.remove_open_rows(1);
-                    self.lock_memory().stats.applied += 1;
+                    let memory = &mut *self.lock_memory();
+                    memory.stats.applied += 1;
+                    memory.forget_row(&table_and_keys_of(&chunk.table, &row.row));
                     round.progressed += 1;
                 }
                 Err(error) => {

@@ -126,11 +126,15 @@ impl Worker {
         // Before the work: a type that becomes known meanwhile makes the next visit due.
         let known_types = self.outbox().known_type_version_count();
         let mut fences = Fences::empty_for_table(table);
+        let mut remembered = self.lock_memory().rows_remembered_in(table, partition_key);
         let mut reader = PartitionReader::new(&self.client, table, partition_key);
         loop {
             match reader.next_chunk().await {
                 Ok(Some(mut chunk)) => {
                     fences.take_fences_from(&mut chunk);
+                    for row in chunk.dirty.iter().chain(&chunk.claims).chain(&chunk.messages) {
+                        remembered.remove(&table_and_keys_of(table, &row.row));
+                    }
                     self.work_on_chunk(chunk, due, &mut round, &mut visit).await;
                 }
                 Ok(None) => break,
@@ -159,6 +163,8 @@ impl Worker {
         let (key, lease) =
             ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
         let memory = &mut *self.lock_memory();
+        // Rows that the whole partition no longer has: other workers or their writers deleted them.
+        remembered.iter().for_each(|row| memory.forget_row(row));
         visit.plan_next_visit(memory.visits.get(&key), seen, lease);
         memory.visits.insert(key, visit);
         Ok((round, closed))
@@ -246,10 +252,18 @@ impl Worker {
                 }
             }
         }
+        let finished_rows: Vec<_> =
+            finished.iter().map(|row| table_and_keys_of(table, &row.dirty.row)).collect();
         // Only now, after everything that the rows name is written.
         match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
-                self.lock_memory().stats.applied += removed.deleted;
+                {
+                    let memory = &mut *self.lock_memory();
+                    memory.stats.applied += removed.deleted;
+                    // Those that were not deleted have another ETag now, so that what is remembered of
+                    // them is void.
+                    finished_rows.iter().for_each(|row| memory.forget_row(row));
+                }
                 visit.remove_open_rows(removed.deleted);
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;

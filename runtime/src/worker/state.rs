@@ -1,7 +1,7 @@
 //! The worker: its options, and what it remembers between two rounds.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -119,6 +119,29 @@ pub(super) struct WorkerMemory {
     pub(super) last_failure: Option<LastFailure>,
     /// Number of failures since the last round without a failure.
     pub(super) failures_in_row: u64,
+}
+
+impl WorkerMemory {
+    /// Forgets what is remembered of an outbox row, since the row is gone.
+    pub(super) fn forget_row(&mut self, row: &RowTexts) {
+        self.awaiting_second_look.remove(row);
+        self.failure_counts.remove(row);
+    }
+
+    /// Returns the outbox rows of a partition of which something is remembered.
+    pub(super) fn rows_remembered_in(
+        &self,
+        table: &str,
+        partition_key: &str,
+    ) -> BTreeSet<RowTexts> {
+        let first = [table.to_owned(), partition_key.to_owned(), String::new()];
+        let is_there = |[of, key, _]: &&RowTexts| of == table && key == partition_key;
+        let looks = self.awaiting_second_look.range(first.clone()..).map(|(row, _)| row);
+        let failures = self.failure_counts.range(first..).map(|(row, _)| row);
+        // The rows of one partition follow each other.
+        let looks = looks.take_while(is_there);
+        looks.chain(failures.take_while(is_there)).cloned().collect()
+    }
 }
 
 /// Selects the open work that a round takes.
@@ -481,4 +504,29 @@ impl Worker {
 /// Returns table, PartitionKey and RowKey of a row, by which the worker remembers it.
 pub(super) fn table_and_keys_of(table: &str, row: &Row) -> RowTexts {
     [table, row.partition_key(), row.row_key()].map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_gone_is_forgotten_and_rows_elsewhere_stay() {
+        let row = |partition_key: &str, row_key: &str| -> RowTexts {
+            ["Staff".to_owned(), partition_key.to_owned(), row_key.to_owned()]
+        };
+        let mut memory = WorkerMemory::default();
+        for partition_key in ["A", "B", "C"] {
+            memory.awaiting_second_look.insert(row(partition_key, "1"), None);
+            memory.awaiting_second_look.insert(row(partition_key, "2"), None);
+            memory.failure_counts.insert(row(partition_key, "2"), (None, 1));
+            memory.failure_counts.insert(row(partition_key, "3"), (None, 1));
+        }
+        let remembered = memory.rows_remembered_in("Staff", "B");
+        assert!(remembered.iter().eq(&[row("B", "1"), row("B", "2"), row("B", "3")]));
+        assert!(memory.rows_remembered_in("Other", "B").is_empty());
+        remembered.iter().for_each(|row| memory.forget_row(row));
+        assert!(memory.rows_remembered_in("Staff", "B").is_empty());
+        assert_eq!((memory.awaiting_second_look.len(), memory.failure_counts.len()), (4, 4));
+    }
 }
