@@ -41,4 +41,5 @@ mod clock_skew;
 mod transfer;
 mod unique;
 mod weak_stores;
+mod wide_races;
 mod worker;

@@ -114,14 +114,13 @@ impl ChangeGroup {
         clone
     }
 
-    /// Removes the change at a position, so that the others can be sent again. Returns the input
-    /// item of the removed change, or `None` for a position beyond the end.
-    pub(super) fn remove_change(&mut self, position: usize) -> Option<InputPosition> {
+    /// Removes the change at a position, so that the others can be sent again. Returns the change and
+    /// its input item, or `None` for a position beyond the end.
+    pub(super) fn remove_change(&mut self, position: usize) -> Option<(InputPosition, Change)> {
         if position >= self.items.len() {
             return None;
         }
-        self.changes.remove(position);
-        Some(self.items.remove(position))
+        Some((self.items.remove(position), self.changes.remove(position)))
     }
 }
 

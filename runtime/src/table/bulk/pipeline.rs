@@ -28,7 +28,7 @@ use crate::{
         change_tokens::fill_tokens_of_change, commit::commit_changes,
         registration::register_partitions,
     },
-    plan::Unresolved,
+    plan::{Change, Unresolved},
     table::{Client, job::Listener, writable::Rewritable},
     timers,
 };
@@ -61,7 +61,23 @@ struct Outcome {
     number: u64,
     done: u64,
     requests: u64,
-    failed: Vec<(InputPosition, Error)>,
+    failed: Vec<FailedChange>,
+}
+
+/// A change that was not written.
+struct FailedChange {
+    item: InputPosition,
+    /// PartitionKey and RowKey of the entity. The error may name another row: a later part of a wide
+    /// entity, or a copy.
+    keys: (String, String),
+    error: Error,
+}
+
+impl FailedChange {
+    fn new(item: InputPosition, change: &Change, error: Error) -> Self {
+        let (partition_key, row_key) = change.keys();
+        Self { item, keys: (partition_key.to_owned(), row_key.to_owned()), error }
+    }
 }
 
 impl Pipeline {
@@ -100,7 +116,8 @@ impl Pipeline {
         {
             Ok(ready) => self.send_all_groups(ready).await,
             Err(error) => {
-                self.record_failure(item, error.in_table(&table));
+                let error = error.in_table(&table);
+                self.report.failed.push(Failure { index: item.index, error });
                 self.notify_progress();
             }
         }
@@ -197,19 +214,13 @@ impl Pipeline {
         self.groups_in_flight.retain(|(number, _)| *number != outcome.number);
         self.report.done += outcome.done;
         self.report.requests += outcome.requests;
-        for (item, error) in outcome.failed {
-            self.record_failure(item, error);
+        for FailedChange { item, keys: (partition_key, row_key), error } in outcome.failed {
+            if error.is_superseded() {
+                self.lost_races.push((item.index, partition_key, row_key));
+            }
+            self.report.failed.push(Failure { index: item.index, error });
         }
         self.notify_progress();
-    }
-
-    fn record_failure(&mut self, item: InputPosition, error: Error) {
-        if error.is_superseded()
-            && let Some((partition_key, row_key)) = error.keys()
-        {
-            self.lost_races.push((item.index, partition_key.to_owned(), row_key.to_owned()));
-        }
-        self.report.failed.push(Failure { index: item.index, error });
     }
 
     fn notify_progress(&self) {
@@ -303,12 +314,19 @@ impl GroupWriter for ChangeWriter<'_> {
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
         match error.failed_index().and_then(|position| group.remove_change(position)) {
-            Some(item) if item.done_when_missing && error.is_row_missing() => outcome.done += 1,
-            Some(item) => outcome.failed.push((item, error.without_operation())),
+            Some((item, _)) if item.done_when_missing && error.is_row_missing() => {
+                outcome.done += 1;
+            }
+            Some((item, change)) => {
+                let error = error.without_operation();
+                outcome.failed.push(FailedChange::new(item, &change, error));
+            }
             // An error without a position concerns every change alike, as that of a lost answer
             // does.
             None => {
-                let failed = group.items.into_iter().map(|item| (item, error.clone()));
+                let failed = group.items.into_iter().zip(&group.changes);
+                let failed =
+                    failed.map(|(item, change)| FailedChange::new(item, change, error.clone()));
                 outcome.failed.extend(failed);
                 return Ok(GroupWriteOutcome::Done);
             }
