@@ -680,6 +680,30 @@ async fn a_row_whose_marker_was_written_after_its_hour_is_not_sent() {
 }
 
 #[tokio::test]
+async fn a_failed_deletion_of_a_holder_is_not_taken_for_the_first_change() {
+    let world = World::new().await;
+    world.sessions().insert(&world.session(1, HOUR)).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(HOUR);
+    let is_deletion =
+        |one: &Operation| one.verb() == Verb::Delete && one.row().keys() == ("don", "s_000001");
+    let refused = Error::new(ErrorKind::Denied, "the row is locked").at_operation(0);
+    let store = Hooked::before(world.fault.clone(), is_deletion, async {}).failing(refused);
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let of_ann = |id| Session { user: "ann".into(), ..world.session(id, 9 * HOUR) };
+    // The second of the two takes the value of the entity that is over.
+    let all = [of_ann(2), Session { token: "token1".into(), ..of_ann(3) }];
+    let report = client.bulk().insert_all(&all).await.unwrap();
+    let failed: Vec<_> = report.failed.iter().map(|failure| failure.index).collect();
+    assert_eq!(
+        (report.done, failed),
+        (0, vec![0, 1]),
+        "an error without a position is that of all"
+    );
+    assert!(report.failed.iter().all(|failure| failure.error.failed_index().is_none()));
+}
+
+#[tokio::test]
 async fn a_sweep_deletes_entities_with_their_copies_in_large_groups() {
     let world = World::new().await;
     let sessions = world.sessions();

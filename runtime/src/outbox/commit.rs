@@ -293,8 +293,11 @@ impl PlannedChanges<'_> {
                     // it belongs.
                     let violation = Box::pin(occupied.find_violation(outbox)).await?;
                     let Some(violation) = violation else { return Ok(None) };
+                    let free = |holder, schema| {
+                        self.free_expired_value(outbox, &transaction, schema, holder)
+                    };
                     if let (Some(holder), Some(schema)) = (violation.expired, effect.schema)
-                        && self.free_expired_value(outbox, &transaction, schema, holder).await?
+                        && free(holder, schema).await.map_err(|e| e.at_operation(verb))?
                     {
                         return Ok(None);
                     }
@@ -427,7 +430,9 @@ async fn delete_holder(outbox: &Arc<Outbox>, table: &str, deletion: Effect) -> R
             Ok(true)
         }
         Err(error) if error.lost_race() => Ok(true),
-        Err(error) => Err(error),
+        // Without its position, which is that in this transaction: the outer commit would take it for
+        // the position of one of its own changes.
+        Err(error) => Err(error.without_operation()),
     }
 }
 
