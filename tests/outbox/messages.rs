@@ -221,6 +221,33 @@ async fn the_receipt_of_an_earlier_try_goes_too() {
     assert!(!left.iter().any(|key| key.starts_with("~e4_")), "{left:?}");
 }
 
+/// Where case does not count, both names lead to one partition with one receipt.
+#[tokio::test]
+async fn a_second_effect_under_another_case_of_the_tables_name_is_refused() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let seen = Arc::new(AtomicU32::new(0));
+    let counter = seen.clone();
+    let worker = world.client.worker().on(move |context: Context, message: Welcome| {
+        let counter = counter.clone();
+        async move {
+            for (table, id) in [("Staff", 10), ("sTAFF", 11)] {
+                let mut egt = context.client().table_named::<Employee>(table).transaction();
+                let department = "Visits".into();
+                egt.insert(&Employee { department, ..employee(message.id + id) })?;
+                match context.once(egt).await {
+                    Ok(is_first) => assert!(is_first && id == 10, "{table}: {is_first}"),
+                    Err(error) => assert!(error.is_invalid() && id == 11, "{error}"),
+                }
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
+        }
+    });
+    worker.drain().await.unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 2);
+}
+
 /// A message can name only so many partitions with effects: one more is refused before its effect.
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_cannot_be_named_is_refused() {

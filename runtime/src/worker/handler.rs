@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{failure::HandlerFailure, stopping::StopSignal};
 use crate::{
+    address::TableCase,
     authentic::MessageAuthenticity,
     backend::Read,
     entity::Message,
@@ -27,8 +28,8 @@ use crate::{
     plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key, receipts_json},
     queue::Receipts,
     table::{Client, Transaction},
-};
     timers::instant_after,
+};
 
 /// The handlers of a worker, by the name of the message type.
 #[derive(Clone, Default)]
@@ -253,7 +254,7 @@ impl Context {
     /// property after `place` is added. With a longer list, the message could not be marked as done.
     fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
         let mut receipts = self.receipt_places();
-        if !receipts.contains(place) {
+        if !contains_place(&receipts, place, self.client.store().table_case()) {
             receipts.push(place.clone());
         }
         utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
@@ -288,19 +289,24 @@ impl Context {
             return egt.effect_of_message(&self.message).commit().await.map(|_| true);
         };
         // Both effects would share one receipt, which could not tell them apart.
-        if contains_place(&self.settled, &place) {
+        let case = self.client.store().table_case();
+        let is_settled = {
+            let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+            contains_place(&settled, &place, case)
+        };
+        if is_settled {
             return Err(second_effect_error(&place));
         }
         if !self.has_room_for_receipt(&place) {
             return Err(too_many_effects_error(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
-        add_place(&self.receipts, &place);
+        add_place(&self.receipts, &place, case);
         let is_first = match egt.effect_of_message(&self.message).commit().await {
             Ok(_) => true,
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
-        add_place(&self.settled, &place);
+        add_place(&self.settled, &place, case);
         Ok(is_first)
     }
 
@@ -320,13 +326,20 @@ impl Context {
     }
 }
 
-fn contains_place(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
-    places.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
+/// Returns whether `places` has the partition, maybe under another name of its table: where case does not
+/// count, `Staff` and `staff` have one receipt.
+fn contains_place(
+    places: &Receipts,
+    (table, partition_key): &(String, String),
+    case: TableCase,
+) -> bool {
+    places.iter().any(|(other, key)| key == partition_key && case.is_same_table(other, table))
 }
 
-fn add_place(places: &Mutex<Receipts>, place: &(String, String)) {
-    if !contains_place(places, place) {
-        places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
+fn add_place(places: &Mutex<Receipts>, place: &(String, String), case: TableCase) {
+    let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
+    if !contains_place(&places, place, case) {
+        places.push(place.clone());
     }
 }
 
