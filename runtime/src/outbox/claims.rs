@@ -320,7 +320,11 @@ impl ClaimWithReservations {
                 }
                 false => reserve_existing(found, &self.row().id)?,
             };
-            let request = outbox.store.apply_one_unsealed(&wanted.address.row.table, operation);
+            let request = outbox.store.apply_one_unsealed_until(
+                &wanted.address.row.table,
+                operation,
+                self.deadline.batch_deadline(),
+            );
             let etag = self.deadline.run_request(request).await?.etag;
             return Ok(row_with_written_etag(&reservation_row(found, &self.row().id, from)?, etag));
         }

@@ -401,7 +401,19 @@ impl Store {
         table: &str,
         operation: Operation,
     ) -> Result<Written> {
-        answer_of_single_operation(self.apply_unsealed(&Batch::single(table, operation)?).await?)
+        self.apply_one_unsealed_until(table, operation, None).await
+    }
+
+    /// Writes one row as it is, without encryption. Fails with `is_contended` after the deadline, and
+    /// writes nothing.
+    pub(crate) async fn apply_one_unsealed_until(
+        &self,
+        table: &str,
+        operation: Operation,
+        deadline: Option<&Deadline>,
+    ) -> Result<Written> {
+        let batch = Batch::single(table, operation)?.with_deadline(deadline.cloned());
+        answer_of_single_operation(self.apply_unsealed(&batch).await?)
     }
 }
 

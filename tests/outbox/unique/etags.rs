@@ -175,3 +175,24 @@ async fn a_reservation_without_an_etag_is_left_to_a_worker() {
     assert!(world.reservation("b@a.com").await.unwrap().get("SrcC").is_none());
     assert_eq!(world.staff.get(by_email("b@a.com")).await.unwrap().unwrap().id, 1);
 }
+
+#[tokio::test]
+async fn a_row_is_taken_over_within_the_write_deadline() {
+    let world = World::new().await;
+    // The copy of the first entity stays in the way of the second.
+    let outbox = OutboxOptions::default().background(0);
+    let builder = Client::builder().backend(world.fault.clone()).clock(world.clock.clone());
+    let deleting = builder.outbox(outbox).build().unwrap().table::<Person>();
+    deleting.insert(&person(1, "a@a.com")).await.unwrap();
+    deleting.delete_at(Person::primary().department("Sales").id(1)).await.unwrap();
+    let is_taken_over = |one: &Operation| one.verb() == Verb::Merge && is_reservation(one);
+    let (store, kept) = Hooked::holding(world.fault.clone(), is_taken_over);
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let staff = client.table::<Person>();
+    let again = person(1, "a@a.com");
+    let inserted = tokio::time::timeout(Duration::from_millis(200), staff.insert(&again)).await;
+    assert!(inserted.is_err(), "the request waits: {inserted:?}");
+    let batch = kept.lock().unwrap().take().unwrap();
+    world.later(OutboxOptions::FLIGHT);
+    assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
+}
