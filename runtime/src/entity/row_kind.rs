@@ -41,6 +41,10 @@ pub(crate) enum RowKind {
     /// one of this name if that version is unknown.
     Copy(&'static Family, RowVersion),
     /// A copy of an index that its version does not have.
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(dead_code, reason = "only re-encryption asks for the version")
+    )]
     UnknownCopy(RowVersion),
     /// A head row or spill row of a list.
     List(&'static Family),
