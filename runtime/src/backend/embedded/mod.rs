@@ -8,6 +8,7 @@ mod store_file;
 mod options;
 
 mod catalog;
+mod unfinished_file;
 mod open_file;
 mod row_changes;
 

@@ -11,14 +11,15 @@ use redb::{Builder, Database, ReadableDatabase, backends::FileBackend};
 use super::{
     layout::{CATALOG, FORMAT, META, TRASH, meta},
     store_file::StoreFile,
+    unfinished_file::empty_unfinished_file,
 };
 use crate::error::{ErrorKind, Result};
 
 /// The first bytes of every file of the engine.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// Opens the store in a file. Creates a new store if there is no file or an empty one, also if a crash
-/// has interrupted that in an empty file before.
+/// Opens the store in a file. Creates a new store if there is no file or an empty one. Also begins anew in a
+/// file that was empty and in which a crash has interrupted the creation of a store.
 pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     match OpenOptions::new().read(true).write(true).open(store_file.path()) {
         Ok(file) => open_existing(store_file, file, cache_bytes),
@@ -43,7 +44,11 @@ pub(super) fn open_without_creating(
 }
 
 fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
-    check_magic(store_file, &file)?;
+    let may_be_store = is_empty_or_has_magic(store_file, &file)?;
+    let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
+    if !may_be_store && !empty_unfinished_file(store_file, &file)? {
+        return Err(no_store_error(store_file));
+    }
     let database = start_engine(store_file, file, cache_bytes)?;
     // The engine makes an empty file its own before the store writes its first tables. A crash in
     // between leaves a file that is as good as empty.
@@ -69,11 +74,10 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
     }
 }
 
-fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
+fn start_engine(store_file: &StoreFile, file: FileBackend, cache_bytes: usize) -> Result<Database> {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
-    let backend = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
-    builder.create_with_backend(backend).map_err(|error| store_file.engine_error(error))
+    builder.create_with_backend(file).map_err(|error| store_file.engine_error(error))
 }
 
 /// Creates a store under another name in the same directory, and gives it its own name when it is
@@ -108,7 +112,9 @@ fn create_named(
     name.push(format!(".{}.new", uuid::Uuid::new_v4().simple()));
     let new_path = PathBuf::from(name);
     let file = create_private(&new_path).map_err(|error| store_file.opening_io_error(error))?;
-    let named = start_engine(store_file, file, cache_bytes).and_then(|mut database| {
+    let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
+    let named = file.and_then(|file| {
+        let mut database = start_engine(store_file, file, cache_bytes)?;
         initialize_store(store_file, &database)?;
         fill(&mut database)?;
         let given = give_name(&new_path, store_file.path());
@@ -164,16 +170,13 @@ fn sync_directory(store_file: &StoreFile) -> Result<()> {
     synced.map_err(|error| store_file.io_error(error))
 }
 
-/// Fails if the file is not empty and its first bytes are not those of the engine.
-fn check_magic(store_file: &StoreFile, file: &File) -> Result<()> {
+/// Returns whether the file is empty, or its first bytes are those of the engine.
+fn is_empty_or_has_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
     let mut head = Vec::new();
     file.take(MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(|error| store_file.opening_io_error(error))?;
-    match head {
-        head if head.is_empty() || head == MAGIC => Ok(()),
-        _ => Err(no_store_error(store_file)),
-    }
+    Ok(head.is_empty() || head == MAGIC)
 }
 
 fn no_store_error(store_file: &StoreFile) -> crate::error::Error {

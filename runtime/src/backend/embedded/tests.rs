@@ -240,3 +240,91 @@ fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
         |snapshot| snapshot.catalog().get("Old").is_err(),
     );
 }
+
+/// Lets the engine make an empty file its own on a disk that fails after some accesses. Returns `false` if the
+/// engine needed no more.
+fn begin_file(path: &Path, accesses: i64) -> bool {
+    fs::write(path, "").unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = FileBackend::new(file).unwrap();
+    let disk = FailingDisk { file, accesses_left: Arc::new(AtomicI64::new(accesses)) };
+    redb::Builder::new().create_with_backend(disk).is_err()
+}
+
+/// Returns the bytes of a file that the engine has begun, and that has no first bytes yet.
+fn unfinished_file(path: &Path) -> Vec<u8> {
+    let mut unfinished = (0..).take_while(|accesses| begin_file(path, *accesses));
+    let found = unfinished.find_map(|_| {
+        let bytes = fs::read(path).unwrap();
+        (bytes.first() == Some(&0) && bytes.iter().any(|byte| *byte != 0)).then_some(bytes)
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_crash_at_each_access_of_the_engine_to_an_empty_file_is_made_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let file = StoreFile::new(&path);
+    let mut without_first_bytes = 0;
+    for accesses in 0.. {
+        let is_unfinished = begin_file(&path, accesses);
+        without_first_bytes += i32::from(fs::read(&path).unwrap().first() == Some(&0));
+        drop(open_file::open_or_create(&file, 0).unwrap());
+        store(&path).sync_and_close_file().unwrap();
+        if !is_unfinished {
+            break;
+        }
+    }
+    assert!(without_first_bytes > 1, "{without_first_bytes}");
+}
+
+#[test]
+fn an_unfinished_file_of_which_a_part_has_not_reached_the_disk_is_made_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let bytes = unfinished_file(&path);
+    for lost in [0..bytes.len(), 0..64, 64..512] {
+        let mut torn = bytes.clone();
+        torn[lost].fill(0);
+        fs::write(&path, torn).unwrap();
+        store(&path).sync_and_close_file().unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_only_resembles_an_unfinished_one_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let bytes = unfinished_file(&path);
+    let with = |at: usize, byte: u8| {
+        let mut other = bytes.clone();
+        other[at] = byte;
+        other
+    };
+    let shorter = bytes[..bytes.len() - 1].to_vec();
+    let longer = [&*bytes, &[0]].concat();
+    let others = [with(0, b'r'), with(100_000, 1), with(bytes.len() - 1, 1), shorter, longer];
+    for other in others {
+        fs::write(&path, &other).unwrap();
+        let error = open_file::open_or_create(&StoreFile::new(&path), 0).unwrap_err();
+        assert!(error.is_corrupt(), "{error:?}");
+        assert!(fs::read(&path).unwrap() == other, "the file was changed");
+    }
+}
+
+#[test]
+fn an_unfinished_file_that_another_handle_works_on_is_locked_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let bytes = unfinished_file(&path);
+    fs::write(&path, &bytes).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let other = FileBackend::new(file).unwrap();
+    assert!(other.try_lock_range(Bound::Unbounded, Bound::Unbounded).unwrap());
+    let error = open_file::open_or_create(&StoreFile::new(&path), 0).unwrap_err();
+    assert!(error.is_locked(), "{error:?}");
+    assert!(fs::read(&path).unwrap() == bytes, "the file was changed");
+    drop(other);
+    store(&path).sync_and_close_file().unwrap();
+}
