@@ -153,8 +153,8 @@ fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Resu
     let file = snapshot.file();
     let read = file.catch_panic(|| {
         let mut chunk = Chunk::default();
-        for item in ReadableTable::iter(rows).map_err(|error| file.engine_error(error))? {
-            let (key, value) = item.map_err(|error| file.engine_error(error))?;
+        for item in ReadableTable::iter(rows).map_err(|error| snapshot.engine_error(error))? {
+            let (key, value) = item.map_err(|error| snapshot.engine_error(error))?;
             let (key, value) = (key.value(), value.value());
             if layout::read_row(key, value).is_none() {
                 return Err(file.damaged_row_error(key));

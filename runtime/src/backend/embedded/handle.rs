@@ -11,6 +11,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use redb::Database;
 use tokio::sync::{oneshot, watch};
 
 use super::{
@@ -70,7 +71,7 @@ pub struct Embedded {
     reader_state: watch::Receiver<ReaderState>,
     clock: Arc<dyn Clock>,
     /// `None` once the writer thread is told to end.
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Arc<Sender<Job>>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -143,9 +144,20 @@ impl Embedded {
             }
             Ok(database)
         })?;
+        Self::with_database(file, database, options)
+    }
+
+    /// Starts the writer thread of an open file.
+    pub(super) fn with_database(
+        file: StoreFile,
+        database: Database,
+        options: EmbeddedOptions,
+    ) -> Result<Self> {
         let clock = options.clock.clone();
-        let (store, reader_state) = WriterStore::new(file.clone(), database, options)?;
         let (jobs, waiting) = channel();
+        let jobs = Arc::new(jobs);
+        let to_writer = Arc::downgrade(&jobs);
+        let (store, reader_state) = WriterStore::new(file.clone(), database, options, to_writer)?;
         let thread = std::thread::Builder::new().name("entable writer".to_owned());
         let writer = thread.spawn(move || writer::run_writer(store, &waiting));
         let writer = writer.map_err(|error| file.io_error(error))?;

@@ -1,6 +1,10 @@
 //! The jobs of the writer thread, and the channels for their answers.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering::SeqCst},
+    mpsc::Sender,
+};
 
 use tokio::sync::oneshot;
 
@@ -21,8 +25,43 @@ pub(super) enum Job {
     Flush(oneshot::Sender<Result<()>>),
     Compact(oneshot::Sender<Result<()>>),
     Verify(oneshot::Sender<Result<()>>),
+    /// Opens the file again if a read has found that the disk failed. Nobody waits for an answer.
+    ReopenAfterFailedRead,
     /// Ends the writer thread, once the file is closed.
     Close(oneshot::Sender<Result<()>>),
+}
+
+/// Tells the writer thread that a read of one opening of the file has found that the disk failed.
+#[derive(Clone)]
+pub(super) struct FailedReadAlarm {
+    /// Weak, because the writer thread ends with the last sender, and a snapshot may outlive the store.
+    jobs: Weak<Sender<Job>>,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl FailedReadAlarm {
+    pub(super) fn new(jobs: Weak<Sender<Job>>) -> Self {
+        Self { jobs, has_failed: Arc::default() }
+    }
+
+    /// Returns an alarm that was not raised, for the next opening of the file.
+    pub(super) fn for_next_opening(&self) -> Self {
+        Self::new(self.jobs.clone())
+    }
+
+    /// Sends the job that opens the file again, once for all reads that fail.
+    pub(super) fn raise(&self) {
+        if !self.has_failed.swap(true, SeqCst)
+            && let Some(jobs) = self.jobs.upgrade()
+        {
+            // A writer thread that has ended opens nothing.
+            drop(jobs.send(Job::ReopenAfterFailedRead));
+        }
+    }
+
+    pub(super) fn is_raised(&self) -> bool {
+        self.has_failed.load(SeqCst)
+    }
 }
 
 /// A batch that waits for the writer thread.

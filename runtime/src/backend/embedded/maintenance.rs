@@ -57,6 +57,16 @@ impl WriterStore {
         self.delay_maintenance_after_failure(&result);
     }
 
+    /// Opens the file again after a read has found that the disk failed, unless another job has done so
+    /// meanwhile.
+    pub(super) fn reopen_after_failed_read(&mut self) {
+        // A file that is not open is opened by maintenance.
+        if self.database.is_some() && self.alarm.is_raised() {
+            let result = self.reopen_file();
+            self.delay_maintenance_after_failure(&result);
+        }
+    }
+
     /// Writes everything that was acknowledged to disk, and opens the file again if it is not open. If
     /// acknowledged writes were lost since the last flush, fails and forgets that loss, so that the next
     /// flush can succeed.

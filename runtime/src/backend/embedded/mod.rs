@@ -13,9 +13,9 @@ mod open_file;
 mod row_changes;
 
 mod group;
+mod job;
 mod snapshot;
 
-mod job;
 mod scan;
 mod backup;
 mod frozen;

@@ -35,7 +35,7 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result
     let start = Bound::Included(&*keys.start);
     let end = keys.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
-    let range = range.map_err(|error| snapshot.file().engine_error(error))?;
+    let range = range.map_err(|error| snapshot.engine_error(error))?;
     let mut page = PageScan {
         snapshot: &snapshot,
         range,
@@ -82,7 +82,7 @@ impl PageScan<'_> {
     fn examine_slice(&mut self, scan: &Scan<'_>) -> Result<bool> {
         for _ in 0..SLICE_ROWS {
             let Some(item) = self.range.next() else { return Ok(false) };
-            let (key, value) = item.map_err(|error| self.snapshot.file().engine_error(error))?;
+            let (key, value) = item.map_err(|error| self.snapshot.engine_error(error))?;
             let key = key.value();
             // Asked only when there is a next row: a page that ends with the last row has no
             // continuation.

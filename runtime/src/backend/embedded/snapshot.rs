@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     catalog::Catalog,
+    job::FailedReadAlarm,
     layout::{self, RowsDefinition, rows_table_name},
     store_file::{StoreFile, catch_panic},
 };
@@ -33,6 +34,7 @@ pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     /// The tables by their slot in the catalog, each opened by its first read.
     tables: Box<[OnceLock<RowsForRead>]>,
+    alarm: FailedReadAlarm,
 }
 
 impl Snapshot {
@@ -40,6 +42,7 @@ impl Snapshot {
         file: &StoreFile,
         database: &Database,
         catalog: &Arc<Catalog>,
+        alarm: &FailedReadAlarm,
     ) -> Result<Self> {
         let transaction = database.begin_read().map_err(|error| file.engine_error(error))?;
         Ok(Self {
@@ -47,6 +50,7 @@ impl Snapshot {
             transaction,
             catalog: catalog.clone(),
             tables: (0..catalog.len()).map(|_| OnceLock::new()).collect(),
+            alarm: alarm.clone(),
         })
     }
 
@@ -56,6 +60,17 @@ impl Snapshot {
 
     pub(super) fn file(&self) -> &StoreFile {
         &self.file
+    }
+
+    /// Builds the error for a failure that the engine reports to a reader of this snapshot. After a failure of the
+    /// disk, has the writer thread open the file again.
+    // The engine refuses every later access of its own accord, also once the disk works again.
+    pub(super) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
+        let error = error.into();
+        if matches!(error, redb::Error::Io(_) | redb::Error::PreviousIo) {
+            self.alarm.raise();
+        }
+        self.file.engine_error(error)
     }
 
     /// Returns the rows of a table, or the error `TableNotFound`.
@@ -71,7 +86,7 @@ impl Snapshot {
         }
         // Two readers may open the table at once. The first one's stays.
         let rows = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
-        let rows = rows.map_err(|error| self.file.engine_error(error))?;
+        let rows = rows.map_err(|error| self.engine_error(error))?;
         Ok(opened.get_or_init(|| rows))
     }
 
@@ -82,7 +97,7 @@ impl Snapshot {
             let facts = self.transaction.open_table(layout::META)?;
             Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))
         };
-        catch_panic(read).map_err(|error| self.file.engine_error(error))
+        catch_panic(read).map_err(|error| self.engine_error(error))
     }
 
     /// Reads one row by its keys. Returns `None` if it does not exist.
@@ -95,7 +110,7 @@ impl Snapshot {
         self.file.catch_panic(|| {
             let key = encode_sort_key(partition_key, row_key);
             let found = self.rows_of_table(table)?.get(&*key);
-            let Some(value) = found.map_err(|error| self.file.engine_error(error))? else {
+            let Some(value) = found.map_err(|error| self.engine_error(error))? else {
                 return Ok(None);
             };
             let row = layout::read_row(&key, value.value());

@@ -6,17 +6,17 @@ use std::{
     ops::Bound,
     path::Path,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicI64, Ordering::SeqCst},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use redb::{BackendError, StorageBackend, backends::FileBackend};
+use redb::{BackendError, Database, StorageBackend, backends::FileBackend};
 use tokio::sync::oneshot;
 
 use super::{
-    Durability, EmbeddedOptions,
+    Durability, Embedded, EmbeddedOptions,
     job::QueuedBatch,
     open_file,
     snapshot::{ReaderState, Snapshot},
@@ -24,8 +24,10 @@ use super::{
     writer_store::WriterStore,
 };
 use crate::{
+    backend::{Backend, Read, Scan},
     batch::{Batch, Operation},
     error::Result,
+    filter::Filter,
     row::Row,
 };
 
@@ -35,7 +37,8 @@ fn store(path: &Path) -> WriterStore {
     let file = StoreFile::new(path);
     let options = EmbeddedOptions::new().durability(Durability::Relaxed { delay: DELAY });
     let database = open_file::open_or_create(&file, 1024 * 1024).unwrap();
-    let (mut store, _reader_state) = WriterStore::new(file, database, options).unwrap();
+    let (mut store, _reader_state) =
+        WriterStore::new(file, database, options, Weak::new()).unwrap();
     store.create_table("Staff").unwrap();
     store
 }
@@ -168,8 +171,8 @@ impl StorageBackend for FailingDisk {
     }
 }
 
-/// Returns a store with the tables Staff and Old on a failing disk, and the accesses that the disk has left.
-fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+/// Opens a store with the table Staff on a failing disk. Returns the accesses that the disk has left, too.
+fn open_on_failing_disk(path: &Path) -> (Database, Arc<AtomicI64>) {
     store(path).sync_and_close_file().unwrap();
     let accesses_left = Arc::new(AtomicI64::new(i64::MAX));
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -178,9 +181,14 @@ fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
     let mut engine = redb::Builder::new();
     // Without a cache, a snapshot reads from the disk.
     engine.set_cache_size(0);
-    let database = engine.create_with_backend(disk).unwrap();
+    (engine.create_with_backend(disk).unwrap(), accesses_left)
+}
+
+/// Returns a store with the tables Staff and Old on a failing disk, and the accesses that the disk has left.
+fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+    let (database, accesses_left) = open_on_failing_disk(path);
     let options = EmbeddedOptions::new().cache_bytes(0);
-    let opened = WriterStore::new(StoreFile::new(path), database, options);
+    let opened = WriterStore::new(StoreFile::new(path), database, options, Weak::new());
     let (mut store, _reader_state) = opened.unwrap();
     store.create_table("Old").unwrap();
     (store, accesses_left)
@@ -239,6 +247,76 @@ fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
         |store| store.delete_table("Old"),
         |snapshot| snapshot.catalog().get("Old").is_err(),
     );
+}
+
+const ROW: Read<'static> = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+
+/// Returns an idle store with the row (p, r), whose disk fails at the next access.
+async fn idle_store_on_failed_disk(path: &Path) -> Embedded {
+    let (database, left) = open_on_failing_disk(path);
+    let options = EmbeddedOptions::new().cache_bytes(0);
+    let store = Embedded::with_database(StoreFile::new(path), database, options).unwrap();
+    let row = Row::build("p", "r").finish().unwrap();
+    store.apply(&Batch::single("Staff", Operation::insert(row)).unwrap()).await.unwrap();
+    // The writer thread syncs once more when it is idle. A failure then would open the file again.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    left.store(0, SeqCst);
+    store
+}
+
+/// Waits until reads find the row (p, r). Nothing is written meanwhile.
+async fn wait_for_reads(store: &Embedded) {
+    let started = Instant::now();
+    loop {
+        match store.read(ROW).await {
+            Ok(row) => return assert!(row.is_some()),
+            Err(error) => {
+                assert!(error.is_backend(), "{error:?}");
+                assert!(started.elapsed() < Duration::from_secs(20), "reads fail: {error:?}");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn reads_continue_after_a_read_on_a_disk_that_failed_for_a_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = idle_store_on_failed_disk(&directory.path().join("store.db")).await;
+    let error = store.read(ROW).await.unwrap_err();
+    assert!(error.is_backend(), "{error:?}");
+    wait_for_reads(&store).await;
+}
+
+#[tokio::test]
+async fn reads_continue_after_a_failed_scan_of_a_snapshot_or_a_failed_backup() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = idle_store_on_failed_disk(&directory.path().join("store.db")).await;
+    let snapshot = Backend::snapshot(&store).await.unwrap();
+    let filter = Filter::Constant(true);
+    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    assert!(snapshot.rows().scan(scan).await.unwrap_err().is_backend());
+    wait_for_reads(&store).await;
+
+    let store = idle_store_on_failed_disk(&directory.path().join("other.db")).await;
+    let backup = directory.path().join("backup.db");
+    assert!(store.backup(&backup).await.unwrap_err().is_backend());
+    wait_for_reads(&store).await;
+    store.backup(&backup).await.unwrap();
+}
+
+/// A snapshot that outlives its store does not keep the writer thread waiting.
+#[tokio::test]
+async fn a_store_ends_while_a_snapshot_whose_reads_failed_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let store = idle_store_on_failed_disk(&path).await;
+    let snapshot = Backend::snapshot(&store).await.unwrap();
+    assert!(snapshot.rows().read(ROW).await.is_err());
+    wait_for_reads(&store).await;
+    drop(store);
+    assert!(snapshot.rows().read(ROW).await.is_err());
+    Embedded::open(&path).unwrap();
 }
 
 /// Lets the engine make an empty file its own on a disk that fails after some accesses. Returns `false` if the

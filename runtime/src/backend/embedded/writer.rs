@@ -65,6 +65,10 @@ fn run_job(store: &mut WriterStore, job: Job) {
         Job::Flush(answer) => answer.send(store.flush_commits()),
         Job::Compact(answer) => answer.send(store.compact_file()),
         Job::Verify(answer) => answer.send(store.verify_file_pages()),
+        Job::ReopenAfterFailedRead => {
+            store.reopen_after_failed_read();
+            Ok(())
+        }
         // The loop of the thread handles it, since the store ends with it.
         Job::Close(answer) => answer.send(Ok(())),
     });

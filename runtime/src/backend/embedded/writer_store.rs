@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Weak, mpsc::Sender},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     catalog::{self, Catalog},
     group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
-    job::{BatchAnswer, QueuedBatch},
+    job::{BatchAnswer, FailedReadAlarm, Job, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
     open_file,
     options::{Durability, EmbeddedOptions},
@@ -57,6 +57,8 @@ pub(super) struct WriterStore {
     names_being_deleted: HashMap<String, Ticks>,
     /// Publishes the newest snapshot to the readers, or that they have to wait or fail.
     pub(super) reader_state: watch::Sender<ReaderState>,
+    /// Raised by a reader of the open file who finds that the disk failed.
+    pub(super) alarm: FailedReadAlarm,
     /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
     /// deleted before.
     last: Ticks,
@@ -74,11 +76,13 @@ pub(super) struct WriterStore {
 }
 
 impl WriterStore {
-    /// Takes over an open file. Also returns the channel through which readers get snapshots.
+    /// Takes over an open file. Also returns the channel through which readers get snapshots. `jobs` leads to the
+    /// thread that calls this store.
     pub(super) fn new(
         file: StoreFile,
         database: Database,
         options: EmbeddedOptions,
+        jobs: Weak<Sender<Job>>,
     ) -> Result<(Self, watch::Receiver<ReaderState>)> {
         let (reader_state, receiver) = watch::channel(ReaderState::Paused);
         let mut store = Self {
@@ -89,6 +93,7 @@ impl WriterStore {
             trash: Vec::new(),
             names_being_deleted: HashMap::new(),
             reader_state,
+            alarm: FailedReadAlarm::new(jobs),
             last: Ticks::default(),
             unsynced: None,
             opens_quickly: true,
@@ -123,6 +128,7 @@ impl WriterStore {
         let catalog = catch_panic(&mut read).map_err(|error| file.engine_error(error))?;
         self.catalog = Arc::new(catalog);
         self.database = Some(database);
+        self.alarm = self.alarm.for_next_opening();
         self.publish_snapshot()
     }
 
@@ -130,7 +136,9 @@ impl WriterStore {
     /// the next job or step of maintenance opens again; reads fail until then.
     pub(super) fn publish_snapshot(&mut self) -> Result<()> {
         let database = self.database()?;
-        let snapshot = self.file.catch_panic(|| Snapshot::new(&self.file, database, &self.catalog));
+        let snapshot = self
+            .file
+            .catch_panic(|| Snapshot::new(&self.file, database, &self.catalog, &self.alarm));
         let (state, result) = match snapshot {
             Ok(snapshot) => (ReaderState::Open(Arc::new(snapshot)), Ok(())),
             // An old snapshot would hide writes that are acknowledged: rather, reads fail.
