@@ -20,6 +20,7 @@ mod flaky_blobs;
 mod layout;
 mod logs;
 mod names;
+mod periods;
 mod reading;
 mod report;
 #[path = "../guide/store.rs"]

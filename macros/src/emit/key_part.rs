@@ -220,7 +220,11 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
         Form::Hmac => (quote! { _rt_Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
     };
-    quote! { _rt_part_segment(#name, #form, #width, #encode) }
+    let segment = match &part.form {
+        Form::Date(..) if !part.is_read_back_exactly(field) => quote! { _rt::period_segment },
+        _ => quote! { _rt_part_segment },
+    };
+    quote! { #segment(#name, #form, #width, #encode) }
 }
 
 /// Returns the part's form as a constant.

@@ -28,7 +28,18 @@ pub const fn part_segment(
     width: Option<usize>,
     encode: fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>,
 ) -> Segment {
-    Segment::Part(Part { field, form, width, encode })
+    Segment::Part(Part { field, form, width, encode, is_exact: form.is_reversible() })
+}
+
+/// Creates the segment of a template that writes only the period in which the time in `field` is: a
+/// date form that is coarser than the field. Takes the arguments of [`part_segment`].
+pub const fn period_segment(
+    field: &'static str,
+    form: Form,
+    width: Option<usize>,
+    encode: fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>,
+) -> Segment {
+    Segment::Part(Part { field, form, width, encode, is_exact: false })
 }
 
 /// Returns the number of characters that the date form `form` writes, for the `width` of [`part_segment`].

@@ -13,8 +13,8 @@ pub use assert::{
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, encode_bucket, encode_date, encode_descending, encode_hmac, encode_lower, encode_plain,
-    encode_width, key_texts, part_segment, read_date, read_part, read_plain, width_of_bucket,
-    width_of_date, write_date,
+    encode_width, key_texts, part_segment, period_segment, read_date, read_part, read_plain,
+    width_of_bucket, width_of_date, write_date,
 };
 pub use property::{
     empty_field_slots, field_not_in_keys_error, find_properties, finish_property, finish_secret,

@@ -47,18 +47,29 @@ pub struct Part {
     pub width: Option<usize>,
     /// Appends a value of the field as the part writes it, not yet escaped.
     pub encode: EncodeValue,
+    /// Whether the part's text restores the exact value of the field. A date form that is coarser
+    /// than the field restores only the beginning of a period.
+    pub is_exact: bool,
 }
 
 impl Part {
     /// Creates a part with which keys can be read but not written: its `encode` always fails. Code
-    /// that also writes keys sets the field `encode`.
+    /// that also writes keys sets the field `encode`. A date form is taken to be as fine as the
+    /// field; for a coarser one, set `is_exact` to `false`.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
         Self {
             field,
             form,
             width,
             encode: |_, _, _| Err(InvalidValue::new("the part writes no values")),
+            is_exact: form.is_reversible(),
         }
+    }
+
+    /// Returns whether the part writes the period in which the time in `field` is, and not the time
+    /// itself. The texts of such parts sort as the times do.
+    pub(crate) fn is_period_of(&self, field: &str) -> bool {
+        self.field == field && !self.is_exact && matches!(self.form, Form::Date(_))
     }
 }
 
@@ -243,8 +254,7 @@ impl Family {
         row_key: &'k str,
     ) -> Result<Option<(&'static Part, &'k str)>, InvalidValue> {
         for (template, key) in [(&self.partition, partition_key), (&self.row, row_key)] {
-            let at =
-                template.parts().position(|part| part.field == field && part.form.is_reversible());
+            let at = template.parts().position(|part| part.field == field && part.is_exact);
             if let Some(at) = at {
                 return Ok(template.parts().nth(at).zip(template.part_text(key, at)?));
             }

@@ -69,6 +69,7 @@ fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
 }
 
 /// A comparison of a value with a field that only the keys contain.
+#[derive(Clone, Copy)]
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
@@ -120,20 +121,43 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
     as_u64(number, out)
 }
 
+/// A key that a condition is rewritten for: PartitionKey or RowKey.
+#[derive(Clone, Copy)]
+struct Key {
+    name: &'static str,
+    template: &'static Template,
+    /// Number of the key's first part among the parts of both keys.
+    first: usize,
+}
+
+/// The text of a part that stands before the compared one.
+#[derive(Clone)]
+enum Before {
+    /// The access path gives the text, so all rows have it.
+    Given(String),
+    /// The text is that of the compared value's own period; rows of other periods have another.
+    Period(&'static Part, String),
+}
+
+impl Before {
+    fn text(&self) -> &String {
+        match self {
+            Self::Given(text) | Self::Period(_, text) => text,
+        }
+    }
+}
+
 impl KeyCondition<'_> {
     fn rewrite_as_filter(self, family: &'static Family, access: &Access) -> Result<Filter> {
         let split = family.partition.parts().count();
-        let given = |at: usize| access.parts.get(at).cloned().flatten();
+        let partition = Key { name: "PartitionKey", template: &family.partition, first: 0 };
+        let row = Key { name: "RowKey", template: &family.row, first: split };
         for (at, part) in family.partition.parts().chain(family.row.parts()).enumerate() {
-            if part.field != self.field || !part.form.is_reversible() {
+            if part.field != self.field || !part.is_exact {
                 continue;
             }
-            let (template, name, first) = if at < split {
-                (&family.partition, "PartitionKey", 0)
-            } else {
-                (&family.row, "RowKey", split)
-            };
-            let text = match template.encode_part(at - first, |out| self.value.encode(part, out)) {
+            let key = if at < split { partition } else { row };
+            let text = match self.text_of_part(key, at) {
                 Ok(text) => text,
                 // No key holds a value on that side, so every key answers alike.
                 Err(invalid) => match invalid.out_of_range_side() {
@@ -145,18 +169,114 @@ impl KeyCondition<'_> {
             };
             // The path fixes the field, so that the condition holds for all of its rows or for
             // none.
-            if let Some(given) = given(at) {
-                return self.constant_answer(family, part, &text, &given);
+            if let Some(given) = given_text(access, at) {
+                return self.constant_answer(family, part, &text, given);
             }
-            let before: Option<Vec<String>> = (first..at).map(given).collect();
-            if let Some(before) = before {
-                return self.rewrite_on_key(family, template, name, part, &text, &before);
+            if let Some(before) = self.texts_before(key, at, access)? {
+                let filter = self.rewrite_after_periods(family, key, part, &text, &before)?;
+                // A condition on the PartitionKey beside one on the RowKey lets the store read
+                // fewer partitions.
+                let periods = match at < split {
+                    true => Filter::Constant(true),
+                    false => self.rewrite_on_periods(family, partition, access)?,
+                };
+                return Ok(periods.and_all(filter));
             }
         }
         Err(self.refused_error(
             family.name,
             "its place in the key follows parts that the path leaves open; give these first, or store the field too with `#[table(store)]`",
         ))
+    }
+
+    /// Returns the text that part number `at` of both keys has for the compared value. The part is
+    /// one of `key`.
+    fn text_of_part(&self, key: Key, at: usize) -> Result<String, InvalidValue> {
+        let Key { template, first, .. } = key;
+        let part = template.parts().nth(at - first);
+        template
+            .encode_part(at - first, |out| part.map_or(Ok(()), |part| self.value.encode(part, out)))
+    }
+
+    /// Returns the texts of the parts of `key` before part number `at` of both keys. Returns `None`
+    /// if the path leaves one open that does not follow from the compared value.
+    fn texts_before(&self, key: Key, at: usize, access: &Access) -> Result<Option<Vec<Before>>> {
+        let mut texts = Vec::new();
+        for (before, part) in (key.first..at).zip(key.template.parts()) {
+            texts.push(if let Some(given) = given_text(access, before) {
+                Before::Given(given.to_owned())
+            } else if part.is_period_of(self.field) {
+                let text = self.text_of_part(key, before);
+                Before::Period(part, text.map_err(|invalid| invalid.into_write_error(self.field))?)
+            } else {
+                return Ok(None);
+            });
+        }
+        Ok(Some(texts))
+    }
+
+    /// Rewrites the condition as a filter on `key`. If parts with coarser periods of the field stand
+    /// before `part` and the path leaves them open, compares the periods first: a later period
+    /// decides alone, and `part` decides within the value's own period.
+    fn rewrite_after_periods(
+        &self,
+        family: &Family,
+        key: Key,
+        part: &Part,
+        text: &str,
+        before: &[Before],
+    ) -> Result<Filter> {
+        let texts: Vec<String> = before.iter().map(|before| before.text().clone()).collect();
+        let (strict, wide) = match self.comparison {
+            Comparison::Gt | Comparison::Ge => (Comparison::Gt, Comparison::Ge),
+            Comparison::Lt | Comparison::Le => (Comparison::Lt, Comparison::Le),
+            // A value's texts in all parts follow from it, so the whole key is compared.
+            Comparison::Eq | Comparison::Ne => {
+                return self.rewrite_on_key(family, key, part, text, &texts);
+            }
+        };
+        let mut filter = self.rewrite_on_key(family, key, part, text, &texts)?;
+        // From the finest period to the coarsest.
+        for (at, period) in before.iter().enumerate().rev() {
+            let Before::Period(period, text) = period else { continue };
+            let texts = texts.get(..at).unwrap_or_default();
+            let compare = |comparison| {
+                Self { comparison, ..*self }.rewrite_on_key(family, key, period, text, texts)
+            };
+            filter = compare(wide)?.and_all(Filter::any([compare(strict)?, filter]));
+        }
+        Ok(filter)
+    }
+
+    /// Returns conditions on the parts of the PartitionKey with periods of the field that follow
+    /// from this condition, as far as the path leaves them open.
+    fn rewrite_on_periods(
+        &self,
+        family: &Family,
+        partition: Key,
+        access: &Access,
+    ) -> Result<Filter> {
+        let comparison = match self.comparison {
+            Comparison::Eq => Comparison::Eq,
+            Comparison::Gt | Comparison::Ge => Comparison::Ge,
+            Comparison::Lt | Comparison::Le => Comparison::Le,
+            Comparison::Ne => return Ok(Filter::Constant(true)),
+        };
+        let condition = Self { comparison, ..*self };
+        let mut texts = Vec::new();
+        for (at, part) in partition.template.parts().enumerate() {
+            if let Some(given) = given_text(access, at) {
+                texts.push(given.to_owned());
+                continue;
+            }
+            if !part.is_period_of(self.field) {
+                break;
+            }
+            let text = self.text_of_part(partition, at);
+            let text = text.map_err(|invalid| invalid.into_write_error(self.field))?;
+            return condition.rewrite_on_key(family, partition, part, &text, &texts);
+        }
+        Ok(Filter::Constant(true))
     }
 
     /// Compares the condition with the value that the access path gives for the field. Returns a
@@ -187,17 +307,17 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// Rewrites the condition as a filter on the key `name`, PartitionKey or RowKey. `before` holds
-    /// the texts of all parts before the field in that key.
+    /// Rewrites the condition as a filter on `key`. `before` holds the texts of all parts before
+    /// `part` in that key.
     fn rewrite_on_key(
         &self,
         family: &Family,
-        template: &Template,
-        name: &str,
+        key: Key,
         part: &Part,
         text: &str,
         before: &[String],
     ) -> Result<Filter> {
+        let Key { name, template, .. } = key;
         let at = before.len();
         let whole = template.key_prefix_through(before, text);
         let last = at + 1 == template.parts().count();
@@ -243,6 +363,11 @@ impl KeyCondition<'_> {
         );
         Error::new(ErrorKind::Invalid, message).in_property(self.field)
     }
+}
+
+/// Returns the text that the access path gives for part number `at` of both keys.
+fn given_text(access: &Access, at: usize) -> Option<&str> {
+    access.parts.get(at)?.as_deref()
 }
 
 fn bounds_of(name: &str, lower: &Bound<String>, upper: &Bound<String>) -> Filter {
