@@ -14,6 +14,7 @@ mod lease;
 mod partition;
 mod directory;
 mod open_work;
+mod poison_row;
 mod poison;
 mod outcome;
 mod primary_state;

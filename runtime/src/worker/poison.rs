@@ -3,11 +3,12 @@
 use super::{
     failure::ignore_newer_or_missing,
     partition::OutboxRow,
+    poison_row::{POISON_PARTITION, PoisonNotes, StoredPoison, join_parts, poison_rows},
     state::{Worker, table_and_keys_of},
 };
 use crate::{
     authentic::WorkAuthenticity,
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation},
     edm::ValueRef,
     error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
@@ -15,18 +16,12 @@ use crate::{
     plan::outbox::{
         StoredDirtyRow, WorkAndConsentCodes, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
-        truncate_error,
     },
     row::{ETag, Row},
 };
 
 /// The table of work that failed too often.
 pub(crate) const POISON_TABLE: &str = "EntablePoison";
-/// The only PartitionKey of the poison table: the version of its format.
-const POISON_PARTITION: &str = "1";
-/// The properties that are added to a row in the poison table: where the row was, and its last
-/// error.
-const POISON_PROPERTIES: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
 /// The error of a message in the poison table whose code is wrong or missing. One text for every
 /// cause, so that a forger learns nothing from it.
@@ -34,9 +29,6 @@ pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
 /// The reason why a message of the outbox or of a queue is put aside: it was sent longer ago than
 /// its type allows.
 pub(super) const EXPIRED: &str = "the message has expired";
-
-/// The properties that a row loses when it is put back, so that its attempts are counted anew.
-const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
 /// A dirty row, a claim or a message that failed too often and was put into the poison table.
 #[derive(Debug, Clone)]
@@ -52,8 +44,10 @@ pub struct Poisoned {
     pub authenticity: WorkAuthenticity,
     /// The outbox row as it was, without its retry state.
     outbox_row: Row,
-    /// The row in the poison table itself.
-    poison_row: Row,
+    /// The row in the poison table itself, or the two parts of it.
+    poison_rows: Vec<Row>,
+    /// Whether all parts of the row in the poison table were found.
+    is_whole: bool,
 }
 
 impl Poisoned {
@@ -136,35 +130,33 @@ impl Worker {
         let seen = version.map(ETag::to_string).unwrap_or_default();
         // The key contains the ETag: a repeated attempt finds the row in the poison table already.
         let key = hash128(&[table, partition_key, row_key, &seen]);
-        let mut poisoned = Row::build(POISON_PARTITION, &key);
-        let mut properties = row.properties();
-        while let Some((name, value)) = properties.next()? {
-            poisoned.put(&String::from_utf8_lossy(name), value);
-        }
-        for (name, value) in POISON_PROPERTIES.into_iter().zip([
-            table,
-            partition_key,
-            row_key,
-            truncate_error(error),
-        ]) {
-            poisoned.put(name, ValueRef::String(value));
-        }
+        let rows = poison_rows(&key, row, [table, error])?;
         // Inserted before it is deleted at its place: work is never in neither table.
-        self.write_poison_row(Operation::insert(poisoned.finish()?)).await
+        self.write_poison_rows(rows).await
     }
 
-    /// Inserts a row into the poison table, which is created if it is missing. An existing row
-    /// stays as it is.
-    async fn write_poison_row(&self, operation: Operation) -> Result<()> {
-        match self.store().apply_one_unsealed(POISON_TABLE, operation.clone()).await {
+    /// Inserts the parts of a row into the poison table in one transaction; creates the table if it is
+    /// missing. Existing rows stay as they are.
+    async fn write_poison_rows(&self, rows: Vec<Row>) -> Result<()> {
+        let batch = batch_of_poison_rows(rows.into_iter().map(Operation::insert).map(Ok))?;
+        match self.store().apply_unsealed(&batch).await {
             // Made by the first work that is put aside: most stores never need the table.
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(POISON_TABLE).await?;
-                self.store().apply_one_unsealed(POISON_TABLE, operation).await.map(drop)
+                self.store().apply_unsealed(&batch).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Deletes work from the poison table under the ETags with which it was read.
+    async fn delete_poison_rows(&self, poisoned: &Poisoned) -> Result<()> {
+        let deletions = poisoned.poison_rows.iter().map(|row| {
+            Operation::delete(row.partition_key(), row.row_key(), Condition::for_etag(row.etag()))
+        });
+        let batch = batch_of_poison_rows(deletions)?;
+        self.store().apply_unsealed(&batch).await.map(drop)
     }
 
     /// Returns the work in the poison table, and verifies the codes of messages and moves. With keys, it
@@ -195,13 +187,13 @@ impl Worker {
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", POISON_PARTITION);
         let mut pages = self.store().pages(POISON_TABLE, filter).empty_without_table();
-        let mut all = Vec::new();
+        let mut rows = Vec::new();
         while let Some(page) = pages.next_page().await? {
             for row in page.rows {
-                all.push(Poisoned::from_row(row.map_err(|error| error.in_table(POISON_TABLE))?)?);
+                rows.push(row.map_err(|error| error.in_table(POISON_TABLE))?);
             }
         }
-        Ok(all)
+        join_parts(rows)?.into_iter().map(Poisoned::from_stored).collect()
     }
 
     /// Puts work of the poison table back: workers make remote copies equal to what their primary
@@ -348,10 +340,8 @@ impl Worker {
     /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read; else
     /// the backend's errors. It is no error if the row is gone.
     pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
-        let seen = Condition::for_etag(poisoned.poison_row.etag());
-        let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
         // Gone already: put back or discarded by somebody else.
-        match self.store().apply_one_unsealed(POISON_TABLE, delete).await {
+        match self.delete_poison_rows(poisoned).await {
             Err(error) if !error.is_row_missing() => Err(error),
             _ => Ok(()),
         }
@@ -360,7 +350,9 @@ impl Worker {
     async fn put_row_back(&self, poisoned: &Poisoned, codes: &WorkAndConsentCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
-            _ if poisoned.table.is_empty() => return Err(poisoned.damaged_error()),
+            _ if poisoned.table.is_empty() || !poisoned.is_whole => {
+                return Err(poisoned.damaged_error());
+            }
             Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key, codes)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
@@ -371,10 +363,17 @@ impl Worker {
         };
         // Recorded before it is deleted here, so that the work is never in neither place.
         self.record_outbox_row_again(&poisoned.table, operation).await?;
-        let seen = Condition::for_etag(poisoned.poison_row.etag());
-        let delete = Operation::delete(POISON_PARTITION, poisoned.poison_row.row_key(), seen)?;
-        ignore_newer_or_missing(self.store().apply_one_unsealed(POISON_TABLE, delete).await)
+        ignore_newer_or_missing(self.delete_poison_rows(poisoned).await)
     }
+}
+
+/// Returns the transaction of these operations on the poison table.
+fn batch_of_poison_rows(operations: impl Iterator<Item = Result<Operation>>) -> Result<Batch> {
+    let mut batch = Batch::new(POISON_TABLE);
+    for operation in operations {
+        batch.push(operation?)?;
+    }
+    Ok(batch)
 }
 
 impl Poisoned {
@@ -394,40 +393,21 @@ impl Poisoned {
     /// Returns the error for a row of the poison table that cannot be read: the kind of the outbox row in it
     /// is unknown, or the properties with the former table and keys of that outbox row are damaged.
     fn damaged_error(&self) -> Error {
-        let (partition_key, row_key) = self.poison_row.keys();
-        let message =
-            "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
+        let message = "the poisoned row does not say where it belongs, or what it is, or lacks a part: mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
-        error.at_keys(partition_key, row_key)
+        match self.poison_rows.first().map(Row::keys) {
+            Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
+            None => error,
+        }
     }
 
-    /// Parses a row of the poison table. A row that lacks one of the texts that were added when it was put
-    /// aside is parsed without that text, so that the other rows can be listed too; its `error` names the
-    /// text, or the last of several. Fails for a row that does not decode.
-    fn from_row(row: Row) -> Result<Self> {
-        let mut texts: [String; 4] = Default::default();
-        let mut lacks = None;
-        for (name, slot) in POISON_PROPERTIES.into_iter().zip(&mut texts) {
-            match row.get(name)? {
-                Some(ValueRef::String(text)) => text.clone_into(slot),
-                _ => lacks = Some(name),
-            }
-        }
-        let [table, partition_key, row_key, mut error] = texts;
-        if let Some(name) = lacks {
-            error = format!("the poisoned row lacks the text `{name}`; {error}");
-        }
-        let mut outbox_row = Row::build(&partition_key, &row_key);
-        let mut properties = row.properties();
-        while let Some((name, value)) = properties.next()? {
-            let is_added = POISON_PROPERTIES.iter().any(|added| added.as_bytes() == name);
-            if !is_added && !RETRY_STATE.iter().any(|state| state.as_bytes() == name) {
-                outbox_row.put(&String::from_utf8_lossy(name), value);
-            }
-        }
-        let outbox_row = outbox_row.finish()?;
+    /// Returns the work that a row of the poison table holds.
+    fn from_stored(stored: StoredPoison) -> Result<Self> {
+        let (PoisonNotes { table, error }, outbox_row) = stored.notes_and_outbox_row()?;
+        let partition_key = outbox_row.partition_key().to_owned();
+        let StoredPoison { rows: poison_rows, is_whole } = stored;
         // Verified later, if the work carries a code at all.
         let authenticity = WorkAuthenticity::Unsigned;
-        Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_row: row })
+        Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_rows, is_whole })
     }
 }
