@@ -13,8 +13,12 @@ use entable::{
     },
     prelude::*,
 };
+use time::{OffsetDateTime, macros::datetime};
 
-use crate::fixture::{Employee, World, employee};
+use crate::{
+    fixture::{Employee, World, employee},
+    hooked::Hooked,
+};
 
 /// How long a worker's lease lasts for other workers: a second longer than for itself.
 const A_LEASE: Duration = Duration::from_secs(61);
@@ -347,4 +351,47 @@ async fn an_entity_does_not_arrive_after_its_move_was_given_up() {
         assert!(!left.iter().any(|key| key.starts_with("~e4_")), "{without:?}, {left:?}");
         assert!(!world.rows("Current", "Sales").await.iter().any(|key| key.starts_with("~e3_")));
     }
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+struct Login {
+    user: String,
+    at: OffsetDateTime,
+}
+
+/// Without a tombstone, a carrier that is slow would create the table and insert the entity there.
+#[tokio::test]
+async fn an_entity_does_not_arrive_in_a_dated_table_after_its_move_was_given_up() {
+    let world = World::left_to_workers().await;
+    let logins = world.client.table::<Login>();
+    let there = datetime!(2014-07-31 12:00 UTC);
+    let mut stored = logins.insert(&Login { user: "don".into(), at: there }).await.unwrap();
+    stored.at += time::Duration::DAY;
+    logins.move_to(&stored, &logins).await.unwrap();
+
+    let is_arrival = |one: &entable::Operation| one.row().row_key().starts_with("~e4_");
+    let builder = || Client::builder().clock(world.clock.clone());
+    let refused = Error::new(ErrorKind::Invalid, "the target is full");
+    let refusing = Hooked::before(world.recorder.clone(), is_arrival, async {}).failing(refused);
+    let worker = builder().backend(refusing).build().unwrap().worker().with::<Login>();
+    let (clock, other) = (world.clock.clone(), worker.clone());
+    // Right before the first carrier inserts the entity, its lease ends, and a second one gives the move up.
+    let slow = Hooked::before(world.recorder.clone(), is_arrival, async move {
+        clock.advance(A_LEASE + Duration::from_secs(1));
+        other.drain().await.unwrap();
+    });
+    let slow = builder().backend(slow).build().unwrap().worker().with::<Login>();
+    slow.drain().await.unwrap();
+
+    assert_eq!(worker.poisoned().await.unwrap().len(), 1);
+    let point = |at| Login::primary().user("don").at(at);
+    assert!(logins.get(point(stored.at)).await.unwrap().is_none(), "it has arrived");
+    assert!(logins.get(point(there)).await.unwrap().is_some());
+    logins.insert_or_replace(&Login { user: "don".into(), at: there }).await.unwrap();
+    for _ in 0..2 {
+        world.later(OutboxOptions::FLIGHT);
+        worker.drain().await.unwrap();
+    }
+    assert_eq!(world.rows("Logins20140801", "don").await, [""; 0], "the tombstone is gone");
 }

@@ -120,8 +120,23 @@ pub(crate) async fn commit_with_rows(
 async fn make_dated_table(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
     let schemas =
         changes.iter().filter(|change| change.may_insert_entity()).filter_map(Change::schema);
-    let dated = schemas.filter_map(|schema| Some((schema, schema.dated.as_ref()?)));
-    let Some((schema, dated)) = dated.into_iter().next() else { return Ok(false) };
+    match schemas.into_iter().find(|schema| schema.dated.is_some()) {
+        Some(schema) => create_table_of_period(outbox, schema, table).await,
+        None => Ok(false),
+    }
+}
+
+/// Creates a table if its name is that of a dated table of the entity; returns `false` if it is not.
+///
+/// # Errors
+///
+/// `is_not_found`, naming the floor, for a table below it.
+pub(crate) async fn create_table_of_period(
+    outbox: &Outbox,
+    schema: &'static Schema,
+    table: &str,
+) -> Result<bool> {
+    let Some(dated) = schema.dated.as_ref() else { return Ok(false) };
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
     let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
     create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use super::{
-    commit::commit_with_rows, deadline::WriteDeadline, outbox_plan::ExtraRows, state::Outbox,
+    commit::{commit_with_rows, create_table_of_period},
+    deadline::WriteDeadline,
+    outbox_plan::ExtraRows,
+    state::Outbox,
 };
 use crate::{
     address::RowAt,
@@ -171,8 +174,18 @@ impl MoveJob<'_> {
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.message_identity())?;
-        match deadline.run_request(self.outbox.store.apply_one_unsealed(to_table, tombstone)).await
-        {
+        let insert = || {
+            let insert = self.outbox.store.apply_one_unsealed(to_table, tombstone.clone());
+            deadline.run_request(insert)
+        };
+        let inserted = match insert().await {
+            // A carrier that is slow would create a dated table, and insert the entity after this.
+            Err(error) if error.is_table_missing() && self.create_target_table().await? => {
+                insert().await
+            }
+            inserted => inserted,
+        };
+        match inserted {
             Ok(_) => Ok(true),
             Err(error) if error.row_exists() => {
                 let found = self.outbox.store.row_if_table_exists(receipt).await?;
@@ -182,6 +195,15 @@ impl MoveJob<'_> {
             // The target takes nothing: no entity can arrive there either.
             Err(error) if error.retry_chance() == RetryChance::Never => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the target's table if it is a dated table. Returns `false` if it is not, or is below the floor:
+    /// then no carrier of the move can create it either.
+    async fn create_target_table(&self) -> Result<bool> {
+        match create_table_of_period(self.outbox, self.schema, &self.message.to_table).await {
+            Err(error) if error.is_table_missing() => Ok(false),
+            created => created,
         }
     }
 
