@@ -1041,3 +1041,77 @@ async fn moves_end_where_the_keys_of_a_scope_were_destroyed() {
         }
     }
 }
+
+/// The attack: the receipt that keeps the effect of a message from a second time is taken away by a message of
+/// its name that says it is done.
+#[tokio::test]
+async fn a_message_that_says_it_is_done_takes_no_receipt_away() {
+    let digest = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    for (with_code, digest) in [(false, None), (true, None), (true, Some(digest))] {
+        let world = World::new().await;
+        let queue = world.client.queue("work");
+        queue.send(&Pay { amount: 1 }).await.unwrap();
+        let received =
+            world.client.table_queue("work").receive(1, Duration::from_secs(1)).await.unwrap();
+        let mut forged: serde_json::Value = serde_json::from_str(received[0].body()).unwrap();
+        let members = forged.as_object_mut().unwrap();
+        members.remove("body");
+        members.insert("done".into(), true.into());
+        members.insert("receipts".into(), serde_json::json!([["Patients", "north"]]));
+        if !with_code {
+            members.remove("mac");
+        }
+        if let Some(digest) = digest {
+            members.insert("digest".into(), digest.into());
+        }
+        let forged = forged.to_string();
+        world.clock.advance(Duration::from_secs(2));
+
+        let (calls, effects) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (call, effect, attacker) = (calls.clone(), effects.clone(), queue.clone());
+        let client = world.keyed(None).build().unwrap();
+        let worker = client.worker().queue(&queue).on(move |cx, _: Pay| {
+            let (call, effect) = (call.clone(), effect.clone());
+            let (attacker, forged) = (attacker.clone(), forged.clone());
+            async move {
+                let mut egt = cx.client().table::<Patient>().transaction();
+                egt.insert_or_replace(&patient(1))?;
+                effect.fetch_add(u32::from(cx.once(egt).await?), Ordering::SeqCst);
+                match call.fetch_add(1, Ordering::SeqCst) {
+                    0 => drop(attacker.port().send(&forged, Duration::ZERO).await?),
+                    1 | 2 => {}
+                    _ => return Ok(()),
+                }
+                Err("it fails three times".into())
+            }
+        });
+        let stats = worker.drain().await.unwrap();
+        assert_eq!((stats.applied, stats.refused, stats.poisoned), (1, 1, 1), "{stats:?}");
+        assert_eq!((calls.load(Ordering::SeqCst), effects.load(Ordering::SeqCst)), (4, 1));
+        let receipts = async || {
+            let rows = world.plain("Patients").query(Keys::partition("north").rows("~e4_".."~e5"));
+            rows.collect().await.unwrap().len()
+        };
+        assert_eq!(receipts().await, 1);
+        // The message itself, done one write deadline ago, takes it away. Its type has no handler here.
+        world.clock.advance(Duration::from_secs(301));
+        let other = world.keyed(None).build().unwrap().worker().queue(&queue);
+        let stats = other.drain().await.unwrap();
+        assert_eq!((stats.applied, stats.refused, receipts().await), (1, 0, 0), "{stats:?}");
+    }
+}
+
+/// Whether a message without a code needs one, its type alone tells.
+#[tokio::test]
+async fn a_done_message_without_a_code_waits_for_a_program_that_knows_its_type() {
+    let world = World::new().await;
+    let queue = world.client.queue("work");
+    let done = r#"{"id":"7","type":"Foreign","done":true,"receipts":[["Patients","north"]]}"#;
+    queue.port().send(done, Duration::ZERO).await.unwrap();
+    let stranger = world.keyed(None).build().unwrap().worker().queue(&queue);
+    let stats = stranger.drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.applied, stats.refused), (1, 0, 0), "{stats:?}");
+    world.clock.advance(Duration::from_secs(61));
+    let stats = world.worker(world.keyed(None)).queue(&queue).drain().await.unwrap();
+    assert_eq!((stats.applied, stats.refused), (1, 0), "{stats:?}");
+}

@@ -7,6 +7,8 @@ use crate::{
 };
 #[cfg(feature = "encrypt")]
 use crate::{address::TableCase, seal::WorkInput};
+#[cfg(feature = "encrypt")]
+use sha2::{Digest, Sha256};
 
 /// A piece of work that a code covers.
 // A build without encryption makes no codes, and reads none of this.
@@ -29,7 +31,8 @@ pub(crate) enum Work<'w> {
         id: &'w str,
         name: &'w str,
         version: u32,
-        body: &'w str,
+        /// The SHA-256 of the body.
+        digest: [u8; 32],
         /// When the message was sent; `None` if its type does not expire.
         sent: Option<Ticks>,
     },
@@ -70,12 +73,13 @@ impl Work<'_> {
                 let mut input = message_input(1, *sent);
                 input.push_text(&case.canonical_table_name(table));
                 input.push_text(partition_key);
-                finish_message(input, [id, name], *version, body, *sent)
+                let digest = Sha256::digest(body.as_bytes());
+                finish_message(input, [id, name], *version, &digest, *sent)
             }
-            Self::Queued { queue, id, name, version, body, sent } => {
+            Self::Queued { queue, id, name, version, digest, sent } => {
                 let mut input = message_input(2, *sent);
                 input.push_text(queue);
-                finish_message(input, [id, name], *version, body, *sent)
+                finish_message(input, [id, name], *version, digest, *sent)
             }
             Self::Move { place, held } => {
                 let mut input = place.signed_input(3, case);
@@ -123,14 +127,14 @@ fn finish_message(
     mut input: WorkInput,
     [id, name]: [&str; 2],
     version: u32,
-    body: &str,
+    digest: &[u8],
     sent: Option<Ticks>,
 ) -> WorkInput {
     input.push_text(id);
     input.push_text(name);
     input.push_number(version);
     // A hash in place of the body: a queue keeps the hash after it has dropped the body.
-    input.push_hash_of(body);
+    input.push_bytes_without_length(digest);
     if let Some(sent) = sent {
         input.push_time(sent.get() - Ticks::UNIX_EPOCH.get());
     }

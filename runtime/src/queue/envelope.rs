@@ -133,8 +133,18 @@ impl Envelope {
     /// Returns the values of the message over which its code is made and verified: those of a message
     /// in the queue `queue` with the id `id` there.
     pub(crate) fn as_work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
-        let (name, version, body) = (self.name.as_str(), self.version, self.body_json());
-        Work::Queued { queue, id, name, version, body, sent: self.sent_time() }
+        let (name, version, digest) = (self.name.as_str(), self.version, self.body_digest());
+        Work::Queued { queue, id, name, version, digest, sent: self.sent_time() }
+    }
+
+    /// Returns the SHA-256 of the body. A message that is done has no body any more: returns the digest that
+    /// stands for it, or zeros, which are the digest of no body, if the message has none of 32 bytes.
+    fn body_digest(&self) -> [u8; 32] {
+        if !self.done {
+            return Sha256::digest(self.body_json()).into();
+        }
+        let digest = self.digest.as_ref().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+        digest.and_then(|digest| digest.try_into().ok()).unwrap_or_default()
     }
 
     /// Returns when the message was sent, if its type expires.
@@ -145,6 +155,11 @@ impl Envelope {
     /// Adds the code over the message.
     pub(crate) fn with_code(self, code: Option<Vec<u8>>) -> Self {
         Self { mac: code.map(|code| URL_SAFE_NO_PAD.encode(code)), ..self }
+    }
+
+    /// Returns whether the message has a code, right or wrong.
+    pub(crate) const fn has_code(&self) -> bool {
+        self.mac.is_some()
     }
 
     /// Returns the code over the message; empty, and so never right, if it is no base64url.

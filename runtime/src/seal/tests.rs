@@ -185,9 +185,14 @@ mod work {
         Work::Message { table, partition_key, id: ID, name, version: 1, body, sent: None }
     }
 
+    fn digest_of(body: &str) -> [u8; 32] {
+        use sha2::{Digest, Sha256};
+        Sha256::digest(body).into()
+    }
+
     fn queued(queue: &'static str) -> Work<'static> {
-        let (name, version, body) = ("ArchiveEmployee", 1, BODY);
-        Work::Queued { queue, id: ID, name, version, body, sent: None }
+        let (name, version, digest) = ("ArchiveEmployee", 1, digest_of(BODY));
+        Work::Queued { queue, id: ID, name, version, digest, sent: None }
     }
 
     #[test]
@@ -343,7 +348,7 @@ mod work {
             id,
             name,
             version,
-            body,
+            digest: digest_of(body),
             sent: None,
         };
         for other in [

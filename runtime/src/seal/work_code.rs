@@ -8,7 +8,7 @@
 //! ```
 
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::{
@@ -57,11 +57,6 @@ impl WorkInput {
     /// Appends a time, as ticks of 100 ns since 1970.
     pub(crate) fn push_time(&mut self, ticks: i64) {
         self.fields.extend_from_slice(&ticks.to_be_bytes());
-    }
-
-    /// Appends the SHA-256 of a text.
-    pub(crate) fn push_hash_of(&mut self, text: &str) {
-        self.fields.extend_from_slice(&Sha256::digest(text.as_bytes()));
     }
 
     /// Appends bytes as they are. Their length must follow from the kind.

@@ -174,24 +174,21 @@ impl Worker {
         };
         let is_known = self.handlers.has_handler_of_version(&envelope.name, envelope.version)
             && self.can_verify_message(&envelope.name);
-        if !envelope.has_known_format() || !(is_known || envelope.done) {
+        // Without a code, only the declaration of the type tells whether one is missing.
+        let may_end = envelope.done
+            && (envelope.has_code() || !self.outbox().codes.requires_code_by_default());
+        if !envelope.has_known_format() || !(is_known || may_end) {
             self.lock_memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
             return self.hide_for_other_programs(port, message, Some(&envelope)).await;
         }
         self.lock_memory().unknown_messages.remove(&id);
-        // The envelope's id, which stays when the message is put back under another id of the
-        // queue.
-        let identity = MessageIdentity::in_queue(port.name(), &id);
-        if envelope.done {
-            // Receipts first: without the message nobody would find them again.
-            self.remove_receipts(&identity, &envelope.receipts).await?;
-            port.delete(message).await?;
-            return Ok(MessageOutcome::Done);
-        }
         // Receipts of the message that were no tries do not count.
         let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
         let most = self.outbox().options.poison_after;
+        if envelope.done {
+            return self.end_done_message(port, message, &envelope, &id, count).await;
+        }
         if count > most {
             let reason = format!("it was received {count} times and never finished");
             return move_message_to_poison(port, message, &reason).await;
@@ -204,6 +201,9 @@ impl Worker {
         {
             return Ok(refused);
         }
+        // The envelope's id, which stays when the message is put back under another id of the
+        // queue.
+        let identity = MessageIdentity::in_queue(port.name(), &id);
         let (until, receipts) = (message.until(), envelope.receipts.clone());
         let context =
             Context::context_of_queue_message(&self.client, identity, count, until, receipts);
@@ -253,8 +253,30 @@ impl Worker {
         }
     }
 
-    /// Verifies the code and the age of a message. Returns the outcome of a message that must not
-    /// be handled, or `None` for one that may.
+    /// Deletes the receipts of a message that was done one write deadline ago, then the message.
+    async fn end_done_message(
+        &self,
+        port: &dyn Queue,
+        message: &mut Received,
+        envelope: &Envelope,
+        id: &str,
+        count: u32,
+    ) -> Result<MessageOutcome> {
+        // A forged message could name another one, whose receipts keep its effects from a repetition.
+        if let Some(refused) =
+            self.refuse_received_message(port, message, envelope, id, count).await?
+        {
+            return Ok(refused);
+        }
+        // Receipts first: without the message nobody would find them again.
+        let identity = MessageIdentity::in_queue(port.name(), id);
+        self.remove_receipts(&identity, &envelope.receipts).await?;
+        port.delete(message).await?;
+        Ok(MessageOutcome::Done)
+    }
+
+    /// Verifies the code and the age of a message. Returns the outcome of a message that must not be
+    /// handled, or whose receipts must not be deleted; `None` for one that may.
     async fn refuse_received_message(
         &self,
         port: &dyn Queue,
@@ -265,7 +287,8 @@ impl Worker {
     ) -> Result<Option<MessageOutcome>> {
         let signed = SignedMessage::in_queue(port.name(), id, envelope);
         match self.verify_message(&signed).await {
-            Ok(()) if self.is_expired(&signed, self.outbox().server.now()) => {
+            // The work on a message that is done was begun in time.
+            Ok(()) if !envelope.done && self.is_expired(&signed, self.outbox().server.now()) => {
                 move_message_to_poison(port, message, EXPIRED).await.map(Some)
             }
             Ok(()) => Ok(None),
