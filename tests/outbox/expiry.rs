@@ -867,3 +867,18 @@ async fn a_copy_between_stores_leaves_the_markers_of_the_target() {
     assert_eq!(others.query(Key::scan()).count().await.unwrap(), 0);
     assert_eq!(target.markers().await, 0);
 }
+
+/// The estimate of the store's time is up to a second ahead, since the dates are cut to seconds.
+#[tokio::test]
+async fn a_worker_that_is_early_for_an_hour_sweeps_it_a_second_later() {
+    let world = World::ahead_by(Duration::from_millis(500), Duration::ZERO).await;
+    world.keys().insert(&world.key(1, Duration::from_secs(60))).await.unwrap();
+    let past = world.clock.now().get() % 36_000_000_000;
+    let left = HOUR - Duration::from_nanos(u64::try_from(past).unwrap() * 100);
+    world.clock.advance(left + WAIT - Duration::from_millis(200));
+    let worker = world.client.worker().with::<Key>();
+    assert_eq!(worker.drain().await.unwrap().expired, 0, "the store's hour is not over");
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(worker.drain().await.unwrap().expired, 1);
+    assert_eq!(world.markers().await, 0);
+}

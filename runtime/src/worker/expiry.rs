@@ -36,6 +36,9 @@ const SWEEP_AGAIN: Duration = Duration::from_secs(60);
 /// A page of markers whose hours have passed, by the page's own date.
 #[derive(Default)]
 struct MarkerPage {
+    /// The first hour whose markers must not be swept yet, by the page's date; `None` if the page has no
+    /// date.
+    first_in_use: Option<Hour>,
     due: Vec<StoredExpiryMarker>,
     /// Number of rows that are no markers of this format. A worker leaves them alone.
     damaged: u64,
@@ -75,7 +78,7 @@ impl Worker {
         if self.lock_memory().swept_before.is_some_and(|swept| swept >= before) {
             return round;
         }
-        let (mut is_done, mut damaged) = (true, 0);
+        let (mut is_done, mut damaged, mut swept_before) = (true, 0, before);
         // The first writer of a row that expires creates the table.
         let markers = self.store().pages(EXPIRY, expiry_markers_before(before));
         let mut markers = markers.empty_without_table();
@@ -92,12 +95,14 @@ impl Worker {
                 }
             };
             damaged += page.damaged;
+            // The estimate may be ahead of the store: markers that are due by the estimate alone were left.
+            swept_before = page.first_in_use.map_or(swept_before, |hour| hour.min(swept_before));
             is_done &= self.sweep_page(page.due, &mut round).await;
         }
         let memory = &mut *self.lock_memory();
         memory.damaged_expiry = damaged;
         if is_done {
-            memory.swept_before = Some(before);
+            memory.swept_before = Some(swept_before);
             // Nothing failed in this sweep.
             memory.sweeps_to_repeat.clear();
         }
@@ -115,10 +120,10 @@ impl Worker {
 
     /// Returns the markers of a page whose hours are over by the page's date.
     fn due_markers(&self, page: Rows) -> MarkerPage {
+        let first_in_use = page.date.map(|date| self.first_hour_in_use(date));
         // A store whose pages have no date does not say which hours are over.
-        let before =
-            page.date.map_or(Hour::hour_of(Ticks::MIN), |date| self.first_hour_in_use(date));
-        let mut read = MarkerPage::default();
+        let before = first_in_use.unwrap_or(Hour::hour_of(Ticks::MIN));
+        let mut read = MarkerPage { first_in_use, ..MarkerPage::default() };
         for row in page.rows {
             match row.and_then(StoredExpiryMarker::from_row) {
                 Ok(marker) if marker.marker.hour < before => read.due.push(marker),
