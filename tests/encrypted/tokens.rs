@@ -370,3 +370,23 @@ async fn a_transaction_stays_in_the_partition_that_it_names() {
     egt.commit().await.unwrap();
     assert_eq!(*people.get(by_ssn("123-45-0001")).await.unwrap().unwrap(), person(1));
 }
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, Message)]
+struct Hired {
+    id: u32,
+}
+
+/// The rows are complete only at the commit, which counts the messages beside them.
+#[tokio::test]
+async fn a_transaction_that_its_messages_make_too_large_sends_nothing() {
+    let (client, recorder) = client().await;
+    let mut egt = client.table::<Person>().transaction();
+    for id in 0..95 {
+        egt.emit(&Hired { id }).unwrap();
+    }
+    // Each with two copies: 101 operations.
+    egt.insert(&person(1)).unwrap().insert(&person(2)).unwrap();
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_too_large() && error.failed_index() == Some(1), "{error}");
+    assert_eq!(recorder.take().len(), 0);
+}

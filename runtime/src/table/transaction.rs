@@ -62,6 +62,8 @@ pub struct Transaction {
     known: AdmittedChanges,
     /// Messages to store in the partition of the transaction.
     messages: Vec<EmittedMessage>,
+    /// The bytes of the messages in the request.
+    message_bytes: usize,
     /// The message whose effect the transaction is, if it is one.
     effect_of: Option<MessageIdentity>,
 }
@@ -73,14 +75,14 @@ struct EmittedMessage {
     authenticity: MessageAuthenticity,
 }
 
-/// Checks that the changes fit into one transaction, and returns their size and their rows. `partition_key` is the
-/// partition that the caller named, if any.
+/// Checks that the changes fit into one transaction, and returns their size and their rows. `before` has the
+/// partition that the caller named, if any, and the size of the messages.
 fn admitted_changes(
     table: &str,
-    partition_key: Option<String>,
+    before: AdmittedChanges,
     changes: &[Change],
 ) -> Result<AdmittedChanges> {
-    let mut known = AdmittedChanges { partition_key, ..AdmittedChanges::default() };
+    let mut known = before;
     for (verb, change) in changes.iter().enumerate() {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         known.admit_change(verb, change).map_err(place)?;
@@ -128,6 +130,7 @@ impl Transaction {
             verbs: Vec::new(),
             known: AdmittedChanges::default(),
             messages: Vec::new(),
+            message_bytes: 0,
             effect_of: None,
         }
     }
@@ -387,7 +390,9 @@ impl Transaction {
         // The code is made at the commit, which knows the partition. It takes its bytes all the
         // same.
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
-        self.known.grow_size(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
+        let bytes = Operation::insert(row.clone()).request_bytes()? + code_bytes;
+        self.known.grow_size(1, bytes)?;
+        self.message_bytes += bytes;
         self.messages.push(EmittedMessage { row, authenticity: M::AUTHENTICITY });
         Ok(self)
     }
@@ -592,7 +597,13 @@ impl Transaction {
         // Keys with blind tokens are complete only now, so that rows and partitions are compared
         // now.
         if needs_tokens {
-            self.known = admitted_changes(&table, self.named_partition.take(), &changes)?;
+            let before = AdmittedChanges {
+                partition_key: self.named_partition.take(),
+                rows: HashMap::new(),
+                operations: self.messages.len(),
+                bytes: self.message_bytes,
+            };
+            self.known = admitted_changes(&table, before, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
         let landed = commit_with_rows(self.client.outbox(), &table, &changes, &extra_rows, None);
