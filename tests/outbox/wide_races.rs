@@ -40,3 +40,35 @@ async fn an_update_that_lost_a_race_for_part_2_reads_the_entity_again() {
     assert_eq!((report.done, report.failed.len()), (1, 0), "{report:?}");
     assert_eq!(carts.query(don()).collect().await.unwrap()[0].note, "b");
 }
+
+/// An entity is not gone as long as its first part is there.
+#[tokio::test]
+async fn a_deletion_that_misses_part_2_is_not_done() {
+    for (lost, done) in [("w_000001_02", 1), ("w_000001_01", 2)] {
+        let memory = Arc::new(Memory::new());
+        let client = Client::builder().backend(memory.clone()).build().unwrap();
+        let carts = client.table::<Cart>();
+        carts.create().await.unwrap();
+        for id in 1..3 {
+            carts
+                .insert(&Cart { user: "don".into(), id, seat: 1, note: "a".into() })
+                .await
+                .unwrap();
+        }
+        // Another program deletes a part after the query has read it.
+        let rows = client.dynamic("Carts");
+        let is_deletion = |one: &Operation| one.verb() == Verb::Delete;
+        let store = Hooked::before(memory, is_deletion, async move {
+            assert!(rows.delete_at("don", lost).await.unwrap());
+        });
+        let hooked = Client::builder().backend(store).build().unwrap().table::<Cart>();
+        let report = hooked.query(don()).delete_all().await.unwrap();
+        assert_eq!((report.done, report.failed.len() as u64), (done, 2 - done), "{report:?}");
+        let names_part = |error: &Error| error.to_string().contains(lost);
+        assert!(
+            report.failed.iter().all(|failure| failure.index == 0 && names_part(&failure.error))
+        );
+        let rows = client.dynamic("Carts").query(Keys::partition("don")).collect().await.unwrap();
+        assert_eq!(rows.len(), 1, "the other part of the first entity");
+    }
+}

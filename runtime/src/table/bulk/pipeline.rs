@@ -268,6 +268,12 @@ impl Pipeline {
     }
 }
 
+/// Returns whether a change failed because its entity does not exist. A wide entity exists as long as its
+/// first part does, whose keys are those of the change.
+fn is_entity_missing(error: &Error, change: &Change) -> bool {
+    error.is_row_missing() && error.keys().is_none_or(|keys| keys == change.keys())
+}
+
 /// Registers partitions in the outbox. Boxed, because a registration's future is large.
 fn register_partitions_boxed(
     client: Client,
@@ -314,7 +320,9 @@ impl GroupWriter for ChangeWriter<'_> {
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
         match error.failed_index().and_then(|position| group.remove_change(position)) {
-            Some((item, _)) if item.done_when_missing && error.is_row_missing() => {
+            Some((item, change))
+                if item.done_when_missing && is_entity_missing(&error, &change) =>
+            {
                 outcome.done += 1;
             }
             Some((item, change)) => {
