@@ -1,8 +1,8 @@
 //! Generates const assertions for what only the types of fields tell. The compiler reports them at
 //! the token that they are about.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::Span;
+use quote::ToTokens;
 use syn::spanned::Spanned;
 
 use super::{field, schema::family_constant_name};
@@ -10,13 +10,14 @@ use crate::{
     model::{Entity, Family, Field, KeyTemplate, Part, Segment},
     names::runtime_item,
     template::Form,
+    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Number of properties of a remote copy that name its primary: `Src`, `SrcP`, `SrcR`, `SrcT`.
 const OWNER_PROPERTIES: usize = 4;
 
 /// Returns the assertions of an entity.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit(entity: &Entity) -> Tokens {
     let separated = entity.families.iter().map(|family| assert_parts_separated(entity, family));
     let covers = entity.families.iter().flat_map(|family| {
         family.parts().filter_map(move |part| assert_form_covers_type(entity, family, part))
@@ -61,7 +62,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
 /// the library's own.
-fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
+fn assert_part_sizes(entity: &Entity) -> Option<Tokens> {
     let span = entity.wide?;
     let asserts = (1..=entity.wide_part_count()).map(|part| {
         let message = format!(
@@ -86,7 +87,7 @@ fn is_surely_narrow(fields: &[Field]) -> bool {
 }
 
 /// Returns assertions that fields with `hide_none` are an `Option`.
-pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
+pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> Tokens {
     let hides = |field: &&Field| {
         field.encrypt_settings().is_some_and(|encrypt_settings| encrypt_settings.hide_none)
     };
@@ -108,10 +109,10 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
 }
 
 /// Returns assertions that `upgrade_from` names an older version of the entity.
-fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
+fn assert_older_version(entity: &Entity) -> Option<Tokens> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
-    let path = quote! { #older }.to_string().replace(' ', "");
+    let path = older.to_token_stream().to_string().replace(' ', "");
     let same = format!(
         "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
     );
@@ -136,7 +137,7 @@ fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the assertion that the field of `expires = field` is a time.
-fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
+fn assert_expires_is_time(entity: &Entity) -> Option<Tokens> {
     let expires = entity.expires.as_ref()?;
     let field = entity.fields.get(expires.field)?;
     let ty = &field.ty;
@@ -151,7 +152,7 @@ fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the assertion that no property of a flattened struct has the name of another property.
-fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream> {
+fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<Tokens> {
     let prefix = field.storage.prefix()?;
     let ty = &field.ty;
     let marker = entity.discriminator_property().unwrap_or_default();
@@ -173,10 +174,10 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream>
 
 /// Returns the assertion that copies have at most 252 properties. A copy stores fields of the
 /// primary's keys too, where its own keys do not give them back.
-fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
+fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> Tokens {
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
-    let columns: Vec<TokenStream> =
+    let columns: Vec<Tokens> =
         held.filter_map(|(_, field)| field::column_schemas_of_field(field, true)).collect();
     let message = format!(
         "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
@@ -188,7 +189,7 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
 }
 
 /// Returns assertions that rows of two row families never have the same key.
-fn assert_keys_apart(entity: &Entity) -> TokenStream {
+fn assert_keys_apart(entity: &Entity) -> Tokens {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
@@ -214,9 +215,9 @@ fn assert_keys_apart(entity: &Entity) -> TokenStream {
 }
 
 /// Returns assertions that no other row of a wide entity has the key of one of its parts.
-fn apart_from_parts(entity: &Entity) -> TokenStream {
+fn apart_from_parts(entity: &Entity) -> Tokens {
     let (Some(_), Some(primary)) = (entity.wide, entity.primary()) else {
-        return TokenStream::new();
+        return Tokens::new();
     };
     let others = entity.families.iter().skip(1).filter(|family| !family.in_blob);
     let others = others.filter(|other| !primary.row.starts_with_different_literal(&other.row));
@@ -235,9 +236,9 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 
 /// Returns assertions that a part is followed by a literal, where the type decides whether its width
 /// varies.
-fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
+fn assert_parts_separated(entity: &Entity, family: &Family) -> Tokens {
     let constant = family_constant_name(family);
-    let check = |key: &KeyTemplate, template: TokenStream| {
+    let check = |key: &KeyTemplate, template: Tokens| {
         let assert = unseparated_part_message(entity, key)?;
         let span: Span = key.literal.span();
         Some(quote_spanned! { span =>
@@ -264,7 +265,7 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
 /// Returns the assertion that a date form is as fine as the field's type. `None` if the part is no
 /// date, or if the type's name already shows that the field cannot be read back from it. The
 /// assertion is needed since an alias can have the name of another type.
-fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
+fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<Tokens> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };
     if !part.is_read_back_exactly(field) {

@@ -1,19 +1,17 @@
 //! Generates the check that refuses an index copy whose key does not follow from its fields: another
 //! program changed it.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-
 use super::unwrap_or_return;
 use crate::{
     model::{Entity, Family, KeyTemplate, Part},
     template::Form,
+    tokens::{Tokens, quote},
 };
 
 /// Returns the statement that compares the keys of a copy with the keys that the fields of
 /// `__entity` make. Compares only a key that has a part from which the field cannot be read back,
 /// and of which the copy holds all fields.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit(entity: &Entity) -> Tokens {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
             return None;
@@ -26,9 +24,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let index = family.index;
         Some(quote! { #index => { #row #partition } })
     });
-    let arms: Vec<TokenStream> = arms.collect();
+    let arms: Vec<Tokens> = arms.collect();
     if arms.is_empty() {
-        return TokenStream::new();
+        return Tokens::new();
     }
     quote! { match __family.index { #(#arms)* _ => {} } }
 }
@@ -36,7 +34,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// Returns the check of the RowKey, or `None` if it needs none. The check makes the whole key from
 /// the fields and compares it with the stored key. If all parts to compare are text in lower case,
 /// it first compares only these, which costs less, and makes the key only if one differs.
-fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
+fn check_row_key(entity: &Entity, family: &Family) -> Option<Tokens> {
     let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -54,14 +52,14 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     });
     let check =
         unwrap_or_return(&quote! { _rt_check_row_key_matches_fields(__row, __family, &__entity) });
-    Some(match compared.collect::<Option<Vec<TokenStream>>>() {
+    Some(match compared.collect::<Option<Vec<Tokens>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,
     })
 }
 
 /// Returns the check of a remote copy's PartitionKey.
-fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
+fn check_partition_key(entity: &Entity, family: &Family) -> Option<Tokens> {
     parts_that_lose_their_field(entity, family, &family.partition)?;
     Some(unwrap_or_return(
         &quote! { _rt::check_partition_key_matches_fields(__row, __family, &__entity) },

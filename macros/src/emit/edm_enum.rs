@@ -1,13 +1,14 @@
 //! Generates the implementations of `EdmEnum`: an enum is stored as text, in a property or in a
 //! part of a key.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-
-use crate::{model::EdmEnum, names};
+use crate::{
+    model::EdmEnum,
+    names,
+    tokens::{Tokens, quote},
+};
 
 /// Returns the impls of `EdmValue` and `KeyPart`.
-pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
+pub(super) fn emit(edm_enum: &EdmEnum) -> Tokens {
     let ident = &edm_enum.ident;
     let text = text_functions(edm_enum);
     quote! {
@@ -49,22 +50,28 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
 }
 
 /// Returns the functions that convert variants to texts and back.
-fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
+fn text_functions(edm_enum: &EdmEnum) -> Tokens {
     let ident = &edm_enum.ident;
-    let variants: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.ident).collect();
-    let texts: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.text).collect();
+    let to_texts = edm_enum.variants.iter().map(|variant| {
+        let (name, text) = (&variant.ident, &variant.text);
+        quote! { #ident::#name => #text, }
+    });
+    let from_texts = edm_enum.variants.iter().map(|variant| {
+        let (name, text) = (&variant.ident, &variant.text);
+        quote! { #text => _rt_Ok(#ident::#name), }
+    });
     let expected =
         names::join_alternatives(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
     quote! {
         fn __text(__variant: &#ident) -> &'static _rt_str {
             match __variant {
-                #(#ident::#variants => #texts,)*
+                #(#to_texts)*
             }
         }
 
         fn __parse(__text: &_rt_str) -> _rt_Result<#ident, _rt::InvalidValue> {
             match __text {
-                #(#texts => _rt_Ok(#ident::#variants),)*
+                #(#from_texts)*
                 _ => _rt_Err(_rt::unknown_variant_error(#expected, __text)),
             }
         }

@@ -1,14 +1,15 @@
 //! Generates what depends on how a field is stored: one function for each question, so that a new
 //! kind of storage is added here and in [`Storage`].
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Span};
+use quote::format_ident;
 use syn::spanned::Spanned;
 
 use super::{first_field, key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
     model::{AbsenceRule, Field, Storage},
     names::{generated_ident_of, runtime_item},
+    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the name of the constant with the JSON codec of a field. Only this constant requires
@@ -18,7 +19,7 @@ fn json_codec(field: &Field) -> Ident {
 }
 
 /// Returns the constants of all JSON codecs.
-pub(super) fn json_codec_constants(fields: &[Field]) -> TokenStream {
+pub(super) fn json_codec_constants(fields: &[Field]) -> Tokens {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
         let new = if field.is_secret() { "with_redacted_errors" } else { "new" };
@@ -32,10 +33,10 @@ pub(super) fn json_codec_constants(fields: &[Field]) -> TokenStream {
 
 /// Returns the statement that writes the field of `self` with the property writer `out`, whose type
 /// is `PropertyWriter` or a reference to it.
-pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
+pub(super) fn write_statement(field: &Field, out: &Tokens) -> Tokens {
     let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
     match &field.storage {
-        Storage::Skipped => TokenStream::new(),
+        Storage::Skipped => Tokens::new(),
         Storage::Plain => {
             let store = if field.is_secret() {
                 quote! { store_secret }
@@ -106,7 +107,7 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
 
 /// Returns the tokens for the padding of a field: `Some(pad)`, or `None` if the field is not
 /// encrypted.
-fn padding_of(field: &Field) -> TokenStream {
+fn padding_of(field: &Field) -> Tokens {
     match field.encrypt_settings() {
         Some(encrypt) => {
             let pad = encrypt.pad;
@@ -130,7 +131,7 @@ pub(super) fn slot_locals_of_field(at: usize, field: &Field) -> Vec<(Ident, &str
 
 /// Returns the variables in which a decoder keeps what it read for a field, as an expression for
 /// [`finish_expression`]: one variable, or an array of them for a field with several properties.
-pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> TokenStream {
+pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> Tokens {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
             let slots = slot_locals_of_field(at, field).into_iter().map(|(slot, _)| slot);
@@ -150,7 +151,7 @@ pub(super) fn slot_local(at: usize) -> Ident {
 }
 
 /// Returns the statement that creates the slot of a field that several properties go to.
-pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<TokenStream> {
+pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<Tokens> {
     let (slot, ty) = (slot_local(at), &field.ty);
     match &field.storage {
         Storage::Skipped
@@ -169,11 +170,7 @@ pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<Toke
 
 /// Returns the statement that offers the property `__name` with `__value` to a field that several
 /// properties go to. `taken` leaves the statement's block once the field has taken the property.
-pub(super) fn offer_statement(
-    field: &Field,
-    slot: &TokenStream,
-    taken: &TokenStream,
-) -> Option<TokenStream> {
+pub(super) fn offer_statement(field: &Field, slot: &Tokens, taken: &Tokens) -> Option<Tokens> {
     let ty = &field.ty;
     match &field.storage {
         Storage::Skipped
@@ -203,7 +200,7 @@ pub(super) fn offer_statement(
 
 /// Returns the type and the initial value of a field's slot in a flattened struct. `None` if the
 /// field is skipped.
-pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn empty_slot_with_type(field: &Field) -> Option<(Tokens, Tokens)> {
     let ty = &field.ty;
     match field.storage {
         Storage::Skipped => None,
@@ -221,7 +218,7 @@ pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenS
 }
 
 /// Returns the value of a field that is not in the row.
-pub(super) fn default_value(field: &Field) -> TokenStream {
+pub(super) fn default_value(field: &Field) -> Tokens {
     let ty = &field.ty;
     match &field.absent {
         // A function of another type is shown where it is named.
@@ -234,7 +231,7 @@ pub(super) fn default_value(field: &Field) -> TokenStream {
 }
 
 /// Returns the value of a field whose reading cannot fail.
-pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
+pub(super) fn value_if_infallible(field: &Field, slot: &Tokens) -> Option<Tokens> {
     match &field.storage {
         Storage::Skipped => Some(default_value(field)),
         Storage::Extra => Some(slot.clone()),
@@ -249,11 +246,7 @@ pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<T
 
 /// Returns an expression for the `Result` of reading a field from its slot. `prefix` is given in a
 /// flattened struct only: an expression for the text before the names of its properties.
-pub(super) fn finish_expression(
-    field: &Field,
-    slot: &TokenStream,
-    prefix: Option<&TokenStream>,
-) -> TokenStream {
+pub(super) fn finish_expression(field: &Field, slot: &Tokens, prefix: Option<&Tokens>) -> Tokens {
     let (ty, name) = (&field.ty, &field.property);
     let no_prefix = "";
     let before = prefix.map_or_else(|| quote! { #no_prefix }, Clone::clone);
@@ -316,7 +309,7 @@ pub(super) fn finish_expression(
 
 /// Returns the type and the value of the field's column constant. `None` if the field has no
 /// column: a skipped or `extra` field.
-pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn column_type_and_value(field: &Field) -> Option<(Tokens, Tokens)> {
     let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -369,7 +362,7 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
 /// Returns the type and the value of the field's column constant for an entity that is refused.
 /// Neither requires a trait of the field's type. `None` for a skipped or `extra` field, and for a
 /// series whose type is no array of literal length.
-pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
+pub(super) fn refused_type_column(field: &Field) -> Option<(Tokens, Tokens)> {
     let (ty, kind) = (&field.ty, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -399,13 +392,13 @@ pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenSt
 }
 
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
-fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
+fn blob_column(field: &Field, names: &[String]) -> (Tokens, Tokens) {
     let (ty, name, names) = (&field.ty, &field.name, blob_property_names_expression(names));
     (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
 }
 
 /// Returns the value that names the properties of a field that is kept in a blob.
-pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
+pub(super) fn blob_property_names_expression(names: &[String]) -> Tokens {
     let fields = ["name", "len", "hash", "content_type"];
     let fields = fields.iter().zip(names).map(|(field, name)| {
         let field = Ident::new(field, Span::call_site());
@@ -419,7 +412,7 @@ pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
-pub(super) fn push_blob_statements(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
+pub(super) fn push_blob_statements(fields: &[Field], values: &Tokens) -> Vec<Tokens> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
         let (ident, name, names) =
@@ -433,7 +426,7 @@ pub(super) fn push_blob_statements(fields: &[Field], values: &TokenStream) -> Ve
 }
 
 /// Returns the marker type that says which comparisons a filter can make with the column.
-fn column_kind(field: &Field) -> TokenStream {
+fn column_kind(field: &Field) -> Tokens {
     match (field.encrypt_settings(), field.token_property_and_length(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
@@ -444,7 +437,7 @@ fn column_kind(field: &Field) -> TokenStream {
 
 /// Returns the field's column schemas, separated by commas. `None` if the field has none.
 /// `is_stored` means that the rows store the field as a property: their keys do not contain its value.
-pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<TokenStream> {
+pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<Tokens> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
         let edm = match (&field.storage, field.series_slot_type()) {
@@ -496,7 +489,7 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
 
 /// Returns the field's `SeriesSchema`, which lists the properties of a series or a split field.
 /// `None` if the field is neither.
-pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
+pub(super) fn series_schema(field: &Field) -> Option<Tokens> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
     let is_split = matches!(field.storage, Storage::Split(_));
@@ -507,7 +500,7 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
 
 /// Returns the column schema with the number of the part that stores the column. Returns `column`
 /// unchanged for part 1.
-fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
+fn column_in_part(part: usize, column: Tokens) -> Tokens {
     match u8::try_from(part) {
         Ok(part @ 2..) => quote! { _rt_ColumnSchema::in_part(#column, #part) },
         _ => column,
@@ -516,7 +509,7 @@ fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
 
 /// Returns the column schema with the settings of encryption if the field is encrypted, else
 /// `column` unchanged.
-fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
+fn column_with_seal(field: &Field, column: Tokens) -> Tokens {
     let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property_and_length() {
@@ -534,11 +527,11 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
 }
 
 /// Returns the patch's method that sets the field.
-pub(super) fn patch_setter(field: &Field) -> TokenStream {
+pub(super) fn patch_setter(field: &Field) -> Tokens {
     let (ident, ty, name) = (generated_ident_of(&field.ident), &field.ty, &field.property);
     let (doc, inner) = (format!("Sets `{}`.", field.name), first_field());
     match &field.storage {
-        Storage::Skipped | Storage::Extra => TokenStream::new(),
+        Storage::Skipped | Storage::Extra => Tokens::new(),
         Storage::Plain => {
             let redact = field.is_secret().then(|| quote! { .redacted(#name) });
             quote! {
@@ -557,7 +550,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
         }
         Storage::Series(names) => {
             let Some(series_slot_type) = field.series_slot_type() else {
-                return TokenStream::new();
+                return Tokens::new();
             };
             let doc = format!("Sets a slot of `{}`, counted from 0.", field.name);
             let redact = field.is_secret().then(|| quote! { .redacted(__name) });
@@ -618,7 +611,7 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
 /// Emits a setter for an entity that is refused, so that the compiler reports the real mistake alone.
 /// The setter of a JSON or flattened field has an empty loop as its body. Setters of other fields are
 /// the usual ones.
-pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
+pub(super) fn setter_of_refused_entity(field: &Field) -> Tokens {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
         Storage::Skipped
@@ -631,7 +624,7 @@ pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
 }
 
 /// Returns a setter that takes a value of the field's type, without conversion.
-fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
+fn setter_of_whole_value(field: &Field, body: &Tokens) -> Tokens {
     let (ident, ty) = (generated_ident_of(&field.ident), &field.ty);
     let doc = format!("Sets `{}`.", field.name);
     quote! {
@@ -643,7 +636,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 }
 
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
-fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
+fn blob_setter(field: &Field, names: &[String]) -> Tokens {
     let (ident, of) = (generated_ident_of(&field.ident), &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));
     let inner = first_field();

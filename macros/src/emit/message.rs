@@ -1,13 +1,13 @@
 //! Generates the implementation of `Message`: the message's name and version, its expiry, and
 //! whether it must be authentic.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-
-use crate::model::Message;
+use crate::{
+    model::Message,
+    tokens::{Tokens, quote},
+};
 
 /// Returns the impl of `Message`.
-pub(super) fn emit(message: &Message) -> TokenStream {
+pub(super) fn emit(message: &Message) -> Tokens {
     let Message { ident, name, version, .. } = message;
     let authenticity = message.authenticated.map(|is_required| {
         let variant = if is_required { quote!(Required) } else { quote!(NotRequired) };

@@ -32,14 +32,16 @@ mod set;
 mod table_entity;
 mod to_row;
 
-use proc_macro2::{Literal, TokenStream};
-use quote::quote;
+use proc_macro2::Literal;
 use syn::Path;
 
-use crate::model;
+use crate::{
+    model,
+    tokens::{Tokens, quote},
+};
 
 /// Returns the code of `#[derive(TableEntity)]`.
-pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
+pub(crate) fn entity(entity: &model::Entity) -> Tokens {
     let json = field::json_codec_constants(&entity.fields);
     let schema = schema::emit(entity);
     let asserts = const_assert::emit(entity);
@@ -59,7 +61,7 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
 }
 
 /// Returns the code of `#[derive(Properties)]`.
-pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
+pub(crate) fn properties(properties: &model::Properties) -> Tokens {
     let json = field::json_codec_constants(&properties.fields);
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
@@ -69,27 +71,27 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
 }
 
 /// Returns the code of `#[derive(Message)]`.
-pub(crate) fn message(message: &model::Message) -> TokenStream {
+pub(crate) fn message(message: &model::Message) -> Tokens {
     scoped_block(&message.runtime, &message::emit(message))
 }
 
 /// Returns the code of `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
+pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> Tokens {
     scoped_block(&edm_enum.runtime, &edm_enum::emit(edm_enum))
 }
 
 /// Returns the code of `#[derive(KeyPart)]` on a struct.
-pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
+pub(crate) fn newtype(newtype: &model::Newtype) -> Tokens {
     scoped_block(&newtype.runtime, &newtype::emit(newtype))
 }
 
 /// Returns the code of `#[derive(Projection)]`.
-pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
+pub(crate) fn projection(projection: &model::Projection) -> Tokens {
     scoped_block(&projection.runtime, &projection::emit(projection))
 }
 
 /// Returns the code of `#[derive(EntitySet)]`.
-pub(crate) fn set(set: &model::Set) -> TokenStream {
+pub(crate) fn set(set: &model::Set) -> Tokens {
     let members = set::member_constants(set);
     let body = match set.shape {
         model::Shape::Enum => set::emit(set),
@@ -107,7 +109,7 @@ fn first_field() -> Literal {
 /// Returns an expression for the value of a `Result`. On an error, the expression returns from the
 /// enclosing function with that error. The operator `?` does the same, but costs the compiler twice
 /// the work, since it calls functions of two traits.
-fn unwrap_or_return(result: &TokenStream) -> TokenStream {
+fn unwrap_or_return(result: &Tokens) -> Tokens {
     quote! {
         match #result {
             _rt_Ok(__value) => __value,
@@ -121,7 +123,7 @@ fn unwrap_or_return(result: &TokenStream) -> TokenStream {
 /// The block has no `allow`, since an `allow` of a lint is an error where the user's crate forbids
 /// that lint. Instead, no generated name or runtime path has a span of the user's code: lints ignore
 /// tokens that a macro wrote. See `names::generated_ident` and `names::runtime_item`.
-fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
+fn scoped_block(runtime: &Path, body: &Tokens) -> Tokens {
     quote! {
         #[doc(hidden)]
         const _: () = {

@@ -1,23 +1,22 @@
 //! Generates the constants by which a set finds the member type of a row, and the impls of enums of
 //! entities.
 
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::aggregate;
 use crate::{
     model::{Member, Set, Shape},
     names::call_site_ident,
+    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the constant with the members' schemas, the statics with their discriminators and forms of
 /// keys, which the compiler computes, the impl of `Set`, and assertions that no row could belong to
 /// two members.
-pub(super) fn member_constants(set: &Set) -> TokenStream {
+pub(super) fn member_constants(set: &Set) -> Tokens {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
-    let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
+    let schemas: Vec<Tokens> = set.members.iter().map(|member| schema(set, member)).collect();
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt_Schema] = &[#(#schemas),*];
@@ -38,7 +37,7 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
 }
 
 /// Returns the schema of a member's entity.
-fn schema(set: &Set, member: &Member) -> TokenStream {
+fn schema(set: &Set, member: &Member) -> Tokens {
     let ty = match set.shape {
         Shape::Enum => {
             let ty = &member.ty;
@@ -50,7 +49,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
 }
 
 /// Returns assertions that no row could belong to two members.
-fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
+fn apart(set: &Set, schemas: &[Tokens]) -> Tokens {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
         set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
@@ -72,7 +71,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 }
 
 /// Returns the impls of an enum.
-pub(super) fn emit(set: &Set) -> TokenStream {
+pub(super) fn emit(set: &Set) -> Tokens {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
     let (row, claim) = (call_site_ident("__row"), call_site_ident("__matched"));
@@ -134,7 +133,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 }
 
 /// Returns the body of `set_columns`: the columns of all members, with the discriminators.
-fn columns(set: &Set) -> TokenStream {
+fn columns(set: &Set) -> Tokens {
     if set.other.is_some() {
         // A row of no member is read whole, so that all of its properties are asked for.
         return quote! { let _ = __copies; _rt_None };
@@ -156,7 +155,7 @@ fn columns(set: &Set) -> TokenStream {
     }
 }
 
-fn from_row(set: &Set) -> TokenStream {
+fn from_row(set: &Set) -> Tokens {
     let ident = &set.ident;
     quote! {
         #[automatically_derived]
@@ -176,7 +175,7 @@ fn from_row(set: &Set) -> TokenStream {
 }
 
 /// Returns the impls that convert a value of the set to one of a member, and back.
-fn variant(set: &Set, member: &Member) -> TokenStream {
+fn variant(set: &Set, member: &Member) -> Tokens {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     // In an enum with one variant, an arm for others would be unreachable, and the compiler would
     // warn the user of it.
@@ -207,12 +206,12 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
 /// The impls require that every member is an entity, not a projection. The lifetime in their bounds is
 /// unused: it makes the compiler check the bounds where the impls are used instead of here, so that a
 /// set of projections compiles.
-fn writes(set: &Set) -> TokenStream {
+fn writes(set: &Set) -> Tokens {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
     let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };
-    let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
+    let arms = |member: &dyn Fn(usize) -> Tokens, other: &Tokens| {
         let members = names.iter().enumerate().map(|(at, name)| {
             let member = member(at);
             quote! { Self::#name(__member) => #member, }

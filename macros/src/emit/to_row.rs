@@ -1,16 +1,14 @@
 //! Generates `EncodeRows`, which writes the keys and properties of an entity's rows.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-
 use super::{field, key};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Storage},
+    tokens::{Tokens, quote},
 };
 
 /// Returns the impl of `EncodeRows`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit(entity: &Entity) -> Tokens {
     let ident = &entity.ident;
     let (partition_key, row_key) =
         (key::write_partition_key_body(entity), key::write_row_key_body(entity));
@@ -56,7 +54,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the statement that writes a field in the row families whose rows store it as a property.
-fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
+fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<Tokens> {
     let is_stored = |family: &&Family| {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         let is_extra = is_held && field.storage == Storage::Extra;
@@ -76,8 +74,8 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
 
 /// Returns the method that calls an index's `when` function to find whether the entity is in the
 /// index. `None` if no index has a `when`.
-fn conditions(entity: &Entity) -> Option<TokenStream> {
-    let arms: Vec<TokenStream> = entity
+fn conditions(entity: &Entity) -> Option<Tokens> {
+    let arms: Vec<Tokens> = entity
         .families
         .iter()
         .filter_map(|family| {
@@ -104,7 +102,7 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the method that lists the values of fields that are kept in blobs, if there are any.
-fn blobs(entity: &Entity) -> Option<TokenStream> {
+fn blobs(entity: &Entity) -> Option<Tokens> {
     let pushed = field::push_blob_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
         quote! {
