@@ -282,3 +282,110 @@ async fn operation_ids_leave_no_doubt() {
         }
     }
 }
+
+/// A client with operation ids whose next write loses its answer, and the faults in front of its store.
+async fn client_with_ids(memory: &std::sync::Arc<Memory>) -> (Client, FaultInjector) {
+    let fault = FaultInjector::around(memory.clone());
+    let delay = Duration::from_secs(60);
+    let policy = RetryPolicy::new().delays(delay, delay).give_up_after(delay * 10);
+    let policy = policy.operation_ids(true);
+    (Client::builder().backend(fault.clone()).retry(policy).build().unwrap(), fault)
+}
+
+/// Runs a write whose answer is lost, and `other` before the write is judged.
+async fn lose_answer<T>(
+    fault: &FaultInjector,
+    write: impl Future<Output = Result<T, Error>>,
+    other: impl Future<Output = ()>,
+) -> T {
+    let lost = Error::new(ErrorKind::Backend, "connection lost");
+    fault.inject(RequestKind::Apply, 0, InjectedFault::After(lost));
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        other.await;
+    };
+    tokio::join!(write, later).0.unwrap()
+}
+
+/// A merge by a writer without operation ids keeps the id of the write before it.
+#[tokio::test(start_paused = true)]
+async fn a_merge_after_a_lost_answer_is_not_overwritten() {
+    let memory = std::sync::Arc::new(Memory::new());
+    let others = Client::builder().backend(memory.clone()).build().unwrap().table::<Plain>();
+    others.create().await.unwrap();
+    let (client, fault) = client_with_ids(&memory).await;
+    let staff = client.table::<Plain>();
+    let at = |id| Plain::primary().department("Sales").id(id);
+    let one = plain(1);
+    let birthday = |id| {
+        let others = others.clone();
+        async move { drop(others.patch_at(at(id), Plain::patch().age(35)).await.unwrap()) }
+    };
+    let mut don = lose_answer(&fault, staff.insert(&one), birthday(1)).await;
+    don.last_name = "Smith".into();
+    let error = staff.replace(&don).await.unwrap_err();
+    assert!(error.is_precondition_failed(), "{error}");
+    assert!(staff.patch(&don, Plain::patch().age(20)).await.unwrap_err().is_precondition_failed());
+    assert!(staff.delete(&don).await.unwrap_err().is_precondition_failed());
+    let mut egt = client.transaction();
+    let planned = egt.replace(&don).map(drop);
+    let error = match planned {
+        Ok(()) => egt.commit().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(error.is_precondition_failed(), "{error}");
+    assert_eq!(others.get(at(1)).await.unwrap().unwrap().age, 35);
+
+    // An update sends the name alone, so that the row looks as written whatever the age is.
+    staff.insert(&plain(2)).await.unwrap();
+    let rename = staff.update(at(2), |one| Ok(one.last_name = "Smith".into()));
+    let renamed = lose_answer(&fault, rename, birthday(2)).await;
+    assert_eq!((renamed.age, &*renamed.last_name), (34, "Smith"));
+    let error = staff.replace(&renamed).await.unwrap_err();
+    assert!(error.is_precondition_failed(), "{error}");
+    let now = others.get(at(2)).await.unwrap().unwrap();
+    assert_eq!((now.age, &*now.last_name), (35, "Smith"));
+
+    // Nobody else wrote: the value is good for another write.
+    let rename = staff.update(at(2), |one| Ok(one.last_name = "Cao".into()));
+    let renamed = lose_answer(&fault, rename, async {}).await;
+    staff.replace(&Stored::clone(&renamed)).await.unwrap();
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Counts", partition_key = "{department}", row_key = "{id:06}", wide)]
+struct Year {
+    department: String,
+    id: u32,
+    #[table(series("Day{:03}"))]
+    days: [Option<i64>; 365],
+}
+
+/// The other writer's id replaces that of part 2, and part 1 still has the id of the insert.
+#[tokio::test(start_paused = true)]
+async fn a_slot_written_after_a_lost_answer_is_not_overwritten() {
+    let memory = std::sync::Arc::new(Memory::new());
+    let (other, _) = client_with_ids(&memory).await;
+    let others = other.table::<Year>();
+    others.create().await.unwrap();
+    let (client, fault) = client_with_ids(&memory).await;
+    let counts = client.table::<Year>();
+    let at = || Year::primary().department("Sales").id(1);
+    let mut days = [None; 365];
+    (days[0], days[364]) = (Some(1), Some(2));
+    let year = Year { department: "Sales".into(), id: 1, days };
+    let count = async {
+        others.patch_at(at(), Year::patch().days(364, 7)).await.unwrap();
+    };
+    let mut stored = lose_answer(&fault, counts.insert(&year), count).await;
+    stored.days[0] = Some(3);
+    for error in [
+        counts.replace(&stored).await.unwrap_err(),
+        counts.patch(&stored, Year::patch().days(0, 4)).await.unwrap_err(),
+        counts.delete(&stored).await.unwrap_err(),
+    ] {
+        assert!(error.is_precondition_failed(), "{error}");
+    }
+    let now = counts.get(at()).await.unwrap().unwrap();
+    assert_eq!((now.days[0], now.days[364]), (Some(1), Some(7)));
+}

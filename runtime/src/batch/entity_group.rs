@@ -224,7 +224,8 @@ fn partition_of(row: &Row) -> Option<&[u8]> {
 pub struct Written {
     /// The HTTP status of the operation: 201 or 204.
     pub status: u16,
-    /// The row's new ETag; `None` after a delete.
+    /// The row's new ETag; `None` after a delete, and after a lost answer if another writer may have
+    /// changed the row since.
     pub etag: Option<ETag>,
     /// The time at which the row was written; `None` after a delete, and if the ETag does not
     /// contain it.

@@ -1,7 +1,7 @@
 //! Defines [`Operation`], one write of one row.
 
 use crate::{
-    error::Result,
+    error::{Error, Result, ServiceCode},
     row::{ETag, Row, json_text_length},
 };
 
@@ -43,6 +43,20 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Returns the condition that a row which was read or written is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` if the row has no ETag. After a lost answer another writer may have
+    /// changed the row since, and a write without a condition would overwrite that change.
+    pub(crate) fn unchanged(row: &Row) -> Result<Self> {
+        row.etag().map(Self::Match).ok_or_else(|| {
+            let message = "the ETag of the entity is not known, since the answer to its last write was lost: read the entity again";
+            let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
+            error.at_keys(row.partition_key(), row.row_key())
+        })
+    }
+
     /// Returns the condition on the ETag that was read; `Any` if none is known.
     pub(crate) fn for_etag(etag: Option<ETag>) -> Self {
         etag.map_or(Self::Any, Self::Match)

@@ -127,7 +127,9 @@ impl<T> Stored<T> {
         self.row.row_key()
     }
 
-    /// Returns the ETag that was read or that the write returned.
+    /// Returns the ETag that was read or that the write returned. It is empty if the answer to the write was
+    /// lost and another writer has changed the entity since: writes of this value then fail with
+    /// `is_precondition_failed`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

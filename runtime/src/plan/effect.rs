@@ -166,7 +166,7 @@ impl Planner {
     /// Returns the effect that replaces `current` by `new` under the ETag of `current`.
     pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         refuse_moving(current)?;
-        let guard = Condition::for_etag(current.etag());
+        let guard = Condition::unchanged(current)?;
         // Derived by the version that wrote the row: its copies may have other keys than today's.
         let old = self.copies_of_entity(current)?;
         // A property that was encrypted stays encrypted, whether or not the type declares it.
@@ -246,7 +246,7 @@ impl Planner {
         if let Some(row) = &effect.row
             && let Some(changed) = changed_properties(current, row)?
         {
-            let merge = Operation::merge(changed, Condition::for_etag(current.etag()));
+            let merge = Operation::merge(changed, Condition::unchanged(current)?);
             effect.primary = vec![merge];
         }
         Ok(effect)
@@ -255,7 +255,7 @@ impl Planner {
     /// Returns the effect that deletes `current` with all its rows, under the ETag of `current`.
     pub(super) fn delete(&self, current: &Row) -> Result<Effect> {
         refuse_moving(current)?;
-        let guard = Condition::for_etag(current.etag());
+        let guard = Condition::unchanged(current)?;
         let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
         Ok(Effect { old: self.copies_of_entity(current)?, ..self.primary_only(delete, None) })
     }
@@ -282,7 +282,7 @@ impl Planner {
         }
         refuse_moving(current)?;
         let row = row_of_bag(current.keys(), &patch.set)?.with_encrypted_names_of(current);
-        let guard = Condition::for_etag(current.etag());
+        let guard = Condition::unchanged(current)?;
         Ok(self.primary_only(Operation::merge(row, guard), None))
     }
 
@@ -296,7 +296,7 @@ impl Planner {
         let row = apply_patch(&*self.primary_in_current_form(current)?, patch)?
             .with_encrypted_names_of(current);
         if self.is_single_row() && row.row_key() == current.row_key() {
-            let guard = Condition::for_etag(current.etag());
+            let guard = Condition::unchanged(current)?;
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
         let rows = self.rows_of_entity(&row)?.with_newer_blob_values(&patch.blobs);

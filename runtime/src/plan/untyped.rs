@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Unresolved> {
     refuse_changed_keys(stored, entity)?;
     let row = entity.row_to_replace()?;
-    let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
+    let replace = Operation::replace(row.clone(), Condition::unchanged(stored.row())?);
     Ok(on_row(replace, Some(row)))
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn insert_or_replace_row(row: Row) -> Unresolved {
 /// Plans the deletion of an untyped row under the ETag with which it was read.
 pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Unresolved> {
     let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
-    let guard = Condition::Match(stored.etag());
+    let guard = Condition::unchanged(stored.row())?;
     let delete = Operation::delete(partition_key, row_key, guard)?;
     Ok(on_row(delete, None))
 }

@@ -317,7 +317,8 @@ impl DynamicTable {
     /// ```
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
-        let guard = Condition::Match(stored.etag());
+        let guard =
+            Condition::unchanged(stored.row()).map_err(|error| error.in_table(&self.name))?;
         let row = stored.row_to_replace();
         self.put_row("replace", row, stored, |row| Operation::replace(row, guard)).await
     }
@@ -350,9 +351,18 @@ impl DynamicTable {
                 .at_keys(stored.partition_key(), stored.row_key()));
         }
         let changes = changed_properties(stored).map_err(|error| error.in_table(&self.name))?;
-        let merge = Operation::merge(changes.row_to_replace()?, Condition::Match(stored.etag()));
-        let written = self.write_operation("patch", merge).await?;
-        Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
+        let guard =
+            Condition::unchanged(stored.row()).map_err(|error| error.in_table(&self.name))?;
+        let merge = Operation::merge(changes.row_to_replace()?, guard);
+        let mut written = self.write_operation("patch", merge).await?;
+        let row = stored.to_row()?;
+        if written.etag.is_none() {
+            // The answer was lost. A failed read leaves the ETag unknown: later writes then fail.
+            let found = self.get(row.partition_key(), row.row_key()).await.ok().flatten();
+            written.etag =
+                found.filter(|found| found.row().has_same_content(&row)).map(|it| it.etag());
+        }
+        Ok(with_version(DynamicEntity::clone(stored), row, written))
     }
 
     /// Reads the entity, changes it, and merges the properties that changed under the ETag that was

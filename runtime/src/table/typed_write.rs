@@ -15,6 +15,7 @@ use crate::{
         commit::{Committed, CommittedChange, commit_changes},
     },
     plan::{self, Change, Unresolved},
+    row::Row,
     store::backoff::{self, Attempt},
 };
 
@@ -379,8 +380,24 @@ impl<E: TableEntity> Table<E> {
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
         })?;
-        let row = written.row_with_written_etag(row);
+        let row = match written.etag {
+            Some(_) => written.row_with_written_etag(row),
+            None => self.row_with_etag_if_unchanged(row).await,
+        };
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
+    }
+
+    /// Reads a row that was written without an answer that has its ETag. Returns the row with the stored ETag
+    /// if the stored content is the same. Returns it without an ETag if another writer has changed the row,
+    /// or if the row cannot be read: later writes under its ETag then fail.
+    async fn row_with_etag_if_unchanged(&self, row: Row) -> Row {
+        let found = self.read_primary(row.partition_key(), row.row_key()).await.ok().flatten();
+        match found
+            .and_then(|found| found.row().etag().filter(|_| found.row().has_same_content(&row)))
+        {
+            Some(etag) => row.with_etag(etag),
+            None => row,
+        }
     }
 
     fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {

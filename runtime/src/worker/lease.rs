@@ -85,9 +85,10 @@ impl<'w> OutboxLease<'w> {
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
         match deadline.run_request(self.worker.write_leased_message(self.table, operation)).await {
-            Ok(Some(etag)) => self.etag = etag,
-            // The version that is there may be this holder's own: a layer below sends a request again.
-            Ok(None) => return self.adopt_own_write(end, sent).await,
+            Ok(Some(Some(etag))) => self.etag = Some(etag),
+            // The version that is there may be this holder's own: a layer below sends a request again, and
+            // leaves out the ETag after a lost answer.
+            Ok(None | Some(None)) => return self.adopt_own_write(end, sent).await,
             // The write may have arrived: only its own end of the lease shows that.
             Err(error) if !error.is_certainly_not_executed() => {
                 if !self.adopt_own_write(end, sent).await.is_ok_and(|is_own| is_own) {

@@ -111,8 +111,9 @@ impl MessageState<'_> {
         let error = &error.to_string();
         let marked = self.message.mark_poisoned(self.etag.clone(), error)?;
         match self.worker.write_leased_message(self.table, marked).await? {
-            Some(etag) => Self { etag, ..*self }.put_poisoned_aside(error).await,
-            None => Ok(MessageOutcome::Raced),
+            Some(etag @ Some(_)) => Self { etag, ..*self }.put_poisoned_aside(error).await,
+            // Without an ETag the mark may not be the last write. The next round reads the message again.
+            Some(None) | None => Ok(MessageOutcome::Raced),
         }
     }
 

@@ -59,13 +59,17 @@ pub(super) fn judge_write_from_rows(
             has_id.push(operation_id::has_operation_id(row.as_ref(), id)?);
         }
         if has_id.contains(&true) {
-            let written = operations().zip(has_id).map(|((_, row), ours)| {
+            let mut written = Vec::with_capacity(rows.len());
+            for ((operation, row), ours) in operations().zip(has_id) {
                 // The ETag of another writer is not returned: a write under that ETag would overwrite a
                 // change that the caller has never seen.
-                let etag = row.as_ref().filter(|_| ours).and_then(Row::etag);
-                Written::new(204, etag)
-            });
-            return Ok(WriteVerdict::Done(written.collect()));
+                let etag = match row {
+                    Some(row) if ours && has_no_later_write(operation, row)? => row.etag(),
+                    _ => None,
+                };
+                written.push(Written::new(204, etag));
+            }
+            return Ok(WriteVerdict::Done(written));
         }
     }
     let (mut all_made, mut guards_hold, mut guarded, mut first) = (true, true, false, None);
@@ -119,6 +123,15 @@ fn evidence_of_write(operation: &Operation, row: Option<&Row>) -> Result<RowEvid
         return Ok(RowEvidence::Unclear(Seen::Other));
     }
     Ok(if is_guarded(operation) { RowEvidence::Unclear(Seen::Equal) } else { RowEvidence::Made })
+}
+
+/// Returns whether a row with the operation's own id shows that nobody has changed it since. A merge by
+/// a writer without ids keeps the id, so only the content can show it.
+fn has_no_later_write(operation: &Operation, row: &Row) -> Result<bool> {
+    // The writer of a merge under an ETag knows the properties that the merge does not name, too. The
+    // batch does not hold them, so a later change of one of them cannot be seen here.
+    let is_partial = operation.verb() == Verb::Merge && is_guarded(operation);
+    Ok(!is_partial && is_as_written(operation, row)?)
 }
 
 /// Returns whether the row contains everything that the operation writes and, after a replacement,
