@@ -6,7 +6,7 @@ use std::{fmt::Write, sync::Arc};
 use entable::{
     Batch, Blob, DataKey, KeyId, KeyScope, Keyring, KeyringBuilder, OutboxOptions, PlaintextPolicy,
     Point, RootKey, Row, SealFault, Value,
-    backend::{Memory, Read, layer::Recorder},
+    backend::{Backend, Memory, Read, layer::Recorder},
     batch::Operation,
     prelude::*,
     seal::{ValueBinding, key_id_of},
@@ -19,7 +19,7 @@ use xaes_256_gcm::{
     aead::{AeadInOut, KeyInit},
 };
 
-use crate::blob_store::TestBlobs;
+use crate::{blob_store::TestBlobs, hooked::Hooked};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -182,7 +182,16 @@ fn open(
     keys: Keyring,
     policy: PlaintextPolicy,
 ) -> Client {
-    let builder = Client::builder().backend(recorder.clone()).blobs(blobs.clone()).keys(keys);
+    open_on(recorder.clone(), blobs, keys, policy)
+}
+
+fn open_on(
+    store: impl Backend,
+    blobs: &Arc<TestBlobs>,
+    keys: Keyring,
+    policy: PlaintextPolicy,
+) -> Client {
+    let builder = Client::builder().backend(store).blobs(blobs.clone()).keys(keys);
     builder.plaintext(policy).outbox(OutboxOptions::default()).build().unwrap()
 }
 
@@ -661,6 +670,36 @@ async fn plain_blobs_are_read_during_a_migration_and_encrypted_by_the_next_write
     back.photo = written.photo.clone();
     let error = plain.insert_or_replace(&back).await.unwrap_err();
     assert!(error.is_invalid() && error.property() == Some("Photo"), "{error}");
+}
+
+/// A patch that encrypts the photo of the row that it read, and loses the race to a program that puts
+/// another photo there.
+#[tokio::test]
+async fn a_plain_blob_that_wins_a_race_is_encrypted_in_place_of_the_one_before() {
+    let world = World::new().await;
+    let plain = world.client.table::<PlainEmployee>();
+    let don = plain_employee(1, Some(Blob::new(content(CHUNK + 50))));
+    let mut don = plain.insert(&don).await.unwrap();
+    world.client.wait_for_copies().await;
+    let newer = content(77);
+    don.photo = Some(Blob::new(newer.clone()));
+    let (old_program, its_client) = (plain.clone(), world.client.clone());
+    let event = async move {
+        old_program.replace(&don).await.unwrap();
+        its_client.wait_for_copies().await;
+    };
+    let is_primary = |one: &Operation| one.row().row_key() == "empid_000001";
+    let store = Hooked::before(world.recorder.clone(), is_primary, event);
+    let keys = Keyring::builder().primary(&KeyScope::default_scope(), &root(1)).build().unwrap();
+    let client = open_on(store, &world.blobs, keys, PlaintextPolicy::Allow);
+    let staff = client.table::<Employee>();
+    staff.patch_at(at(1), Employee::patch().last_name("Smith")).await.unwrap();
+    client.wait_for_copies().await;
+    let stored = world.staff.get(at(1)).await.unwrap().unwrap();
+    assert_eq!(stored.last_name, "Smith");
+    let photo = stored.photo.as_ref().unwrap();
+    assert_eq!(photo.len(), 77);
+    assert_eq!(world.staff.blob(photo).bytes().await.unwrap(), newer);
 }
 
 fn plain_employee(id: u32, photo: Option<Blob>) -> PlainEmployee {

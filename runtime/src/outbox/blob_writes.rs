@@ -44,6 +44,8 @@ pub(crate) struct BlobUploads(Mutex<Vec<BlobWrite>>);
 struct BlobWrite {
     /// The position of the change in its commit.
     verb: usize,
+    /// The name of the stored blob that was copied; `None` for bytes that were uploaded.
+    source: Option<String>,
     /// The value as the row will hold it: name, length, hash and key.
     stored: BlobFieldValue,
     deadline: Deadline,
@@ -133,10 +135,14 @@ impl BlobUploads {
     }
 
     /// Returns the upload that an earlier attempt made for this value of the change at position
-    /// `verb`. Returns `None` if there is none, or if it is older than `UPLOAD_TIME`.
+    /// `verb`. Returns `None` if there is none, if it is older than `UPLOAD_TIME`, or if it is a copy of
+    /// another blob: the row that is read after a lost race may point to another one.
     fn find_earlier_upload(&self, verb: usize, value: &BlobFieldValue) -> Option<BlobWrite> {
         let writes = self.lock_writes();
-        let is_it = |write: &&BlobWrite| write.verb == verb && write.stored.names == value.names;
+        let is_it = |write: &&BlobWrite| {
+            let is_field = write.verb == verb && write.stored.names == value.names;
+            is_field && write.source.as_deref() == value.blob.name()
+        };
         writes.iter().find(is_it).filter(|write| !write.deadline.is_over()).cloned()
     }
 
@@ -208,7 +214,7 @@ async fn write_blob(
     }
     let written = |blob, deadline| {
         let stored = BlobFieldValue { field, names, blob };
-        Ok(BlobWrite { verb, stored, deadline })
+        Ok(BlobWrite { verb, source: value.blob.name().map(str::to_owned), stored, deadline })
     };
     if let Some(upload) = blob.unreferenced_upload() {
         if upload.row_write_deadline().is_over() {
