@@ -2,6 +2,7 @@
 //! are being deleted, clocks that go back, and entities that move between tables or have several rows.
 
 use std::{
+    future::IntoFuture,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -364,6 +365,52 @@ async fn bulk_verbs_write_and_delete_in_the_table_of_each_entity() {
     let report = logins.bulk().delete_all(stored.into_iter().take(7)).await.unwrap();
     assert_eq!((report.done, report.failed.len()), (7, 0));
     assert_eq!(logins.query(window()).count().await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn entities_of_a_dropped_table_count_as_deleted() {
+    let (_, client) = recorded(Memory::new());
+    let logins = client.table::<Login>();
+    let point = |day: i32, id| Login::primary().user("don").at(NOON - DAY * day).id(id);
+    logins.insert(&login(NOON, 1)).await.unwrap();
+    assert!(!logins.delete_at(point(7, 1)).await.unwrap());
+    let points = [point(7, 1), point(0, 1), point(7, 2), point(8, 3)];
+    let report = logins.bulk().delete_all(points).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (4, 0), "{report:?}");
+    assert!(logins.get(point(0, 1)).await.unwrap().is_none());
+    assert_eq!(client.tables().await.unwrap(), ["Logins20140731"], "a deletion makes no table");
+
+    // With copies, which are read first.
+    let seen = |id| Visit::primary().at(NOON - DAY * 9).page("home").id(id);
+    let report = client.table::<Visit>().bulk().delete_all([seen(1), seen(2)]).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (2, 0), "{report:?}");
+
+    // A table without a date that is missing is a mistake.
+    let other = client.table_named::<Login>("Other");
+    let report = other.bulk().delete_all([point(0, 1)]).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (0, 1), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn entities_whose_table_is_dropped_after_their_page_was_read_count_as_deleted() {
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    let logins = client.table::<Login>();
+    let all = (0..250).map(|id| login(NOON - DAY * i32::from(id % 2), id));
+    logins.bulk().insert_all(all).await.unwrap().into_result().unwrap();
+    let window = Login::primary().at_between(NOON - DAY..NOON + DAY).user("don");
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(Duration::from_secs(1)));
+    let query = logins.query(window.clone());
+    let deleted = query.delete_all().concurrency(1);
+    let dropped = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        logins.drop_before(date!(2014 - 07 - 31)).await.unwrap()
+    };
+    let (report, dropped) = tokio::join!(deleted.into_future(), dropped);
+    assert_eq!(dropped.dropped, ["Logins20140730"]);
+    let report = report.unwrap();
+    assert_eq!((report.done, report.failed.len()), (250, 0), "{:?}", report.failed.first());
+    assert_eq!(logins.query(window).count().await.unwrap(), 0);
 }
 
 async fn rows(client: &Client, table: &str) -> Vec<String> {

@@ -319,6 +319,10 @@ impl GroupWriter for ChangeWriter<'_> {
             }
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
+        if is_group_gone(self.client, &group, &error) {
+            outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
+            return Ok(GroupWriteOutcome::Done);
+        }
         match error.failed_index().and_then(|position| group.remove_change(position)) {
             Some((item, change))
                 if item.done_when_missing && is_entity_missing(&error, &change) =>
@@ -344,4 +348,18 @@ impl GroupWriter for ChangeWriter<'_> {
             false => Ok(GroupWriteOutcome::Rest(group)),
         }
     }
+}
+
+/// Returns whether the group only deletes entities of a dated table that does not exist: the table was
+/// dropped together with its entities.
+fn is_group_gone(client: &Client, group: &ChangeGroup, error: &Error) -> bool {
+    let case = client.store().table_case();
+    let is_dated = |change: &Change| {
+        let dated = change.schema().and_then(|schema| schema.dated.as_ref());
+        dated.is_some_and(|dated| dated.period_of(&group.table, case).is_some())
+    };
+    error.is_table_missing()
+        && error.table().is_none_or(|table| case.is_same_table(table, &group.table))
+        && group.items.iter().all(|item| item.done_when_missing)
+        && group.changes.iter().all(is_dated)
 }
