@@ -319,3 +319,96 @@ async fn a_write_that_is_dropped_is_whole_or_nothing() -> Result<(), Error> {
     assert_eq!(exact(&people).await.len(), 5);
     Ok(())
 }
+
+mod moving {
+    use entable::prelude::*;
+
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(
+        name = "Moving",
+        partition_key = "{department}",
+        row_key = "age_{age:03}_{id:06}",
+        index(ByLevel, row_key = "level_{level:03}_{id:06}"),
+        index(ByRank, partition_key = "rank_{department}", row_key = "{rank:03}_{id:06}_{age:03}"),
+        list(ByShift, row_key = "shift_{shift:03}")
+    )]
+    pub struct Worker {
+        pub department: String,
+        pub id: u32,
+        pub age: i32,
+        pub level: u32,
+        pub rank: u32,
+        pub shift: u32,
+        pub writes: u32,
+    }
+
+    pub(super) async fn workers(count: u32) -> Result<Table<Worker>, Error> {
+        let workers = Client::memory().table::<Worker>();
+        workers.create().await?;
+        let worker = |id| Worker {
+            department: "Sales".into(),
+            id,
+            age: 30 + i32::try_from(id % 2).unwrap(),
+            level: id % 2,
+            rank: id % 3,
+            shift: id % 3,
+            writes: 0,
+        };
+        workers.bulk().insert_all((0..count).map(worker)).await?.into_result()?;
+        workers.client().wait_for_copies().await;
+        Ok(workers)
+    }
+}
+
+/// Changes all workers of a query. No change may come to an entity twice.
+async fn changes_once(
+    query: impl FnOnce(&Table<moving::Worker>) -> Query<moving::Worker>,
+    mut change: impl FnMut(&mut moving::Worker),
+) -> Result<(), Error> {
+    const COUNT: u32 = 700;
+    let workers = moving::workers(COUNT).await?;
+    let query = query(&workers).page_size(150);
+    let change = |worker: &mut moving::Worker| {
+        worker.writes += 1;
+        if worker.writes > 1 {
+            return Err("changed again".into());
+        }
+        change(worker);
+        Ok(())
+    };
+    let report = workers.bulk().update_all(query, change).await?;
+    assert_eq!(
+        (report.done, report.failed.len()),
+        (u64::from(COUNT), 0),
+        "{:?}",
+        report.failed.first()
+    );
+    workers.client().wait_for_copies().await;
+    let all = workers.query(moving::Worker::primary().department("Sales")).collect().await?;
+    assert_eq!(all.len(), COUNT as usize);
+    assert!(all.iter().all(|worker| worker.writes == 1));
+    assert!(workers.check().await?.is_clean());
+    Ok(())
+}
+
+#[tokio::test]
+async fn update_all_finds_no_entity_again_that_it_moved_ahead() -> Result<(), Error> {
+    use moving::Worker;
+    // By the RowKey itself, a local and a remote copy, and lists.
+    let primaries = |table: &Table<Worker>| table.query(Worker::primary().department("Sales"));
+    changes_once(primaries, |worker| worker.age += 1).await?;
+    changes_once(primaries, |worker| worker.age -= 1).await?;
+    let levels = |table: &Table<Worker>| table.query(Worker::by_level().department("Sales"));
+    changes_once(levels, |worker| worker.level += 1).await?;
+    let ranks = |table: &Table<Worker>| table.query(Worker::by_rank().department("Sales"));
+    changes_once(ranks, |worker| worker.rank += 1).await?;
+    let shifts = |table: &Table<Worker>| {
+        table.query(Worker::by_shift().department("Sales").shift_range(0..=9))
+    };
+    changes_once(shifts, |worker| worker.shift += 1).await?;
+    // Both the copy that is read and the primary.
+    let promote = |worker: &mut Worker| {
+        (worker.level, worker.age) = (worker.level + 1, worker.age + 5);
+    };
+    changes_once(levels, promote).await
+}

@@ -45,6 +45,20 @@ impl EntityRows {
         self
     }
 
+    /// Returns PartitionKey and RowKey of the entity's copies in an index, or of the lists of a family that
+    /// contain the entity.
+    pub(crate) fn keys_in_family(&self, family: &Family) -> Vec<(&str, &str)> {
+        let copies = self.local_copies.iter().chain(&self.remote_copies);
+        let copies = copies.map(|copy| (copy.family, copy.row.keys()));
+        let partition_key = self.primary.partition_key();
+        let local = self.local_list_entries.iter();
+        let local = local.map(|entry| (entry.family, (partition_key, &*entry.row_key)));
+        let remote = self.remote_lists.iter();
+        let remote = remote.map(|list| (list.family, (&*list.partition_key, &*list.row_key)));
+        let all = copies.chain(local).chain(remote);
+        all.filter(|(of, _)| of.name == family.name).map(|(_, keys)| keys).collect()
+    }
+
     /// Sets the values of blob fields that `newer` has, and keeps the values of all other blob
     /// fields.
     pub(crate) fn with_newer_blob_values(mut self, newer: &[BlobFieldValue]) -> Self {

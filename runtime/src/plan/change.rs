@@ -14,6 +14,7 @@ use crate::{
     batch::{self, Operation},
     entity::{Access, EntityRows, Schema},
     error::Result,
+    key::{Family, encode_sort_key},
     row::Row,
 };
 
@@ -131,6 +132,43 @@ impl Change {
             }
             Self::OnCurrent(verb) => verb.keys(),
         }
+    }
+
+    /// Returns the keys of the primary after the change if the change moves the entity's row ahead in a query:
+    /// to a key that comes later than the old one, or, in a store without an order, to any other key.
+    /// `family` is the index or list that the query reads. Without one it reads primaries.
+    pub(crate) fn keys_if_moved_ahead(
+        &self,
+        family: Option<&Family>,
+        is_ordered: bool,
+    ) -> Option<(&str, &str)> {
+        let (before, after, primary) = match self {
+            // An entity that was read through a copy is replaced after its primary is read.
+            Self::OnCurrent(verb) => {
+                let Verb::Replace { loaded, rows } = &verb.verb else { return None };
+                let after = rows.keys_in_family(loaded.copy?);
+                (vec![loaded.row.keys()], after, rows.primary.keys())
+            }
+            Self::Blind(effect) => match family.filter(|family| !family.is_primary()) {
+                Some(family) => {
+                    let (old, new) = (effect.old.as_ref()?, effect.new.as_ref()?);
+                    let (before, after) = (old.keys_in_family(family), new.keys_in_family(family));
+                    (before, after, new.primary.keys())
+                }
+                None => {
+                    let [delete, insert] = effect.primary.as_slice() else { return None };
+                    let keys = insert.row().keys();
+                    (vec![delete.row().keys()], vec![keys], keys)
+                }
+            },
+        };
+        let sort_key = |keys: &(&str, &str)| encode_sort_key(keys.0, keys.1);
+        let last = before.iter().map(sort_key).max();
+        let is_ahead = |keys: &(&str, &str)| match is_ordered {
+            true => Some(sort_key(keys)) > last,
+            false => !before.contains(keys),
+        };
+        after.iter().any(is_ahead).then_some(primary)
     }
 
     /// Returns the least number of operations that the change adds to a transaction, and the least

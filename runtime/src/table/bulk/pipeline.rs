@@ -105,12 +105,22 @@ impl Pipeline {
         verb: Result<Unresolved>,
         done_when_missing: bool,
     ) {
-        let item = InputPosition { index: self.next_index, done_when_missing };
-        self.next_index += 1;
         let change = match verb {
             Ok(verb) => fill_tokens_of_change(self.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
+        self.add_change(table, change, done_when_missing).await;
+    }
+
+    /// Adds the next input item as [`add_item`](Self::add_item) does, as a change with complete keys.
+    pub(super) async fn add_change(
+        &mut self,
+        table: String,
+        change: Result<Change>,
+        done_when_missing: bool,
+    ) {
+        let item = InputPosition { index: self.next_index, done_when_missing };
+        self.next_index += 1;
         match change
             .and_then(|change| self.open.add_change_and_take_ready(table.clone(), change, item))
         {

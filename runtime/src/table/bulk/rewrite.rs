@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::moved::MovedEntities;
 use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, Result, ServiceCode},
     outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
-    plan::Unresolved,
+    plan::{Change, Unresolved},
     store::{
         backoff::{self, Attempt},
         sealing::open::ReadAs,
@@ -25,11 +26,38 @@ pub(super) struct Rewrite<T, F> {
     /// Returns whether another writer left nothing to do. Receives the entity as it is now; `None`
     /// if it was deleted.
     pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
+    /// The entities that the run moved to where its query still reads.
+    pub(super) moved: MovedEntities,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
+    /// Returns whether the query found an entity again that this run has changed and moved ahead.
+    pub(super) async fn was_moved_here(&mut self, stored: &Stored<T>) -> bool {
+        if self.moved.is_empty() {
+            return false;
+        }
+        if stored.copy_family().is_none() {
+            let keys = (stored.partition_key(), stored.row_key());
+            return self.moved.forget(&self.table, keys);
+        }
+        // A deletion names the primary of the copy. A copy that names none is reported by its change.
+        let Ok(removal) = T::removal(stored) else { return false };
+        match fill_tokens_of_change(self.client.outbox(), &self.table, removal.0).await {
+            Ok(removal) => self.moved.forget(&self.table, removal.keys()),
+            Err(_) => false,
+        }
+    }
+
+    /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
+    pub(super) async fn change_entity(&mut self, stored: Stored<T>) -> Result<Change> {
+        let verb = self.replacement(stored)?;
+        let change = fill_tokens_of_change(self.client.outbox(), &self.table, verb).await?;
+        self.moved.note_change(&self.table, &change)?;
+        Ok(change)
+    }
+
     /// Changes an entity and plans its replacement under the ETag that was read.
-    pub(super) fn replacement(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
+    fn replacement(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {
@@ -72,6 +100,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             };
             let verb = lock().0.replacement(stored).map_err(locate)?;
             let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
+            lock().0.moved.note_change(table, &change).map_err(locate)?;
             *lock().1 += 1;
             match commit_changes(client.outbox(), table, &[change]).await {
                 Ok(_) => Ok(Attempt::Done(())),

@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use futures_util::{Stream, StreamExt, stream};
 
 use super::{
+    moved::MovedEntities,
     pipeline::Pipeline,
     report::{BulkReport, Progress},
     rewrite::Rewrite,
@@ -325,6 +326,11 @@ impl Bulk {
     /// entities without a type. If the query selects a window of times over dated tables, the tables are
     /// changed one after the other.
     ///
+    /// A change may move entities to keys that the query has not read yet: a run leaves them alone when it
+    /// finds them there, and refuses the change of more than 1,000,000 such entities at a time with
+    /// `is_too_large`. A run that resumes at a checkpoint does not know what the run before it moved: to be
+    /// able to resume, query by keys that the change keeps.
+    ///
     /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
     /// not try the entities before it again.
     ///
@@ -370,8 +376,10 @@ impl Bulk {
     {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
-        let mut rewrite =
-            Rewrite { client, table, read_as: query.types_to_decrypt_as(), change, is_done };
+        let is_ordered = client.store().capabilities().ordered;
+        let moved = MovedEntities::new(query.request.family(), is_ordered);
+        let read_as = query.types_to_decrypt_as();
+        let mut rewrite = Rewrite { client, table, read_as, change, is_done, moved };
         let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
@@ -383,8 +391,12 @@ impl Bulk {
             }
             let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
             for item in page.items {
-                let replacement = item.and_then(|stored| rewrite.replacement(stored));
-                pipeline.add_item(table.clone(), replacement, false).await;
+                let change = match item {
+                    Ok(stored) if rewrite.was_moved_here(&stored).await => continue,
+                    Ok(stored) => rewrite.change_entity(stored).await,
+                    Err(error) => Err(error),
+                };
+                pipeline.add_change(table.clone(), change, false).await;
             }
             if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.has_callback()) {
                 // A checkpoint promises that nothing before it is open.
