@@ -214,8 +214,8 @@ pub(crate) struct Export {
     /// The format of the rows
     #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
     pub(crate) format: RowFormat,
-    /// Continue an earlier export to the same file or directory that did not come to its end; CSV begins an
-    /// unfinished table anew
+    /// Continue an earlier export to the same file or directory that did not come to its end; CSV, and a store
+    /// without order of rows (Cosmos DB), begin an unfinished table anew
     #[arg(long)]
     pub(crate) resume: bool,
 }

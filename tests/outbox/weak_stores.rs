@@ -174,3 +174,28 @@ async fn lagging_reads_move_nothing_to_another_partition() {
     boats.move_to(&boat, &boats).await.unwrap();
     assert!(boats.get(Boat::primary().club("Kiel").id(2)).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn an_export_from_a_store_without_order_begins_anew_and_is_never_continued() {
+    let store = WeakStore::unordered(FaultInjector::around(Memory::new()), async {});
+    let client = Client::builder().backend(store).build().unwrap();
+    client.create_table("Rows").await.unwrap();
+    for key in ["1", "2"] {
+        client.dynamic("Rows").insert(&DynamicEntity::new("p", key)).await.unwrap();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rows.jsonl");
+    // Nothing was written so far.
+    client.export("Rows").resume().to_file(&path).await.unwrap();
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+
+    let part = directory.path().join("rows.jsonl.part");
+    let interrupted = &whole[..whole.len() - 5];
+    std::fs::write(&part, interrupted).unwrap();
+    let error = client.export("Rows").resume().to_file(&path).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("begin anew"), "{error:?}");
+    assert_eq!(std::fs::read_to_string(&part).unwrap(), interrupted);
+    assert_eq!(client.export("Rows").to_file(&path).await.unwrap().digest.rows(), 2);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+}

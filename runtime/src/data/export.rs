@@ -136,7 +136,8 @@ impl Export {
 
     /// Continues an earlier [`to_file`](Self::to_file) to the same path that was interrupted, after the last
     /// whole line of that attempt. Begins anew if there was no earlier attempt. The filter has to be that of
-    /// the earlier attempt.
+    /// the earlier attempt. An attempt as CSV, or from a store that keeps no order of rows
+    /// ([`Capabilities::ordered`](crate::backend::Capabilities::ordered)), cannot be continued.
     pub fn resume(self) -> Self {
         Self { is_resumed: true, ..self }
     }
@@ -177,7 +178,7 @@ impl Export {
     /// # Errors
     ///
     /// Fails with `is_conflict` if the file exists, with `is_not_found` if the table does not, with
-    /// `is_unsupported` for [`resume`](Self::resume) of CSV and for [`snapshot`](Self::snapshot) of a store that
+    /// `is_unsupported` for [`resume`](Self::resume) of CSV or from a store without order and for [`snapshot`](Self::snapshot) of a store that
     /// is no file, with `is_backend` if the file cannot be written, and with the store's errors.
     pub async fn to_file(self, path: impl AsRef<Path>) -> Result<ExportReport> {
         let path = path.as_ref().to_owned();
@@ -280,8 +281,8 @@ impl Export {
 
     /// Reads the rows that an earlier attempt has written to `file`, the file at the path `part`. Returns their
     /// digest, the length of their lines in bytes, and the keys of the last row, after which the export goes
-    /// on. Ignores a last line that a crash has cut off. Fails with `is_unsupported` if the format is CSV and
-    /// the file is not empty, since CSV cannot be continued. Fails with `is_invalid` for a line that is no row.
+    /// on. Ignores a last line that a crash has cut off. Fails with `is_unsupported` if the file is not empty and
+    /// cannot be continued: as CSV, or from a store that keeps no order of rows. Fails with `is_invalid` for a line that is no row.
     fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<EarlierRows> {
         let mut earlier = EarlierRows::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
@@ -290,6 +291,11 @@ impl Export {
         if self.format != Format::JsonLines {
             let message = "an export as CSV cannot be continued, because new columns may have come; begin anew";
             return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // Before the earlier attempt is read, which can take long.
+        if !self.client.capabilities().ordered {
+            let message = "the store keeps no order of rows, so that an export cannot be continued; begin anew, without `resume`";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_table(&self.table));
         }
         let mut lines = BufReader::new(file);
         let mut line = Vec::new();
