@@ -3,11 +3,11 @@
 
 use crate::{
     address::{RowAt, TableCase, is_old_form},
-    edm::{Value, ValueRef},
+    edm::ValueRef,
     entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
     key::Family,
-    row::{ETag, OPERATION_ID, Row, is_operation_id},
+    row::{ETag, Row},
 };
 
 /// The property with the ETag of the primary that the copy was derived from.
@@ -135,24 +135,20 @@ pub(crate) fn compare_owner_in_copy(
     })
 }
 
-/// Returns whether two copies have equal properties. The ETags of their primaries and the ids of the
-/// requests that wrote them are not compared. Names of one table count as equal; the old form in
-/// lower case does not, so that a copy with it is rewritten.
+/// Returns whether two copies have equal properties, in whichever order. The ETags of their primaries and the ids of
+/// the requests that wrote them are not compared. Numbers are compared by their bits: a NaN equals itself, and -0.0
+/// differs from 0.0. Names of one table count as equal; the old form in lower case does not, so that a copy with it is
+/// rewritten.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
     let is_one_table = has_current_table_name(found, text_property(copy, OWNER_TABLE)?, case)?;
-    let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
-    let is_id = |id: &Value| is_operation_id(OPERATION_ID.as_bytes(), id.as_ref());
-    for bag in [&mut found, &mut copy] {
-        bag.remove(DERIVED_FROM);
-        // Other with each write, like the ETag.
-        if bag.get(OPERATION_ID).is_some_and(is_id) {
-            bag.remove(OPERATION_ID);
-        }
-        if is_one_table {
-            bag.remove(OWNER_TABLE);
-        }
-    }
-    Ok(found == copy)
+    // The comparison itself stops at a damaged property without an error.
+    found.property_count()?;
+    copy.property_count()?;
+    let is_left_out =
+        |name: &[u8]| is_version_property(name) || is_one_table && name == OWNER_TABLE.as_bytes();
+    let of_found = found.sorted_properties().into_iter().filter(|(name, ..)| !is_left_out(name));
+    let of_copy = copy.sorted_properties().into_iter().filter(|(name, ..)| !is_left_out(name));
+    Ok(of_found.eq(of_copy))
 }
 
 /// Returns whether a copy names its primary's table in the present form, not in the old one.
@@ -178,4 +174,30 @@ fn text_property<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
 // Equal content does not say so: a copy of an older version can hold it, too.
 pub(crate) fn is_derived_from_version(copy: &Row, version: &ETag) -> Result<bool> {
     Ok(copy.get(DERIVED_FROM)? == Some(ValueRef::String(&version.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(version: &str, properties: &[(&str, ValueRef<'_>)]) -> Row {
+        let mut row = Row::build("p", "r");
+        row.put(DERIVED_FROM, ValueRef::String(version));
+        properties.iter().for_each(|(name, value)| row.put(name, *value));
+        row.finish().unwrap()
+    }
+
+    fn is_equal(found: &[(&str, ValueRef<'_>)], wanted: &[(&str, ValueRef<'_>)]) -> bool {
+        equal_except_version(&copy("1", found), &copy("2", wanted), TableCase::Insensitive).unwrap()
+    }
+
+    #[test]
+    fn copies_are_compared_by_the_bits_of_their_values_and_not_by_their_order() {
+        let double = ValueRef::Double;
+        let (age, weight) = (("Age", ValueRef::Int32(34)), ("Weight", double(f64::NAN)));
+        assert!(is_equal(&[age, weight], &[weight, age]));
+        assert!(!is_equal(&[age], &[age, weight]));
+        assert!(!is_equal(&[("Age", ValueRef::Int32(35)), weight], &[weight, age]));
+        assert!(!is_equal(&[("Weight", double(-0.0))], &[("Weight", double(0.0))]));
+    }
 }

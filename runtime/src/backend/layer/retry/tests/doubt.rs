@@ -2,6 +2,7 @@
 //! client wrote between two attempts.
 
 use super::*;
+use crate::backend::layer::retry::verdict::{WriteVerdict, judge_write_from_rows};
 
 /// A transaction of an update, an insert and a delete.
 async fn transaction(s: &Store) -> Batch {
@@ -52,6 +53,27 @@ async fn a_transaction_of_upserts_is_proved_by_its_content() {
     s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(open()[0].clone()));
     let written = s.retry.apply(&batch).await.unwrap();
     assert_eq!(written[1].etag, s.version("2").await);
+}
+
+/// A service may return properties in another order, and a zero without its sign.
+#[test]
+fn equal_content_proves_a_write_in_any_order_and_with_a_nan() {
+    let row = |properties: [(&str, f64); 2]| {
+        let mut row = Row::build("p", "r");
+        properties.iter().for_each(|(name, value)| row.put(name, ValueRef::Double(*value)));
+        row.finish().unwrap()
+    };
+    let written = row([("One", f64::NAN), ("Two", -0.0)]);
+    let batch = Batch::single("Rows", Operation::insert_or_replace(written)).unwrap();
+    for (found, is_proof) in [
+        (row([("Two", -0.0), ("One", f64::NAN)]), true),
+        (row([("Two", 0.0), ("One", f64::NAN)]), true),
+        (row([("Two", 1.0), ("One", f64::NAN)]), false),
+        (row([("Two", -0.0), ("One", 1.0)]), false),
+    ] {
+        let verdict = judge_write_from_rows(&batch, &[Some(found)], None).unwrap();
+        assert_eq!(matches!(verdict, WriteVerdict::Done(_)), is_proof, "{verdict:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
