@@ -55,6 +55,26 @@ impl Schema {
         found
     }
 
+    /// Returns the columns that are encrypted in a row which an older version wrote and which stays of that version:
+    /// those that this version or the older one declares. A column of both is padded and hidden as far as either
+    /// says, and has the blind token of this version if there is one.
+    pub(crate) fn sealed_columns_with(&self, older: Option<&'static Schema>) -> Vec<SealedColumn> {
+        let mut columns = self.sealed_columns();
+        for column in older.map(Schema::sealed_columns).unwrap_or_default() {
+            match columns.iter_mut().find(|known| known.name == column.name) {
+                Some(known) => {
+                    known.sealed.pad = known.sealed.pad.max(column.sealed.pad);
+                    known.sealed.hide_none |= column.sealed.hide_none;
+                    if known.companion.is_none() {
+                        known.companion = column.companion;
+                    }
+                }
+                None => columns.push(column),
+            }
+        }
+        columns
+    }
+
     /// Returns the properties of stored rows, in any version, that programs never see: blind tokens
     /// and seals.
     #[cfg(feature = "encrypt")]

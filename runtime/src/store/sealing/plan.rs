@@ -14,16 +14,27 @@ use crate::{
     row::{Row, property_name_from_utf8},
 };
 
+/// The older version that wrote a row, where the row is encrypted again and stays of that version.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "only a re-encryption makes it"))]
+pub(crate) struct KeptVersion {
+    pub(crate) schema: &'static Schema,
+    /// Whether the row gets a seal because the older version declares one.
+    pub(crate) has_seal: bool,
+}
+
 /// An operation, and the form in which its row is stored.
 #[derive(Debug)]
 pub(crate) struct OperationToSeal {
     pub(crate) operation: Operation,
     pub(crate) stored_as: StoredAs,
+    /// Adds what an older version declares to what the type declares. `None` for a row of the current version.
+    pub(crate) kept_version: Option<KeptVersion>,
 }
 
 impl OperationToSeal {
     pub(crate) fn new(operation: Operation, stored_as: StoredAs) -> Self {
-        Self { operation, stored_as }
+        Self { operation, stored_as, kept_version: None }
     }
 }
 
@@ -69,24 +80,30 @@ impl SealPlan {
 impl RowSealer {
     /// Returns which properties of an operation's row are encrypted.
     pub(crate) fn plan_seal(&self, to_seal: &OperationToSeal) -> Result<SealPlan> {
-        let OperationToSeal { operation, stored_as } = to_seal;
+        let OperationToSeal { operation, stored_as, kept_version } = to_seal;
+        let older = kept_version.map(|kept| kept.schema);
         let is_remote = stored_as.type_and_family().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(stored_as, StoredAs::Framework) {
             return Ok(SealPlan::default());
         }
         let declared = stored_as.type_and_family();
-        let columns = declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns());
+        let columns =
+            declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns_with(older));
         let schema = declared.map(|(schema, _)| schema);
+        let has_seal = schema.is_some_and(|schema| schema.sealed)
+            || kept_version.is_some_and(|kept| kept.has_seal);
         if columns.is_empty()
             && self.encrypt_if.is_none()
             && row.encrypted_names().is_empty()
-            && !schema.is_some_and(|schema| schema.sealed)
+            && !has_seal
         {
             return Ok(SealPlan::default());
         }
-        let mut plan =
-            SealPlan { each: self.each(row, schema, is_remote, &columns)?, ..SealPlan::default() };
+        let mut plan = SealPlan {
+            each: self.each(row, older.or(schema), is_remote, &columns)?,
+            ..SealPlan::default()
+        };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
         // A type declares which absences are hidden. For rows without a type, and for properties
         // that the type does not declare, only the row itself tells.
@@ -100,14 +117,14 @@ impl RowSealer {
                 plan.absent.push((Cow::Owned(name.to_string()), PropertyEncryption::default()));
             }
         }
-        if let Some((schema, family)) = declared {
+        if let Some((_, family)) = declared {
             let absent = hidden_nulls(&columns, row, verb, family)?;
             plan.absent.extend(
                 absent.iter().map(|c| (c.name.clone(), PropertyEncryption::seal_of_column(c))),
             );
-            plan.has_seal = schema.sealed;
+            plan.has_seal = has_seal;
             // The seal covers all properties: it cannot be made for some of them.
-            if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
+            if has_seal && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
                 let message = "a part of a sealed entity cannot be written alone";
                 return Err(Error::new(ErrorKind::Invalid, message));
             }

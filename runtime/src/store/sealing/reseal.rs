@@ -4,8 +4,8 @@
 use super::{
     RowSealer, no_keys_error,
     open::{ReadAs, RowTypeForReader, TypeSealing},
-    plan::OperationToSeal,
-    unseal::is_token_or_seal,
+    plan::{KeptVersion, OperationToSeal},
+    unseal::{is_token_or_seal, older_version_of_row},
 };
 use crate::{
     batch::{Condition, Operation},
@@ -25,6 +25,10 @@ struct SealingInUse<'k> {
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
     /// encrypted.
     chosen: &'k (dyn Fn(&str) -> bool + Sync),
+    /// Whether the row is sealed as a whole.
+    has_seal: bool,
+    /// The older version that wrote the row; `None` for the current one.
+    kept_version: Option<KeptVersion>,
 }
 
 impl RowSealer {
@@ -45,11 +49,22 @@ impl RowSealer {
         let RowTypeForReader::Declared(_, family) = read_as.row_type_and_family(stored)? else {
             return Ok(None);
         };
-        let family = family.map_or(schema.primary(), Ok)?;
+        let older = older_version_of_row(schema, stored)?;
+        let family = match older {
+            Some((_, family)) => family,
+            None => family.map_or(schema.primary(), Ok)?,
+        };
+        // A row without a seal gets none for its older version: nothing proves what it holds.
+        let has_stored_seal = stored.get(SEAL)?.is_some();
+        let kept_version = older.map(|(version, _)| KeptVersion {
+            schema: version,
+            has_seal: version.sealed && has_stored_seal,
+        });
+        let has_seal = schema.sealed || kept_version.is_some_and(|kept| kept.has_seal);
         let keys =
             self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
-        let declared = TypeSealing::new(schema);
+        let declared = sealing_of_row(schema, kept_version);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
         let scope = self.token_scope(family, stored.partition_key());
         let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
@@ -57,13 +72,25 @@ impl RowSealer {
             !is_token_or_seal(name, Some(&declared))
                 && self.is_chosen_for_encryption(schema, family, stored, name)
         };
-        let now = SealingInUse { key: &key, index: index.as_deref(), chosen: &chosen };
+        let now = SealingInUse {
+            key: &key,
+            index: index.as_deref(),
+            chosen: &chosen,
+            has_seal,
+            kept_version,
+        };
         // Blind tokens and padding can only be compared with the decrypted value.
         let is_opened = index.is_some() || declared.columns.iter().any(is_padded);
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
             return Ok(None);
         }
         let plain = self.open_one_row(table, stored.clone(), read_as, None).await?;
+        // The current version does not verify a seal that only the older one declares. A new seal over a forged row
+        // would make it genuine.
+        if let Some(kept) = kept_version.filter(|kept| kept.has_seal && !schema.sealed) {
+            let read_as = ReadAs::Typed(kept.schema);
+            self.open_one_row(table, stored.clone(), read_as, None).await?;
+        }
         refuse_absence_of_older_version(stored, &plain, &declared, &now)?;
         update_to_seal(stored, &plain, &declared, family, &now)
     }
@@ -94,6 +121,16 @@ impl RowSealer {
     }
 }
 
+/// Returns the encryption that a row has: what the type declares, and what the older version that wrote the row declares.
+fn sealing_of_row(schema: &'static Schema, kept: Option<KeptVersion>) -> TypeSealing {
+    let mut sealing = TypeSealing::new(schema);
+    let Some(older) = kept.map(|kept| kept.schema) else { return sealing };
+    sealing.columns = schema.sealed_columns_with(Some(older));
+    // The name of the older version's blind token can be that of a field of the current version.
+    sealing.unseen.extend(older.token_and_seal_properties());
+    sealing
+}
+
 /// Returns whether a value or the row's seal was made with another key than the key in use, a value
 /// that has to be encrypted is plain, or the declared seal is missing.
 fn is_sealed_otherwise(
@@ -105,7 +142,7 @@ fn is_sealed_otherwise(
     while let Some((name, value)) = properties.next()? {
         let name = crate::row::property_name_from_utf8(name)?;
         let is_other = match value {
-            ValueRef::Binary(seal) if name == SEAL && declared.schema.sealed => {
+            ValueRef::Binary(seal) if name == SEAL && now.has_seal => {
                 seal_key_id_of(seal)? != Some(now.key.id())
             }
             ValueRef::Binary(bytes) if is_envelope(bytes) => {
@@ -117,7 +154,7 @@ fn is_sealed_otherwise(
             return Ok(true);
         }
     }
-    Ok(declared.schema.sealed && stored.get(SEAL)?.is_none())
+    Ok(now.has_seal && stored.get(SEAL)?.is_none())
 }
 
 /// Refuses a row with an outdated hidden absence that only an older version declares.
@@ -157,29 +194,32 @@ fn update_to_seal(
     let stored_as = StoredAs::Entity(declared.schema, family);
     let guard = Condition::for_etag(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
+    let mut whole = Row::build(plain.partition_key(), plain.row_key());
     let mut count = 0;
     let mut properties = plain.properties();
     while let Some((name, value)) = properties.next()? {
         let name = crate::row::property_name_from_utf8(name)?;
+        if is_token_or_seal(name, Some(declared)) {
+            continue;
+        }
+        whole.put(name, value);
         if is_property_outdated(stored, declared, name, value, now)? {
             part.put(name, value);
             count += 1;
         }
     }
     let hidden = has_stale_hidden_absence(stored, plain, declared, now)?;
-    if !hidden
-        && count == 0
-        && !(declared.schema.sealed && is_sealed_otherwise(stored, declared, now)?)
-    {
+    if !hidden && count == 0 && !(now.has_seal && is_sealed_otherwise(stored, declared, now)?) {
         return Ok(None);
     }
     // A merge can neither hide an absence nor keep a seal valid.
-    let operation = if hidden || declared.schema.sealed {
-        Operation::replace(plain.clone(), guard)
+    let operation = if hidden || now.has_seal {
+        Operation::replace(whole.finish()?.with_encrypted_names_of(plain), guard)
     } else {
         Operation::merge(part.finish()?.with_encrypted_names_of(plain), guard)
     };
-    Ok(Some(OperationToSeal::new(operation, stored_as)))
+    let to_seal = OperationToSeal::new(operation, stored_as);
+    Ok(Some(OperationToSeal { kept_version: now.kept_version, ..to_seal }))
 }
 
 /// Returns whether one property is out of date: plain, under another key, or beside a blind token

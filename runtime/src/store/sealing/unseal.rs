@@ -312,7 +312,7 @@ impl PageOpener<'_> {
 
 /// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for
 /// a row of the current version, of an unknown one, and of another type.
-fn older_version_of_row(
+pub(super) fn older_version_of_row(
     schema: &'static Schema,
     row: &Row,
 ) -> Result<Option<(&'static Schema, &'static Family)>> {
