@@ -14,6 +14,7 @@ use entable::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
 use xaes_256_gcm::{
     Nonce, Tag, Xaes256Gcm,
     aead::{AeadInOut, KeyInit},
@@ -765,6 +766,76 @@ async fn reencrypt_encrypts_the_plain_blobs_of_a_field_that_became_encrypted() {
     let report = world.staff.reencrypt().await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (0, true));
     assert!(world.blobs.take_log().is_empty());
+}
+
+/// A badge before its photos were encrypted.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Badge",
+    partition_key = "{department}",
+    row_key = "badge_{id:06}",
+    expires = until
+)]
+struct PlainBadge {
+    department: String,
+    id: u32,
+    until: OffsetDateTime,
+    #[table(encrypt)]
+    code: String,
+    #[table(blob)]
+    photo: Option<Blob>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "badge_{id:06}",
+    expires = until
+)]
+struct Badge {
+    department: String,
+    id: u32,
+    until: OffsetDateTime,
+    #[table(encrypt)]
+    code: String,
+    #[table(blob, encrypt)]
+    photo: Option<Blob>,
+}
+
+#[tokio::test]
+async fn reencrypt_writes_what_is_over_and_names_a_plain_blob_under_the_new_key() {
+    let world = World::new().await;
+    let now = OffsetDateTime::now_utc();
+    let (department, code) = ("Sales".to_owned(), "4711".to_owned());
+    let photo = Some(Blob::new(content(100)));
+    let until = now - time::Duration::HOUR;
+    let badge = PlainBadge { department, id: 1, until, code, photo };
+    world.client.table::<PlainBadge>().insert(&badge).await.unwrap();
+    let scope = KeyScope::default_scope();
+    let keys = Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1));
+    let keys = keys.build().unwrap();
+    let client = open(&world.recorder, &world.blobs, keys, PlaintextPolicy::Allow);
+    let badges = client.table::<Badge>();
+    let dry = badges.reencrypt().dry_run().await.unwrap();
+    assert_eq!((dry.rewritten, dry.remaining, dry.is_complete()), (0, 1, false));
+    let report = badges.reencrypt().await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
+    client.wait_for_copies().await;
+
+    // The earlier key is destroyed, and the badge is renewed.
+    let keys = Keyring::builder().primary(&scope, &root(2)).build().unwrap();
+    let client = open(&world.recorder, &world.blobs, keys, PlaintextPolicy::Reject);
+    let badges = client.table::<Badge>();
+    let at = Badge::primary().department("Sales").id(1);
+    let renewed = badges.update(at.clone(), |badge| {
+        badge.until = now + time::Duration::HOUR;
+        Ok(())
+    });
+    assert_eq!(renewed.await.unwrap().code, "4711");
+    let read = badges.get(at).await.unwrap().unwrap();
+    assert_eq!(badges.blob(read.photo.as_ref().unwrap()).bytes().await.unwrap(), content(100));
 }
 
 /// A record whose scans were plain in its first version, and whose photos were always encrypted.

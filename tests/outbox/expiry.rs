@@ -105,6 +105,39 @@ struct Ticket {
     until: OffsetDateTime,
 }
 
+/// A visit before its indexes and its list were declared.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    entity_type = "Visit",
+    partition_key = "{user}",
+    row_key = "v_{id:06}",
+    expires = until
+)]
+struct EarlierVisit {
+    user: String,
+    id: u32,
+    place: String,
+    until: OffsetDateTime,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Sessions",
+    partition_key = "{user}",
+    row_key = "v_{id:06}",
+    expires = until,
+    index(ByUntil, row_key = "until_{until}_{id:06}", only(until)),
+    index(ByPlace, partition_key = "place_{place}", row_key = "visit_{user}_{id:06}"),
+    list(OfPlace, row_key = "place_{place}")
+)]
+struct Visit {
+    user: String,
+    id: u32,
+    place: String,
+    until: OffsetDateTime,
+}
+
 #[derive(Debug, EntitySet)]
 pub(crate) enum Row {
     Session(Session),
@@ -338,6 +371,80 @@ async fn writes_do_not_ask_the_time_and_renew() {
     world.clock.advance(2 * HOUR);
     assert_eq!(world.sweep().await, 2);
     assert!(world.rows("don").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_update_reads_what_is_over_and_renews_it() {
+    let world = World::new().await;
+    let (keys, tickets) = (world.keys(), world.client.table::<Ticket>());
+    keys.insert(&world.key(1, HOUR)).await.unwrap();
+    let until = world.now() + HOUR;
+    tickets.insert(&Ticket { event: "fair".into(), id: 1, until }).await.unwrap();
+    world.clock.advance(2 * HOUR);
+    let until = world.now() + HOUR;
+    let key = Key::primary().user("don").id(1);
+    let noted = keys.update(key.clone(), |key| {
+        key.note = Some("late".into());
+        Ok(())
+    });
+    assert_eq!(noted.await.unwrap().note.as_deref(), Some("late"));
+    assert!(keys.get(key.clone()).await.unwrap().is_none(), "the time is as it was");
+    let renewed = keys.update(key.clone(), |key| {
+        key.until = until;
+        Ok(())
+    });
+    assert_eq!(renewed.await.unwrap().note.as_deref(), Some("late"));
+    assert_eq!(keys.get(key).await.unwrap().unwrap().until, until);
+
+    let ticket = Ticket::primary().event("fair").id(1);
+    let renewed = tickets.update(ticket.clone(), |ticket| {
+        ticket.until = until;
+        Ok(())
+    });
+    assert_eq!(renewed.await.unwrap().until, until);
+    assert!(tickets.get(ticket).await.unwrap().is_some());
+    assert_eq!(tickets.query(Ticket::by_until().event("fair")).count().await.unwrap(), 1);
+    assert!(tickets.check().await.unwrap().is_clean());
+    let error = keys.update(Key::primary().user("don").id(2), |_| Ok(())).await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+}
+
+// A dirty row of the remote index waits for one write deadline.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_indexes_what_is_over_so_that_it_is_renewed_with_its_entries_or_swept() {
+    let world = World::new().await;
+    let earlier: Table<EarlierVisit> = world.client.table();
+    // The program that declares the indexes; its worker knows no other form of the type.
+    let client = client_of(&world.fault, &world.clock, Duration::ZERO, Duration::ZERO);
+    let visits: Table<Visit> = client.table();
+    let until = world.now() + HOUR;
+    for id in 1..=3 {
+        let place = "Delft".to_owned();
+        earlier.insert(&EarlierVisit { user: "don".into(), id, place, until }).await.unwrap();
+    }
+    world.clock.advance(2 * HOUR + WAIT);
+    let reports = [
+        visits.rebuild(Visit::by_until()).await.unwrap(),
+        visits.rebuild(Visit::by_place()).await.unwrap(),
+        visits.rebuild(Visit::of_place()).page_size(2).await.unwrap(),
+    ];
+    assert!(reports.iter().all(|report| report.is_complete() && report.primaries == 3));
+    assert_eq!(reports.map(|report| report.written), [3; 3]);
+    let at = |id| Visit::primary().user("don").id(id);
+    let until = world.now() + HOUR;
+    visits.patch_at(at(1), Visit::patch().until(until)).await.unwrap();
+    let place = "Delft".to_owned();
+    visits.insert(&Visit { user: "don".into(), id: 2, place, until }).await.unwrap();
+    let worker = client.worker().with::<Visit>();
+    assert_eq!(worker.drain().await.unwrap().expired, 1, "the index leads to what is over");
+    let listed = visits.query(Visit::of_place().user("don").place("Delft"));
+    let ids: Vec<u32> = listed.collect().await.unwrap().iter().map(|one| one.id).collect();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(visits.query(Visit::by_place().place("Delft")).count().await.unwrap(), 2);
+    assert_eq!(world.client.dynamic("Sessions").query(at(3).keys()).count().await.unwrap(), 0);
+    client.wait_for_copies().await;
+    let report = visits.check().await.unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
 }
 
 #[tokio::test]

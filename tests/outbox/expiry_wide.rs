@@ -82,6 +82,30 @@ fn don() -> impl Path<Entity = Cart, View: FullView> + Clone {
 }
 
 #[tokio::test]
+async fn an_update_renews_what_is_over_and_writes_any_part_of_it() {
+    let world = World::new().await;
+    let carts: Table<Cart> = world.client.table();
+    carts.insert(&cart(&world, 1, HOUR)).await.unwrap();
+    world.client.wait_for_copies().await;
+    world.clock.advance(2 * HOUR);
+    let at = Cart::primary().user("don").id(1);
+    let counted = carts.update(at.clone(), |cart| {
+        cart.count += 1;
+        Ok(())
+    });
+    assert_eq!(counted.await.unwrap().count, 2);
+    let until = world.now() + HOUR;
+    let renewed = carts.update(at.clone(), |cart| {
+        cart.until = until;
+        Ok(())
+    });
+    assert_eq!(renewed.await.unwrap().count, 2);
+    world.client.wait_for_copies().await;
+    assert_eq!(carts.get(at).await.unwrap().unwrap().count, 2);
+    assert!(carts.get_as::<End>(Cart::by_card().card(1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn reads_of_any_part_skip_what_is_over() {
     let world = World::new().await;
     let carts: Table<Cart> = world.client.table();

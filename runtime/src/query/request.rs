@@ -303,6 +303,11 @@ impl Request {
     /// Restricts a typed request to rows of older versions, expired rows included.
     pub(crate) fn select_older_versions(&mut self) {
         self.only_older = true;
+        self.include_expired();
+    }
+
+    /// Makes expired rows items too.
+    pub(crate) fn include_expired(&mut self) {
         self.with_expired = true;
     }
 

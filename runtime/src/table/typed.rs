@@ -386,20 +386,42 @@ impl<E: TableEntity> Table<E> {
         self.read_row(partition_key, row_key, family).await
     }
 
+    /// Reads a primary, expired or not: writes and maintenance do not ask the time.
     pub(crate) async fn read_primary(
         &self,
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<E>>> {
-        self.read_row(partition_key, row_key, E::SCHEMA.primary()?).await
+        let family = E::SCHEMA.primary()?;
+        match self.find_row::<E>(partition_key, row_key, family).await? {
+            Some(row) => self.decode_row(row, family).await,
+            None => Ok(None),
+        }
     }
 
+    /// Reads a row of a row family. Returns `None` if it does not exist or has expired.
     async fn read_row<T: FromRow>(
         &self,
         partition_key: &str,
         row_key: &str,
         family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
+        let (store, read_as) = (self.client.store(), ReadAs::Typed(E::SCHEMA));
+        match self.find_row::<T>(partition_key, row_key, family).await? {
+            Some(row) if !store.is_row_expired(&row, read_as, Some(family)) => {
+                self.decode_row(row, family).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads and decrypts the properties that `T` needs of a row, expired or not.
+    async fn find_row<T: FromRow>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        family: &'static Family,
+    ) -> Result<Option<Row>> {
         let select = columns_of_point::<E, T>(Some(family));
         let table = &*self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
@@ -409,23 +431,27 @@ impl<E: TableEntity> Table<E> {
             true => store.read_decrypted(read, read_as).await,
             false => store.read_row_decrypted(read, read_as).await,
         };
-        let row = match read {
+        match read {
             // A dated table is dropped together with its entities.
             Err(error) if is_dated_table_missing(&error) && self.period_of_table().is_some() => {
-                None
+                Ok(None)
             }
-            read => read?,
-        };
-        let is_over = |row: &Row| {
-            self.client.store().is_row_expired(row, ReadAs::Typed(E::SCHEMA), Some(family))
-        };
-        let Some(row) = row.filter(|row| !is_over(row)) else { return Ok(None) };
+            read => read,
+        }
+    }
+
+    /// Turns a row that was read into an entity. Returns `None` for a copy that its owner does not derive.
+    async fn decode_row<T: FromRow>(
+        &self,
+        row: Row,
+        family: &'static Family,
+    ) -> Result<Option<Stored<T>>> {
         // A reserved copy may belong to a transaction that never commits: its owner tells.
         match replace_if_reserved(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)
                 .map(Some)
-                .map_err(|error| error.in_table(table)),
+                .map_err(|error| error.in_table(&self.table_of(Some(family)))),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     key::{Family, stable_hash},
     page::{Cursor, PageLoop},
-    query::build::Query,
+    query::{build::Query, request::Request},
     row::Row,
     table::{
         Table,
@@ -142,7 +142,8 @@ impl<E: TableEntity> Rebuild<E> {
     }
 
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
-        let mut query = self.table.query(E::scan());
+        // An expired entity may be renewed, and a worker sweeps by an index: both need its index rows.
+        let mut query = self.table.query(E::scan()).edit_request(Request::include_expired);
         if let Some(tables) = self.table.all_tables_to_query().await? {
             query = query.edit_request(|request| request.set_queried_tables(tables));
         }
