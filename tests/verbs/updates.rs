@@ -1,10 +1,10 @@
 //! Tests `update`: what it sends, and that writers of one row through one client take turns.
 
 use entable::{
-    Client, OutboxOptions, Verb,
+    Client, OutboxOptions, Value, Verb,
     backend::{
         Backend, Embedded, Memory,
-        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind, RetryPolicy},
     },
     prelude::*,
 };
@@ -64,6 +64,35 @@ async fn an_update_sends_what_changed() {
     assert_eq!(counters.get(at()).await.unwrap().unwrap().note, None);
     let stored = counters.get(at()).await.unwrap().unwrap();
     assert_eq!(stored.count, 1);
+}
+
+#[tokio::test]
+async fn an_update_of_a_row_with_the_id_of_its_write_sends_what_changed() {
+    let recorder = Recorder::around(Memory::new());
+    let policy = RetryPolicy::new().operation_ids(true);
+    let client = Client::builder().backend(recorder.clone()).retry(policy).build().unwrap();
+    let counters = client.table::<Counter>();
+    counters.create().await.unwrap();
+    let counter = Counter { name: "visits".into(), count: 0, note: Some("new".into()) };
+    counters.insert(&counter).await.unwrap();
+    let id = async || {
+        let row = client.dynamic("Counters").get("visits", "counter").await.unwrap().unwrap();
+        row.get("OpId").and_then(Value::as_bytes).map(<[u8]>::to_vec)
+    };
+    let first = id().await;
+    assert!(first.is_some());
+    recorder.clear();
+    counters.update(at(), |it| Ok(it.count += 1)).await.unwrap();
+    let requests = recorder.take();
+    assert_eq!((requests.len(), requests[1].verbs()), (2, vec![Verb::Merge]));
+    let second = id().await;
+    assert!(second.is_some() && second != first, "the merge writes an id of its own");
+    recorder.clear();
+    counters.update(at(), |it| Ok(it.count += 0)).await.unwrap();
+    assert_eq!(recorder.take().len(), 1, "nothing changed: nothing is written");
+    counters.update(at(), |it| Ok(it.note = None)).await.unwrap();
+    assert_eq!(recorder.take()[1].verbs(), [Verb::Replace], "no merge removes a property");
+    assert!(id().await.is_some_and(|id| Some(id) != second));
 }
 
 #[tokio::test]

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::{move_mark::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wide};
 use crate::{
     batch::{self, Condition, Operation},
-    edm::Bag,
+    edm::{Bag, Value},
     entity::{BlobFieldValue, CopyRow, EntityRows, Schema, UnknownProperties, lossy_write_error},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
-    row::Row,
+    row::{Row, is_operation_id},
 };
 
 /// The effect of a verb on the rows of one entity.
@@ -415,7 +415,11 @@ pub(super) fn error_with_row_keys(row: &Row, error: Error) -> Error {
 /// nothing changed, or if `old` has a property that `new` lacks, since a merge cannot remove it.
 fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     let (before, after) = (old.to_bag()?, new.to_bag()?);
-    if before.iter().any(|(name, _)| after.get(name).is_none()) {
+    // The merge replaces the id of the write before it, or nobody reads that id any more.
+    let is_removed = |name: &str, value: &Value| {
+        after.get(name).is_none() && !is_operation_id(name.as_bytes(), value.as_ref())
+    };
+    if before.iter().any(|(name, value)| is_removed(name, value)) {
         // A merge cannot remove a property.
         return Ok(None);
     }
