@@ -243,6 +243,24 @@ struct Mailbox {
     mail: String,
 }
 
+/// Days of a year in two parts; its copies are one row.
+#[derive(Debug, TableEntity)]
+#[table(
+    name = "Years",
+    partition_key = "{department}",
+    row_key = "year_{year:04}",
+    wide,
+    index(ByHead, row_key = "head_{head:04}", only(total))
+)]
+struct Year {
+    department: String,
+    year: u32,
+    head: u32,
+    total: i64,
+    #[table(series, part = 2)]
+    days: [i64; 12],
+}
+
 /// The range members of a path's signature.
 fn range(path: impl Path) -> Result<String, Error> {
     let sas = TableSas::for_path(path)?.permissions(TablePermissions::READ).expires(in_an_hour());
@@ -278,6 +296,18 @@ fn y07_ranges_come_from_access_paths() -> TestResult {
         TableSas::for_path(partition.clone())?,
         TableSas::new("Staff").keys(&partition.keys())?
     );
+
+    // An entity in several rows is let in with all of them, or not at all.
+    let years = || Year::primary().department("Sales");
+    assert_eq!(range(years().year(2014))?, "spk=Sales&srk=year_2014_01&epk=Sales&erk=year_2014_02");
+    assert_eq!(
+        range(years().year_range(2012..=2014))?,
+        "spk=Sales&srk=year_2012&epk=Sales&erk=year_2014%EF%BF%BF"
+    );
+    let path = TableSas::new("Years").path(years().year(2014))?;
+    assert_eq!(path, TableSas::for_path(years().year(2014))?);
+    let copy = range(Year::by_head().department("Sales").head(7))?;
+    assert_eq!(copy, "spk=Sales&srk=head_0007&epk=Sales&erk=head_0007");
 
     // An index in a table of its own is signed for there and nowhere else.
     let mail = || Mailbox::by_mail().mail("a@b");

@@ -14,9 +14,11 @@ use super::{
 use crate::{
     access::Keys,
     backend::azure::AccountKey,
-    entity::{Path, TableEntity, dated::check_home_table, home::table_of_path},
+    entity::{Access, Path, TableEntity, dated::check_home_table, home::table_of_path},
     error::Result,
+    key::Family,
     limits,
+    plan::wide,
 };
 
 letters! {
@@ -94,7 +96,7 @@ impl TableSas {
                 }
             }
         };
-        Self::new(table).keys(access.checked_keys()?)
+        Self::new(table).keys(&keys_of_path::<P>(&access)?)
     }
 
     /// Permits these operations.
@@ -118,6 +120,10 @@ impl TableSas {
     /// A signature knows keys and no types. It covers every row between its ends, rows of other
     /// entities too, and no row beyond. To write an entity with copies or lists, the range has to
     /// contain their rows as well: pass the partition to [`keys`](Self::keys).
+    ///
+    /// The path of a [`wide`](crate::TableEntity) entity covers all of its parts. The path of one list covers its
+    /// first row alone, since lists whose key continues this key stand between that row and the rows with
+    /// further ids: to let a long list be read, sign for a prefix of its key, or for its partition.
     ///
     /// Where the path excludes its end, as a prefix does, the range ends directly below. It then
     /// lacks only keys that continue with the noncharacter U+FFFF at that position.
@@ -164,7 +170,7 @@ impl TableSas {
                     "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
                 )))
             }
-            _ => self.keys(access.checked_keys()?),
+            _ => self.keys(&keys_of_path::<P>(&access)?),
         }
     }
 
@@ -268,6 +274,16 @@ impl TableSas {
             ));
         }
         Ok(())
+    }
+}
+
+/// Returns the keys of the rows that a read of the path asks for: all parts of each wide entity.
+fn keys_of_path<P: Path>(access: &Access) -> Result<Keys> {
+    let (schema, keys) = (P::Entity::SCHEMA, access.checked_keys()?);
+    // A copy is one row, also that of a wide entity.
+    match schema.is_wide() && access.family.is_none_or(Family::is_primary) {
+        true => Ok(wide::bounds_with_all_parts(schema, keys)),
+        false => Ok(keys.clone()),
     }
 }
 
