@@ -64,7 +64,7 @@ struct Address {
 
 const TEXT: &str = r#"# How rows are stored. Check this file in: a test compares it with the code.
 # `entable::layout!` writes it; do not edit it by hand.
-layout 1
+layout 2
 
 entity "Employee" version 1
   table Staff
@@ -82,6 +82,8 @@ entity "Employee" version 1
   list ByCity local
     partition "{Department}" -
     row "city_{City}" -
+  key Department String
+  key Id Int64 as u32
   property Email String
   property LastName String
   property City String
@@ -93,7 +95,7 @@ entity "Employee" version 1
   property HomeStreet String
   property HomeDoor Int64 optional encrypted
   series sent 24 to Hour23 first Hour00 Int32 optional
-  split story 3 to Story_3 first Story String optional
+  split story 3 to Story_3 first Story String
 "#;
 
 #[test]
@@ -108,7 +110,7 @@ fn the_text_has_all_that_rows_depend_on() -> Result<(), Error> {
 #[test]
 fn a_text_that_is_not_understood_names_its_line() {
     let refused = |text: &str| text.parse::<Layout>().unwrap_err();
-    for text in ["", "layout 2\n", "entity \"E\" version 1\n"] {
+    for text in ["", "layout 3\n", "entity \"E\" version 1\n"] {
         assert!(refused(text).is_invalid(), "{text}");
     }
     for (from, to) in [
@@ -127,6 +129,31 @@ fn a_text_that_is_not_understood_names_its_line() {
         assert!(message.contains("line "), "{message}");
         assert!(message.contains(to.trim().split(' ').next_back().unwrap()), "{message}");
     }
+}
+
+/// The text of `Employee` as earlier versions of the library wrote it.
+fn text_of_first_format() -> String {
+    let text = TEXT.replace("layout 2", "layout 1");
+    let text = text.replace("  key Department String\n  key Id Int64 as u32\n", "");
+    text.replace("first Story String\n", "first Story String optional\n")
+}
+
+/// A file that tells less has no changes of what it does not tell.
+#[test]
+fn a_file_of_the_first_format_means_what_it_meant() -> Result<(), Box<dyn std::error::Error>> {
+    let text = text_of_first_format();
+    let layout = entable::layout![Employee];
+    assert_eq!(layout.changes_since(&text.parse()?), []);
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("layout.lock");
+    std::fs::write(&path, &text)?;
+    layout.check(&path)?;
+    // Changes of what it tells are found as before.
+    std::fs::write(&path, text.replace("Age Int32", "Years Int32"))?;
+    let differs = layout.check(&path).unwrap_err().to_string();
+    assert!(differs.contains("keep the stored name"), "{differs}");
+    assert!(!differs.contains("another order"), "{differs}");
+    Ok(())
 }
 
 /// The changes that lead from `TEXT` with `was` to the one with `is` in place of it.
@@ -152,7 +179,7 @@ const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
         ("  property Note String optional\n", "", Nothing, "`Note` is gone", "keep the value"),
         ("Age Int32", "Years Int32", Version, "a renamed field", "#[table(rename = \"Age\")]"),
         ("Age Int32", "Age String", Version, "was Int32 and is String", "`upgrade_from`"),
-        ("Age Int32", "Age Int64", Nothing, "was Int32 and is Int64", "wider type"),
+        ("Age Int32", "Age Int64", Version, "was Int32 and is Int64", "wider type"),
         ("Note String optional", "Note String", Version, "may no longer be absent", "default"),
         ("Age Int32", "Age Int32 optional", Nothing, "may be absent", "readers before"),
         ("Active Boolean default", "Active Boolean optional", Nothing, "in another way", "before"),
@@ -198,13 +225,7 @@ const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
             "split field `story` is shortened",
             "lost",
         ),
-        (
-            "  split story 3 to Story_3 first Story String optional\n",
-            "",
-            Version,
-            "is gone",
-            "upgrade_all",
-        ),
+        ("  split story 3 to Story_3 first Story String\n", "", Version, "is gone", "upgrade_all"),
         // Keys of the primary.
         (
             "    row \"empid_{Id:06}\" 6",
@@ -612,6 +633,8 @@ entity "Badge" version 1
   primary
     partition "{Department}" -
     row "badge_{Id:06}" 6
+  key Department String
+  key Id Int64 as u32
   blob Photo optional with PhotoLength PhotoHash PhotoType
   blob Print with PrintLength PrintHash PrintType
 "#;
@@ -632,12 +655,15 @@ entity "Login" version 1
   primary
     partition "{User}" -
     row "{At:desc}_{Id:03}" 19 3
+  key User String
+  key At DateTime
+  key Id Int32 as u16
   property From String
 "#;
 
 /// Compares two texts of one entity, and returns their only change.
 fn only_change(text: &str, was: &str, is: &str) -> LayoutChange {
-    let text = format!("layout 1\n{text}");
+    let text = format!("layout 2\n{text}");
     let new = text.replace(was, is);
     assert_ne!(text, new, "`{was}` is not in the text");
     let mut all = new.parse::<Layout>().unwrap().changes_since(&text.parse::<Layout>().unwrap());
@@ -651,7 +677,7 @@ fn changes_of_blobs_are_told_apart() {
 
     let layout = entable::layout![Badge];
     assert!(layout.to_string().ends_with(BLOBS), "{layout}");
-    assert_eq!(format!("layout 1\n{BLOBS}").parse::<Layout>().unwrap(), layout);
+    assert_eq!(format!("layout 2\n{BLOBS}").parse::<Layout>().unwrap(), layout);
     let optional = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
     for (was, is, needs, what, how) in [
         (optional, "", Migration, "blob `Photo` is gone", "table.sweep_blobs()"),
@@ -713,7 +739,7 @@ fn changes_of_dated_tables_are_told_apart() {
 
     let layout = entable::layout![Login];
     assert!(layout.to_string().ends_with(DATED), "{layout}");
-    assert_eq!(format!("layout 1\n{DATED}").parse::<Layout>().unwrap(), layout);
+    assert_eq!(format!("layout 2\n{DATED}").parse::<Layout>().unwrap(), layout);
     let dated = "Logins{at:%Y%m%d} by At";
     for (was, is, needs, what, how) in [
         (dated, "Logins", Migration, "no longer one table for each period", "drop_before"),

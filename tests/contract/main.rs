@@ -18,6 +18,7 @@ mod errors;
 mod exact;
 mod flaky_blobs;
 mod layout;
+mod layout_rows;
 mod logs;
 mod names;
 mod periods;

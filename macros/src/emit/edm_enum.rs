@@ -11,12 +11,16 @@ use crate::{
 pub(super) fn emit(edm_enum: &EdmEnum) -> Tokens {
     let ident = &edm_enum.ident;
     let text = text_functions(edm_enum);
+    let texts: Vec<_> =
+        edm_enum.variants.iter().map(|variant| escape_variant(&variant.text)).collect();
+    let values = format!("enum({})", texts.join("|"));
     quote! {
         #text
 
         #[automatically_derived]
         impl _rt::EdmValue for #ident {
             const EDM: _rt::EdmType = _rt::EdmType::String;
+            const VALUES: &'static _rt_str = #values;
 
             fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
                 _rt_Ok(_rt_From::from(_rt_ValueRef::String(__text(self))))
@@ -47,6 +51,22 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> Tokens {
             }
         }
     }
+}
+
+/// Returns a variant's text as one word without `|`: these characters and `%` are escaped as `%20`.
+fn escape_variant(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() || matches!(c, '|' | '%') {
+            let mut utf8 = [0; 4];
+            for byte in c.encode_utf8(&mut utf8).bytes() {
+                escaped.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Returns the functions that convert variants to texts and back.

@@ -440,13 +440,16 @@ fn column_kind(field: &Field) -> Tokens {
 pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<Tokens> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
-        let edm = match (&field.storage, field.series_slot_type()) {
-            (Storage::Series(_), slot) => type_as_trait_item(slot?, "Property", "EDM"),
-            _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
-            _ => type_as_trait_item(ty, "SplitValue", "EDM"),
+        let of_slot = match (&field.storage, field.series_slot_type()) {
+            (Storage::Series(_), slot) => type_as_trait_item(slot?, "Property", "SLOT_COLUMN"),
+            _ if field.attr.json.is_set() => quote! { (_rt::EdmType::String, true, "json") },
+            _ => {
+                let edm = type_as_trait_item(ty, "SplitValue", "EDM");
+                quote! { (#edm, true, "") }
+            }
         };
         let columns = names.iter().enumerate().map(|(at, name)| {
-            let column = quote! { _rt_ColumnSchema::plain(#name, #edm, true) };
+            let column = quote! { _rt_property_schema(#name, #of_slot) };
             column_in_part(field.wide_part_of_property(at), column_with_seal(field, column))
         });
         return Some(quote! { #(#columns),* });
@@ -472,14 +475,23 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
         | Storage::Series(_)
         | Storage::Split(_)
         | Storage::Blob(_) => return None,
-        Storage::Plain if !is_stored => quote! { _rt_key_field_schema(#name) },
         Storage::Plain => {
             let column = type_as_trait_item(ty, "Property", "COLUMN");
-            quote! { _rt_property_schema(#name, #column) }
+            match is_stored {
+                true => quote! { _rt_property_schema(#name, #column) },
+                false => quote! { _rt_key_field_schema(#name, #column) },
+            }
         }
-        Storage::Json => quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::String, false) },
+        Storage::Json => {
+            quote! { _rt_property_schema(#name, (_rt::EdmType::String, false, "json")) }
+        }
         Storage::Flattened(prefix) => quote! {
-            _rt_ColumnSchema::of_flattened_struct(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
+            _rt_ColumnSchema::of_flattened_struct(
+                #prefix,
+                <#ty as _rt::Properties>::COLUMNS,
+                #is_stored,
+                <#ty as _rt::Properties>::OPTIONAL,
+            )
         },
     };
     let default = field.attr.default.is_set().then(|| quote! { .with_default() });
@@ -493,8 +505,20 @@ pub(super) fn series_schema(field: &Field) -> Option<Tokens> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
     let is_split = matches!(field.storage, Storage::Split(_));
+    let is_optional = match is_split {
+        // An absent value of JSON is stored as the text `null`.
+        true if field.attr.json.is_set() => quote! { false },
+        true => type_as_trait_item(&field.ty, "SplitValue", "OPTIONAL"),
+        false => quote! { true },
+    };
     Some(quote! {
-        _rt::SeriesSchema { field: #name, first: #first, slots: #slots, is_split: #is_split }
+        _rt::SeriesSchema {
+            field: #name,
+            first: #first,
+            slots: #slots,
+            is_split: #is_split,
+            is_optional: #is_optional,
+        }
     })
 }
 

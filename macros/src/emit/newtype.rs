@@ -24,6 +24,7 @@ pub(super) fn emit(newtype: &Newtype) -> Tokens {
             for<'__a> #ty: _rt::EdmValue,
         {
             const EDM: _rt::EdmType = <#ty as _rt::EdmValue>::EDM;
+            const VALUES: &'static _rt_str = <#ty as _rt::EdmValue>::VALUES;
 
             fn to_edm(&self) -> _rt_Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
                 <#ty as _rt::EdmValue>::to_edm(&self.#member)

@@ -315,13 +315,19 @@ pub const fn stored_column<E, F>(
 }
 
 /// Describes the column of a field that is one property, by [`Property::COLUMN`].
-pub const fn property_schema(name: &'static str, column: (EdmType, bool)) -> ColumnSchema {
+pub const fn property_schema(
+    name: &'static str,
+    column: (EdmType, bool, &'static str),
+) -> ColumnSchema {
     ColumnSchema::of_property_type(name, column)
 }
 
-/// Describes the column of a field that the primary's keys give back.
-pub const fn key_field_schema(name: &'static str) -> ColumnSchema {
-    ColumnSchema::of_key_field(name)
+/// Describes the column of a field that the primary's keys give back, by [`Property::COLUMN`].
+pub const fn key_field_schema(
+    name: &'static str,
+    column: (EdmType, bool, &'static str),
+) -> ColumnSchema {
+    ColumnSchema::of_key_field(name, column)
 }
 
 /// Begins a path through a row family, with no part of its keys given.

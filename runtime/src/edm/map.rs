@@ -40,6 +40,12 @@ use crate::error::{Error, ErrorKind};
 pub trait EdmValue: Sized {
     /// The service's type of the property.
     const EDM: EdmType;
+    /// The values of the service's type that [`from_edm`](Self::from_edm) reads: empty for all of them, or
+    /// where it is not known; the name of an integer type for its range; `f32`, `date` and `decimal`;
+    /// `enum(a|b)` for these texts, in which white space, `|`, `%` and control characters are escaped as
+    /// `%20`. Layouts compare it.
+    #[doc(hidden)]
+    const VALUES: &'static str = "";
 
     /// Converts the value to its stored form, borrowed from `self` where possible.
     ///

@@ -19,9 +19,14 @@ pub trait Property: Sized {
     const OPTIONAL: bool;
     /// The service's type of the property.
     const EDM: EdmType = <Self::Scalar as EdmValue>::EDM;
-    /// The type of the property, and whether it may be absent: generated schemas name both at once.
+    /// The type of the property, whether it may be absent, and [`EdmValue::VALUES`]: generated schemas name
+    /// all at once.
     #[doc(hidden)]
-    const COLUMN: (EdmType, bool) = (Self::EDM, Self::OPTIONAL);
+    const COLUMN: (EdmType, bool, &'static str) =
+        (Self::EDM, Self::OPTIONAL, <Self::Scalar as EdmValue>::VALUES);
+    /// [`COLUMN`](Self::COLUMN) of a slot of a series, which may be absent whatever its type is.
+    #[doc(hidden)]
+    const SLOT_COLUMN: (EdmType, bool, &'static str) = (Self::EDM, true, Self::COLUMN.2);
 
     /// Returns the value, or `None` for an absent property.
     fn scalar(&self) -> Option<&Self::Scalar>;

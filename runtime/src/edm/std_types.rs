@@ -73,6 +73,7 @@ macro_rules! integers {
     ($($type:ty => $variant:ident($wide:ty);)*) => {
         $(impl EdmValue for $type {
             const EDM: EdmType = EdmType::$variant;
+            const VALUES: &'static str = stringify!($type);
             #[inline]
             fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
                 Ok(ValueRef::$variant(<$wide>::from(*self)).into())
@@ -98,6 +99,7 @@ integers! {
 
 impl EdmValue for u64 {
     const EDM: EdmType = EdmType::Int64;
+    const VALUES: &'static str = "u64";
 
     /// Fails for a number above the largest Int64.
     #[inline]
@@ -121,6 +123,7 @@ impl EdmValue for u64 {
 
 impl EdmValue for f32 {
     const EDM: EdmType = EdmType::Double;
+    const VALUES: &'static str = "f32";
 
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
@@ -217,6 +220,7 @@ impl EdmValue for OffsetDateTime {
 
 impl EdmValue for Date {
     const EDM: EdmType = EdmType::DateTime;
+    const VALUES: &'static str = "date";
 
     /// Stores the date as midnight UTC.
     #[inline]

@@ -59,6 +59,7 @@ impl TryFrom<Ticks> for NaiveDate {
 
 impl EdmValue for NaiveDate {
     const EDM: EdmType = EdmType::DateTime;
+    const VALUES: &'static str = "date";
 
     /// Stores the date as midnight UTC.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {

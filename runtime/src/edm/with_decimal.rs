@@ -6,6 +6,7 @@ use super::{EdmCow, EdmType, EdmValue, InvalidValue, Value, ValueRef};
 
 impl EdmValue for Decimal {
     const EDM: EdmType = EdmType::String;
+    const VALUES: &'static str = "decimal";
 
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(Value::String(self.to_string()).into())

@@ -23,6 +23,10 @@ pub trait Properties: Sized + 'static {
     /// The struct's columns. Their names lack the entity's prefix.
     const COLUMNS: &'static [ColumnSchema];
 
+    /// Whether a row may have none of the properties: only where the type is an `Option`.
+    #[doc(hidden)]
+    const OPTIONAL: bool = false;
+
     /// Returns one empty slot for each property of the struct. Reading a row fills them.
     fn slots<'r>() -> Self::Slots<'r> {
         Self::Slots::default()
@@ -52,6 +56,8 @@ impl<T: Properties> Properties for Option<T> {
     type Slots<'r> = (bool, T::Slots<'r>);
 
     const COLUMNS: &'static [ColumnSchema] = T::COLUMNS;
+
+    const OPTIONAL: bool = true;
 
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()> {
         self.as_ref().map_or(Ok(()), |value| value.write(out))

@@ -190,6 +190,7 @@ const fn column(name: &'static str) -> ColumnSchema {
         sealed: None,
         has_default: false,
         part: 1,
+        values: "",
     }
 }
 

@@ -28,9 +28,9 @@ pub enum Discriminator {
 pub struct ColumnSchema {
     /// The property's name without the prefix of the struct that it is flattened into.
     pub name: &'static str,
-    /// The stored type, or `None` for a nested struct.
+    /// The stored type of the field, also of one that only keys hold. `None` for a nested struct.
     pub edm: Option<EdmType>,
-    /// Whether the property may be absent.
+    /// Whether the property may be absent, or all properties of a flattened struct.
     pub optional: bool,
     /// Whether rows store the field as a property. A field that they do not store is read from
     /// their keys.
@@ -44,6 +44,9 @@ pub struct ColumnSchema {
     pub has_default: bool,
     /// The part of a wide entity that stores the column, from 1; 0 stands for 1.
     pub part: u8,
+    /// The values of the stored type that the field reads, as [`EdmValue::VALUES`](crate::EdmValue) says it:
+    /// empty for all, `json` for the JSON text of a field with `#[table(json)]`.
+    pub values: &'static str,
 }
 
 /// The description of a field that is stored as several properties.
@@ -58,6 +61,8 @@ pub struct SeriesSchema {
     pub slots: usize,
     /// Whether the properties are the pieces of one long value.
     pub is_split: bool,
+    /// Whether a row may have none of the properties: `false` for a split field that is no `Option`.
+    pub is_optional: bool,
 }
 
 /// How the values of a column are encrypted (sealed).
@@ -94,29 +99,36 @@ impl ColumnSchema {
             sealed: None,
             has_default: false,
             part: 1,
+            values: "",
         }
     }
 
     /// Creates the column of a field that is one property. The tuple is [`Property::COLUMN`](crate::Property)
-    /// of the field's type: the stored type, and whether the property may be absent.
+    /// of the field's type: the stored type, whether the property may be absent, and the values that it reads.
     #[doc(hidden)]
-    pub const fn of_property_type(name: &'static str, (edm, optional): (EdmType, bool)) -> Self {
-        Self::plain(name, edm, optional)
+    pub const fn of_property_type(
+        name: &'static str,
+        (edm, optional, values): (EdmType, bool, &'static str),
+    ) -> Self {
+        Self::plain(name, edm, optional).with_values(values)
     }
 
     /// Creates the column of a field that is read from the primary's keys and has no property.
     #[doc(hidden)]
-    pub const fn of_key_field(name: &'static str) -> Self {
-        Self {
-            name,
-            edm: None,
-            optional: false,
-            stored: false,
-            nested: &[],
-            sealed: None,
-            has_default: false,
-            part: 1,
-        }
+    pub const fn of_key_field(
+        name: &'static str,
+        (edm, _, values): (EdmType, bool, &'static str),
+    ) -> Self {
+        let column = Self::plain(name, edm, false).with_values(values);
+        Self { stored: false, ..column }
+    }
+
+    /// Returns the column as one whose field reads only these values of the stored type.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_values(mut self, values: &'static str) -> Self {
+        self.values = values;
+        self
     }
 
     /// Creates the column that stands for all columns of a flattened struct.
@@ -125,16 +137,18 @@ impl ColumnSchema {
         prefix: &'static str,
         nested: &'static [Self],
         stored: bool,
+        optional: bool,
     ) -> Self {
         Self {
             name: prefix,
             edm: None,
-            optional: false,
+            optional,
             stored,
             nested,
             sealed: None,
             has_default: false,
             part: 1,
+            values: "",
         }
     }
 

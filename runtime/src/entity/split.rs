@@ -70,6 +70,10 @@ pub trait SplitValue: Sized {
     /// The stored type of each piece.
     const EDM: EdmType;
 
+    /// Whether a row may have no piece: only where the type is an `Option`.
+    #[doc(hidden)]
+    const OPTIONAL: bool = false;
+
     /// Returns the text or bytes; `None` if they are absent.
     fn whole(&self) -> Option<TextOrBytes<'_>>;
 
@@ -135,6 +139,8 @@ impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
     type Whole = T;
 
     const EDM: EdmType = T::EDM;
+
+    const OPTIONAL: bool = true;
 
     fn whole(&self) -> Option<TextOrBytes<'_>> {
         self.as_ref().and_then(T::whole)

@@ -4,6 +4,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
+    series::find_slot,
     shape::{BlobFieldShape, EntityShape},
 };
 
@@ -60,7 +61,17 @@ fn report_blob_rename(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut E
 }
 
 fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
-    if old.has_property_or_key_field(&is.name) {
+    let is_taken = |name: &str| {
+        old.properties.iter().any(|was| was.name == name) || find_slot(old, name).is_some()
+    };
+    if let Some(taken) = is.others.iter().find(|other| is_taken(other)) {
+        changes.push(
+            Needs::Version,
+            format!("property `{taken}` of the row now describes blob `{}`", is.name),
+            format!("stored values have another meaning: {UPGRADE}"),
+        );
+    }
+    if old.has_property_or_key_field(&is.name) || is_taken(&is.name) {
         changes.push(
             Needs::Version,
             format!("property `{}` of the row is now a blob", is.name),

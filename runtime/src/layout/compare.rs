@@ -2,7 +2,7 @@
 
 use super::{
     blobs,
-    keys::{KeyChange, OldAndNewEntity},
+    keys::{KeyChange, OldAndNewEntity, primary_rows},
     needs::{EntityTypeChanges, LayoutChange, Needs},
     properties, rows,
     shape::EntityShape,
@@ -138,6 +138,9 @@ fn report_raised_version(
     changes: &mut EntityTypeChanges,
 ) {
     let what = format!("version {} is new", is.version);
+    if was.is_wide() != is.is_wide() {
+        return report_other_width(was, is, &format!("{what}: "), changes);
+    }
     if !new.iter().any(|known| known.version == was.version) {
         let how = format!(
             "rows of version {} cannot be read: keep its struct, name it in `upgrade_from`, and \
@@ -147,7 +150,9 @@ fn report_raised_version(
         return changes.push(Needs::Version, what, how);
     }
     let versions = OldAndNewEntity { old: was, new: is };
-    if let (Some(old), Some(new)) = (rows::primary_rows(was), rows::primary_rows(is))
+    // Reads of the new version look for rows of the earlier one in its own table.
+    tables::compare_tables(versions, changes);
+    if let (Some(old), Some(new)) = (primary_rows(was), primary_rows(is))
         && versions.compare_key_templates(&old.partition, &new.partition) == KeyChange::Other
     {
         return changes.push(
@@ -169,10 +174,42 @@ fn report_raised_version(
     );
 }
 
+/// Reports an entity of one row that is wide now, or the other way round.
+fn report_other_width(
+    was: &EntityShape,
+    is: &EntityShape,
+    before: &str,
+    changes: &mut EntityTypeChanges,
+) {
+    let rows = |entity: &EntityShape| match entity.parts {
+        1 => "one row".to_owned(),
+        parts => format!("wide, of {parts} rows"),
+    };
+    changes.push(
+        Needs::Migration,
+        format!("{before}an entity was {} and is {}", rows(was), rows(is)),
+        "stored rows have other keys, and no version reads across: give the new shape another \
+         `entity_type`, write a new entity for each old one with `bulk().insert_all(..)` from a query of \
+         the earlier type, then delete the old rows",
+    );
+}
+
 fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     let OldAndNewEntity { old, new } = versions;
     let mut changes = EntityTypeChanges::empty_for_type(new.primary_discriminator_value());
+    if old.is_wide() != new.is_wide() {
+        report_other_width(old, new, "", &mut changes);
+        // All rows are written anew under another type, whatever else has changed.
+        return changes.into_layout_changes();
+    }
     tables::compare_tables(versions, &mut changes);
+    if old.parts != new.parts {
+        changes.push(
+            Needs::Version,
+            format!("an entity is {} rows, not {}", new.parts, old.parts),
+            format!("stored entities would be taken for torn ones: {}", properties::CONVERTED),
+        );
+    }
     if old.discriminator != new.discriminator {
         let name = |discriminator: &Option<String>| match discriminator {
             Some(property) => format!("property `{property}`"),
@@ -197,7 +234,8 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
         (true, false) => changes.push(
             Needs::Nothing,
             "rows are no longer sealed",
-            "seals that are stored are ignored, and go with the next write of their row",
+            "seals that are stored are ignored, and go with the next write of their row; deploy all \
+             readers before the first writer: programs of the earlier layout refuse rows without a seal",
         ),
         _ => {}
     }

@@ -119,7 +119,7 @@ fn push_property(text: &mut String, name: &str, property: &PropertyShape) {
     ];
     let marks: Vec<&str> = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("{} ", marks.join(", ")) };
-    let _ = writeln!(text, "| {name} | {} | {marks}|", plain_text(&property.edm));
+    let _ = writeln!(text, "| {name} | {} | {marks}|", plain_text(&property.stored_type.edm));
 }
 
 /// Returns a text in code marks. A file of a layout may hold any text.

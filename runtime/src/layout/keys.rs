@@ -1,6 +1,16 @@
 //! Compares the templates of keys.
 
-use super::shape::{EntityShape, KeyTemplateShape, Piece, RowsShape, split_template};
+use super::{
+    shape::{EntityShape, KeyTemplateShape, Piece, RowsShape, split_template},
+    types::writes_other_key,
+};
+use crate::key::FamilyKind;
+
+/// Returns the layout of the primaries of a type's version; `None` if the layout has no family of
+/// primaries.
+pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
+    entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
+}
 
 /// How two templates differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,9 +37,6 @@ impl OldAndNewEntity<'_> {
         old: &KeyTemplateShape,
         new: &KeyTemplateShape,
     ) -> KeyChange {
-        if old == new {
-            return KeyChange::Equal;
-        }
         let (was, is): (Vec<_>, Vec<_>) =
             (split_template(&old.template).collect(), split_template(&new.template).collect());
         // The template does not show the width of a plain part, which follows from the field's
@@ -40,11 +47,18 @@ impl OldAndNewEntity<'_> {
         let mut renamed = Vec::new();
         for (was, is) in was.into_iter().zip(is) {
             match (was, is) {
+                (Piece::Part { field: was, form }, Piece::Part { field: is, .. })
+                    if self.has_other_key_type(was, is, form) =>
+                {
+                    return KeyChange::Other;
+                }
                 (was, is) if was == is => {}
                 (
                     Piece::Part { field: was, form: old_form },
                     Piece::Part { field: is, form: new_form },
                 ) if old_form == new_form
+                    // A token depends on the field's name.
+                    && new_form != "hmac"
                     && !self.old.has_property_or_key_field(is)
                     && !self.new.has_property_or_key_field(was) =>
                 {
@@ -53,7 +67,45 @@ impl OldAndNewEntity<'_> {
                 _ => return KeyChange::Other,
             }
         }
-        KeyChange::Renamed(renamed)
+        match renamed.is_empty() {
+            true => KeyChange::Equal,
+            false => KeyChange::Renamed(renamed),
+        }
+    }
+
+    /// Returns whether a part of this form writes other keys for a field because the field's type has changed.
+    fn has_other_key_type(self, was: &str, is: &str, form: &str) -> bool {
+        let (was, is) = (self.old.type_of_key_part(was), self.new.type_of_key_part(is));
+        was.zip(is).is_some_and(|(was, is)| writes_other_key(form, was, is))
+    }
+
+    /// Returns the changes of types by which two templates write other keys, as a text that follows the
+    /// templates: empty if there are none.
+    pub(super) fn key_type_changes(self, old: &KeyTemplateShape, new: &KeyTemplateShape) -> String {
+        let changed = old.parts().zip(new.parts()).filter_map(|((was, form), (is, _))| {
+            let (old, new) = (self.old.type_of_key_part(was)?, self.new.type_of_key_part(is)?);
+            writes_other_key(form, old, new).then(|| format!(", `{was}` was {old} and is {new}"))
+        });
+        changed.collect()
+    }
+
+    /// Returns whether the keys of stored primaries differ from those that the code writes.
+    pub(super) fn has_other_primary_keys(self) -> bool {
+        match (primary_rows(self.old), primary_rows(self.new)) {
+            (Some(old), Some(new)) => !self.has_equal_or_renamed_keys(old, new),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the primary's keys held this field, and hold it no longer.
+    pub(super) fn is_key_field_that_moved(self, name: &str) -> bool {
+        let holds = |entity: &EntityShape| {
+            primary_rows(entity).is_some_and(|rows| {
+                let keys = [&rows.partition, &rows.row];
+                keys.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
+            })
+        };
+        holds(self.old) && !holds(self.new)
     }
 
     /// Returns whether two row families have equal keys, apart from names of fields.

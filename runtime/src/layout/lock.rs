@@ -27,7 +27,7 @@ const ACCEPT: &str = "ENTABLE_LAYOUT";
 ///
 /// assert_eq!(
 ///     entable::layout![Employee].to_string().lines().skip(2).collect::<Vec<_>>().join("\n"),
-///     r#"layout 1
+///     r#"layout 2
 ///
 /// entity "Employee" version 1
 ///   table Staff
@@ -35,6 +35,8 @@ const ACCEPT: &str = "ENTABLE_LAYOUT";
 ///   primary
 ///     partition "{Department}" -
 ///     row "empid_{Id:06}" 6
+///   key Department String
+///   key Id Int64 as u32
 ///   property Age Int32"#
 /// );
 /// ```
@@ -63,6 +65,20 @@ impl Layout {
         Self { entities: versions.map(EntityShape::shape_of_entity).collect() }
     }
 
+    /// Returns the layout with the facts of `other` in place of those that its own file does not tell.
+    fn with_missing_facts_of(&self, other: &Self) -> Self {
+        let filled = self.entities.iter().map(|entity| {
+            let is_it = |known: &&EntityShape| {
+                (&known.entity_type, known.version) == (&entity.entity_type, entity.version)
+            };
+            match other.entities.iter().find(is_it) {
+                Some(known) => entity.with_missing_facts_of(known),
+                None => entity.clone(),
+            }
+        });
+        Self { entities: filled.collect() }
+    }
+
     pub(super) fn entities(&self) -> &[EntityShape] {
         &self.entities
     }
@@ -77,13 +93,15 @@ impl Layout {
     ///         index(ByEmail, row_key = "email_{email:lower}"))]
     /// pub struct Employee { pub department: String, pub id: u32, pub email: String }
     ///
-    /// let earlier: Layout = r#"layout 1
+    /// let earlier: Layout = r#"layout 2
     /// entity "Employee" version 1
     ///   table Staff
     ///   discriminator property EntityType
     ///   primary
     ///     partition "{Department}" -
     ///     row "empid_{Id:06}" 6
+    ///   key Department String
+    ///   key Id Int64 as u32
     ///   property Email String
     /// "#
     /// .parse()?;
@@ -137,9 +155,11 @@ impl Layout {
             );
             Error::new(ErrorKind::Invalid, message).with_source(error)
         })?;
-        let changes = self.changes_since(&text.parse()?);
-        // A file with other line ends or comments has an equal layout.
-        if changes.is_empty() && text.parse::<Self>()? == *self {
+        let earlier: Self = text.parse()?;
+        let changes = self.changes_since(&earlier);
+        // A file with other line ends or comments has an equal layout, and so has one of an earlier format
+        // without some facts.
+        if changes.is_empty() && earlier.with_missing_facts_of(self) == *self {
             return Ok(());
         }
         let mut message = format!("the layout differs from `{}`:\n", path.display());

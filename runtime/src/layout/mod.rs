@@ -4,10 +4,12 @@
 mod shape;
 mod parse;
 mod needs;
+mod types;
 mod keys;
 mod blobs;
 mod tables;
 mod properties;
+mod series;
 mod rows;
 mod compare;
 mod lock;

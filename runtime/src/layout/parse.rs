@@ -3,8 +3,8 @@
 use std::{iter::Peekable, str::SplitWhitespace};
 
 use super::shape::{
-    BlobFieldShape, EntityShape, KeyTemplateShape, PropertyEncryptionShape, PropertyShape,
-    RowsShape, SeriesShape,
+    BlobFieldShape, EntityShape, KeyFieldShape, KeyTemplateShape, PropertyEncryptionShape,
+    PropertyShape, RowsShape, SeriesShape, StoredTypeShape,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -12,23 +12,28 @@ use crate::{
 };
 
 /// The first line that is no comment: the format's name and version.
-pub(super) const HEAD: &str = "layout 1";
+pub(super) const HEAD: &str = "layout 2";
+
+/// The first line of a file of format 1. It says neither which values of a type a field reads, nor which
+/// fields only keys hold, nor of how many rows an entity is, nor which split fields may be absent.
+const FIRST_HEAD: &str = "layout 1";
 
 type Words<'t> = Peekable<SplitWhitespace<'t>>;
 
 /// Reads the entities from the text of a layout. The first line that is neither blank nor a
-/// comment has to be `HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
+/// comment has to be `HEAD` or `FIRST_HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
 pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
     let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = text.lines().enumerate().filter(|(_, line)| is_content(line));
-    match lines.next() {
-        Some((_, HEAD)) => {}
+    let is_first_format = match lines.next() {
+        Some((_, HEAD)) => false,
+        Some((_, FIRST_HEAD)) => true,
         found => {
             let found = found.map_or("the end of the text", |(_, line)| line);
             let message = format!("expected `{HEAD}`, found `{}`", found.escape_debug());
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-    }
+    };
     let mut entities = Vec::new();
     for (at, line) in lines {
         read_line(line, &mut entities).ok_or_else(|| {
@@ -40,6 +45,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
             Error::new(ErrorKind::Invalid, message)
         })?;
     }
+    if is_first_format {
+        entities.iter_mut().for_each(EntityShape::forget_facts_of_later_formats);
+    }
     Ok(entities)
 }
 
@@ -50,11 +58,13 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
             entity_type,
             version: rest.strip_prefix(" version ")?.parse().ok()?,
             table: String::new(),
+            parts: 1,
             dated_by: None,
             discriminator: None,
             is_sealed: false,
             expires: None,
             rows: Vec::new(),
+            key_fields: Some(Vec::new()),
             properties: Vec::new(),
             series: Vec::new(),
             blobs: Vec::new(),
@@ -85,6 +95,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
                 _ => return None,
             }
         }
+        "wide" => entity.parts = words.next()?.parse().ok()?,
         "sealed" => entity.is_sealed = true,
         "expires" => entity.expires = Some(words.next()?.to_owned()),
         "primary" => entity.rows.push(parse_rows(FamilyKind::Primary, "Primary", &mut words)?),
@@ -95,6 +106,11 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
         "list" => {
             let name = words.next()?;
             entity.rows.push(parse_rows(FamilyKind::List, name, &mut words)?);
+        }
+        "key" => {
+            let name = words.next()?.to_owned();
+            let stored_type = parse_type(&mut words)?;
+            entity.key_fields.as_mut()?.push(KeyFieldShape { name, stored_type });
         }
         "property" => entity.properties.push(parse_property(&mut words)?),
         kind @ ("series" | "split") => {
@@ -167,12 +183,22 @@ fn parse_key(text: &str) -> Option<KeyTemplateShape> {
     Some(KeyTemplateShape { template, widths })
 }
 
+fn parse_type(words: &mut Words<'_>) -> Option<StoredTypeShape> {
+    let edm = words.next()?.to_owned();
+    let values = if takes_word(words, "as") { words.next()? } else { "" };
+    Some(StoredTypeShape { edm, values: Some(values.to_owned()) })
+}
+
 fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {
     Some(PropertyShape {
         name: words.next()?.to_owned(),
-        edm: words.next()?.to_owned(),
+        stored_type: parse_type(words)?,
         is_optional: takes_word(words, "optional"),
         has_default: takes_word(words, "default"),
+        within: match takes_word(words, "within") {
+            true => Some(words.next()?.trim_start_matches('-').to_owned()),
+            false => None,
+        },
         part: if takes_word(words, "part") { words.next()?.parse().ok()? } else { 1 },
         encryption: match takes_word(words, "encrypted") {
             true => Some(parse_encryption(words)?),

@@ -3,10 +3,18 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{EntityShape, PropertyEncryptionShape, PropertyShape, SeriesShape},
+    series::{compare_all_series, find_slot},
+    shape::{EntityShape, PropertyEncryptionShape, PropertyShape},
+    types::{TypeChange, compare_types, variants_gone},
 };
+use crate::key::FamilyKind;
 
-const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
+/// The steps that write stored values in a new form.
+pub(super) const CONVERTED: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
+                         `table.upgrade_all()`";
+
+/// The steps that encrypt stored values.
+pub(super) const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
                          back to `Reject`";
 
 pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
@@ -16,27 +24,40 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
             compare_property(was, is, changes);
         }
     }
-    // A property that holds the name of a blob now, or held it, is compared with blobs.
+    // A property that holds the name of a blob now, or held it, is compared with blobs, and one that is a slot
+    // or a piece now with series.
     let is_blob = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
     let is_gone = |was: &&PropertyShape| {
-        !new.has_property_or_key_field(&was.name) && !is_blob(new, &was.name)
+        !new.has_property_or_key_field(&was.name)
+            && !is_blob(new, &was.name)
+            && find_slot(new, &was.name).is_none()
     };
-    let is_new =
-        |is: &&PropertyShape| !old.has_property_or_key_field(&is.name) && !is_blob(old, &is.name);
+    let is_new = |is: &&PropertyShape| {
+        !old.properties.iter().any(|was| was.name == is.name)
+            && !versions.is_key_field_that_moved(&is.name)
+            && !is_blob(old, &is.name)
+    };
     let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
     let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
         // Only a property that is equal in all else can hold the stored values of the one that is
         // gone.
         let renamed = come.iter().position(|is| {
-            PropertyShape { name: was.name.clone(), ..PropertyShape::clone(is) } == *was
+            let mut was = was.with_missing_facts_of(is);
+            // A flattened `Option` with another prefix renames its properties.
+            if was.within.is_some() && is.within.is_some() {
+                was.within.clone_from(&is.within);
+            }
+            !old.has_property_or_key_field(&is.name)
+                && PropertyShape { name: was.name.clone(), ..PropertyShape::clone(is) } == was
         });
         match renamed {
             Some(at) => report_property_rename(was, come.remove(at), changes),
             None => report_removed_property(was, changes),
         }
     }
-    come.into_iter().for_each(|is| report_added_property(is, changes));
+    come.into_iter().for_each(|is| report_added_property(old, is, changes));
+    compare_key_fields(versions, changes);
     compare_all_series(versions, changes);
 }
 
@@ -67,66 +88,89 @@ fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges)
     changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
-fn report_added_property(is: &PropertyShape, changes: &mut EntityTypeChanges) {
-    let what = format!("property `{}` ({}) is new", is.name, is.edm);
-    if is.is_optional || is.has_default {
-        let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
-        match hidden {
-            true => changes.push(Needs::Migration, what, REENCRYPT),
-            false => changes.push(Needs::Nothing, what, "rows without it are read"),
-        }
-    } else {
+fn report_added_property(old: &EntityShape, is: &PropertyShape, changes: &mut EntityTypeChanges) {
+    let what = format!("property `{}` ({}) is new", is.name, is.stored_type);
+    // Rows without any property of a flattened `Option` are read, but not those with some of them.
+    let is_in_new_struct = is.within.as_ref().is_some_and(|prefix| {
+        !prefix.is_empty() && !old.properties.iter().any(|was| was.name.starts_with(prefix))
+    });
+    let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
+    if !is.may_be_absent() && !is_in_new_struct {
         let how = "rows without it cannot be read: give the field `#[table(default)]` or make it an \
                    `Option`; or raise `version` with `upgrade_from`, and run `table.upgrade_all()`";
         changes.push(Needs::Version, what, how);
+    } else if hidden {
+        changes.push(Needs::Migration, what, REENCRYPT);
+    } else if is.has_default && is.encryption.is_none() {
+        let how = "rows without it are read with the default; a filter finds them only after they are \
+                   written again";
+        changes.push(Needs::Nothing, what, how);
+    } else {
+        changes.push(Needs::Nothing, what, "rows without it are read");
     }
 }
 
-fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut EntityTypeChanges) {
-    let name = &was.name;
-    if was.edm != is.edm {
-        let what = format!("property `{name}` was {} and is {}", was.edm, is.edm);
-        match (was.edm.as_str(), is.edm.as_str()) {
-            // `i64` and `f64` also read an Int32, but the service compares it as the type that is
-            // stored.
-            ("Int32", "Int64" | "Double") => changes.push(
-                Needs::Nothing,
-                what,
-                "stored values are read as the wider type; deploy all readers before the first \
-                 writer; filters compare only values of the new type, so run `table.upgrade_all()` \
-                 of a new `version` if you filter by it",
-            ),
-            _ => changes.push(
+/// Compares the types of the fields that only keys hold.
+fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
+    for was in old.key_fields.iter().flatten() {
+        let mut named = new.key_fields.iter().flatten().filter(|is| is.name == was.name);
+        let Some(is) = named.next() else { continue };
+        let what = format!(
+            "field `{}` of the keys was {} and is {}",
+            was.name, was.stored_type, is.stored_type
+        );
+        let has_copies = old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
+        match compare_types(&was.stored_type, &is.stored_type) {
+            TypeChange::Equal => {}
+            // Keys that are written in another way are compared with the keys.
+            _ if versions.has_other_primary_keys() => {}
+            TypeChange::Unreadable => changes.push(
                 Needs::Version,
                 what,
-                "stored values cannot be read: raise `version`, keep the earlier struct as \
-                 `upgrade_from`, and run `table.upgrade_all()`",
+                "stored keys with other values cannot be read: raise `version`, keep the earlier struct \
+                 as `upgrade_from`, and run `table.upgrade_all()`",
+            ),
+            TypeChange::OtherStoredType if has_copies => changes.push(
+                Needs::Rebuild,
+                what,
+                "keys stay as they are, but copies store the field as the earlier type, and filters compare \
+                 only values of the new one: deploy all writers, then run `table.rebuild(..)` of each index",
+            ),
+            TypeChange::Wider | TypeChange::OtherStoredType => changes.push(
+                Needs::Nothing,
+                what,
+                "keys stay as they are; deploy all readers before the first writer",
             ),
         }
     }
+}
+
+pub(super) fn compare_property(
+    was: &PropertyShape,
+    is: &PropertyShape,
+    changes: &mut EntityTypeChanges,
+) {
+    let name = &was.name;
+    compare_type_of_property(was, is, changes);
     if was.part != is.part {
         changes.push(
             Needs::Version,
             format!("property `{name}` is in part {}, not in part {}", is.part, was.part),
-            "stored values would not be found: raise `version`, keep the earlier struct as \
-             `upgrade_from`, and run `table.upgrade_all()`",
+            format!("stored values would not be found: {CONVERTED}"),
         );
     }
-    let (was_absent, is_absent) =
-        (was.is_optional || was.has_default, is.is_optional || is.has_default);
-    match (was_absent, is_absent) {
-        (true, false) => changes.push(
-            Needs::Version,
-            format!("property `{name}` may no longer be absent"),
-            "rows without it cannot be read: give the field `#[table(default)]`; or raise `version` \
-             with `upgrade_from`, and run `table.upgrade_all()`",
-        ),
-        (false, true) => changes.push(
-            Needs::Nothing,
-            format!("property `{name}` may be absent"),
-            "deploy all readers before the first writer: programs of the earlier layout cannot read \
-             rows without it",
-        ),
+    let within = was.with_missing_facts_of(is).within;
+    match (was.may_be_absent(), is.may_be_absent()) {
+        (true, false) => report_absence_refused(name, changes),
+        // The struct that it belongs to was an `Option`.
+        (false, false) if within.is_some() && is.within.is_none() => {
+            report_absence_refused(name, changes);
+        }
+        (false, true) => report_absence_allowed(name, changes),
+        (false, false) if within.is_none() && is.within.is_some() => {
+            report_absence_allowed(name, changes);
+        }
         _ => {
             if (was.is_optional, was.has_default) != (is.is_optional, is.has_default) {
                 let what = format!("property `{name}` is read in another way where it is absent");
@@ -135,6 +179,73 @@ fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut Entit
         }
     }
     compare_encryption(name, was.encryption.as_ref(), is.encryption.as_ref(), changes);
+}
+
+fn report_absence_refused(name: &str, changes: &mut EntityTypeChanges) {
+    changes.push(
+        Needs::Version,
+        format!("property `{name}` may no longer be absent"),
+        "rows without it cannot be read: give the field `#[table(default)]`; or raise `version` \
+         with `upgrade_from`, and run `table.upgrade_all()`",
+    );
+}
+
+fn report_absence_allowed(name: &str, changes: &mut EntityTypeChanges) {
+    changes.push(
+        Needs::Nothing,
+        format!("property `{name}` may be absent"),
+        "deploy all readers before the first writer: programs of the earlier layout cannot read \
+         rows without it",
+    );
+}
+
+fn compare_type_of_property(
+    was: &PropertyShape,
+    is: &PropertyShape,
+    changes: &mut EntityTypeChanges,
+) {
+    let name = &was.name;
+    let what = format!("property `{name}` was {} and is {}", was.stored_type, is.stored_type);
+    // Only an encrypted property without a token is compared by no filter.
+    let is_compared = is.encryption.as_ref().is_none_or(|encryption| encryption.blind.is_some());
+    match compare_types(&was.stored_type, &is.stored_type) {
+        TypeChange::Equal => {}
+        TypeChange::Wider => changes.push(
+            Needs::Nothing,
+            what,
+            "stored values are read; deploy all readers before the first writer: programs of the earlier \
+             layout cannot read all new values",
+        ),
+        TypeChange::OtherStoredType if is_compared => changes.push(
+            Needs::Version,
+            what,
+            format!(
+                "stored values are read as the wider type, but filters compare only values of the new one \
+                 and would not find them: {CONVERTED}; if no filter compares it, deploy all readers before \
+                 the first writer"
+            ),
+        ),
+        TypeChange::OtherStoredType => changes.push(
+            Needs::Nothing,
+            what,
+            "stored values are read as the wider type; deploy all readers before the first writer",
+        ),
+        TypeChange::Unreadable => {
+            let gone = variants_gone(&was.stored_type, &is.stored_type).unwrap_or_default();
+            match gone.is_empty() {
+                true => changes.push(
+                    Needs::Version,
+                    what,
+                    format!("stored values cannot be read: {CONVERTED}"),
+                ),
+                false => changes.push(
+                    Needs::Version,
+                    format!("the enum of property `{name}` has no `{}` any more", gone.join("`, `")),
+                    format!("stored values of it cannot be read: keep it; or {CONVERTED}"),
+                ),
+            }
+        }
+    }
 }
 
 fn compare_encryption(
@@ -169,7 +280,12 @@ fn compare_encryption(
         };
         match is.hides_none {
             true => changes.push(Needs::Migration, what, REENCRYPT),
-            false => changes.push(Needs::Nothing, what, "stored rows are read as before"),
+            false => changes.push(
+                Needs::Nothing,
+                what,
+                "stored rows are read as before; deploy all readers before the first writer: programs of \
+                 the earlier layout refuse rows without a hidden absence",
+            ),
         }
     }
     if was.blind != is.blind {
@@ -186,69 +302,4 @@ fn compare_encryption(
             ),
         }
     }
-}
-
-fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
-    let OldAndNewEntity { old, new } = versions;
-    for was in &old.series {
-        match new.series.iter().find(|is| is.field == was.field) {
-            Some(is) => compare_series(was, is, changes),
-            None => changes.push(
-                Needs::Version,
-                format!("{} is gone, {} properties from `{}`", series_noun(was), was.slots, was.first.name),
-                "stored rows keep its properties, and programs of the earlier layout read rows \
-                 without it as empty: raise `version` with `upgrade_from`, so that `table.upgrade_all()` \
-                 can move its values",
-            ),
-        }
-    }
-    for is in &new.series {
-        if !old.series.iter().any(|was| was.field == is.field) {
-            let what = format!("{} is new, {} properties", series_noun(is), is.slots);
-            changes.push(Needs::Nothing, what, "rows without it are read");
-        }
-    }
-}
-
-fn series_noun(series: &SeriesShape) -> String {
-    let kind = if series.is_split { "split field" } else { "series" };
-    format!("{kind} `{}`", series.field)
-}
-
-fn compare_series(was: &SeriesShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
-    let name = series_noun(is);
-    let converted = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
-                     `table.upgrade_all()`";
-    if was.first.name != is.first.name || was.is_split != is.is_split {
-        let what =
-            format!("{name} is stored from `{}` on, not from `{}`", is.first.name, was.first.name);
-        // Stored slots have other names or another meaning, so no further difference counts.
-        return changes.push(
-            Needs::Version,
-            what,
-            format!("stored values would not be found: {converted}"),
-        );
-    }
-    if was.slots > is.slots {
-        let what = format!(
-            "{name} is shortened from {} to {} properties, `{}` was its last",
-            was.slots, is.slots, was.last
-        );
-        let how = format!("the values behind its end would be lost: {converted}");
-        changes.push(Needs::Version, what, how);
-    } else if was.slots < is.slots {
-        let what = format!("{name} is lengthened from {} to {} properties", was.slots, is.slots);
-        let how = "rows without the new ones are read; deploy all readers before the first writer: \
-                   programs of the earlier layout do not see the new properties";
-        changes.push(Needs::Nothing, what, how);
-    } else if was.last != is.last {
-        let what = format!("{name} ends with `{}`, not with `{}`", is.last, was.last);
-        changes.push(
-            Needs::Version,
-            what,
-            format!("stored values would not be found: {converted}"),
-        );
-    }
-    let first = PropertyShape { name: is.first.name.clone(), ..was.first.clone() };
-    compare_property(&first, &is.first, changes);
 }

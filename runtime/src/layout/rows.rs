@@ -2,7 +2,7 @@
 //! code, and notes which work each change needs.
 
 use super::{
-    keys::{KeyChange, OldAndNewEntity},
+    keys::{KeyChange, OldAndNewEntity, primary_rows},
     needs::{EntityTypeChanges, Needs},
     shape::{EntityShape, Piece, RowsShape, split_template},
 };
@@ -39,12 +39,6 @@ pub(super) fn compare_rows(versions: OldAndNewEntity<'_>, changes: &mut EntityTy
     come.into_iter().for_each(|is| report_added_rows(new, is, changes));
 }
 
-/// Returns the layout of the primaries of a type's version; `None` if the layout has no family of
-/// primaries.
-pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
-    entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
-}
-
 fn compare_primary(
     versions: OldAndNewEntity<'_>,
     was: &RowsShape,
@@ -55,7 +49,12 @@ fn compare_primary(
     for (key, was, is) in
         [("PartitionKey", &was.partition, &is.partition), ("RowKey", &was.row, &is.row)]
     {
-        let what = format!("the {key} was `{}` and is `{}`", was.template, is.template);
+        let what = format!(
+            "the {key} was `{}` and is `{}`{}",
+            was.template,
+            is.template,
+            versions.key_type_changes(was, is)
+        );
         match versions.compare_key_templates(was, is) {
             KeyChange::Equal => {}
             // Keys hold values without names; only copies store key fields as properties.
@@ -246,7 +245,9 @@ fn compare_derived(
     if !versions.has_equal_or_renamed_keys(was, is) {
         let text =
             |rows: &RowsShape| format!("`{}`, `{}`", rows.partition.template, rows.row.template);
-        let what = format!("the keys of {name} were {} and are {}", text(was), text(is));
+        let types = versions.key_type_changes(&was.partition, &is.partition)
+            + &versions.key_type_changes(&was.row, &is.row);
+        let what = format!("the keys of {name} were {} and are {}{types}", text(was), text(is));
         let how = format!(
             "deploy all writers, {}, then delete the rows under the earlier keys with \
              `table.check().repair()`",

@@ -15,6 +15,8 @@ pub(super) struct EntityShape {
     pub(super) entity_type: String,
     pub(super) version: u32,
     pub(super) table: String,
+    /// The number of rows that an entity is stored as: 1 unless it is wide.
+    pub(super) parts: usize,
     /// The time property by which a row is put into the table of its period; `None` if the entity
     /// has no dated tables.
     pub(super) dated_by: Option<String>,
@@ -25,6 +27,9 @@ pub(super) struct EntityShape {
     /// The property with the time after which a row is over.
     pub(super) expires: Option<String>,
     pub(super) rows: Vec<RowsShape>,
+    /// The fields that only the primary's keys hold. `None` in a file of an earlier format, which does not
+    /// list them.
+    pub(super) key_fields: Option<Vec<KeyFieldShape>>,
     pub(super) properties: Vec<PropertyShape>,
     pub(super) series: Vec<SeriesShape>,
     pub(super) blobs: Vec<BlobFieldShape>,
@@ -56,13 +61,36 @@ pub(super) struct KeyTemplateShape {
     pub(super) widths: Vec<Option<usize>>,
 }
 
+/// A field that only the primary's keys hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyFieldShape {
+    /// The name by which key templates, and the properties of copies, call the field.
+    pub(super) name: String,
+    pub(super) stored_type: StoredTypeShape,
+}
+
+/// The stored type of a field, and which of its values the field's Rust type reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredTypeShape {
+    pub(super) edm: String,
+    /// The values that the field reads: empty for all, else as [`EdmValue::VALUES`](crate::EdmValue) says it,
+    /// or [`JSON`]. `None` in a file of an earlier format, which does not say.
+    pub(super) values: Option<String>,
+}
+
+/// The values of a String that holds JSON.
+pub(super) const JSON: &str = "json";
+
 /// The layout of a stored property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PropertyShape {
     pub(super) name: String,
-    pub(super) edm: String,
+    pub(super) stored_type: StoredTypeShape,
     pub(super) is_optional: bool,
     pub(super) has_default: bool,
+    /// The prefix of the innermost flattened `Option` that the property belongs to: a row may lack all of
+    /// its properties together.
+    pub(super) within: Option<String>,
     /// The part of a wide entity that stores the property, counted from 1.
     pub(super) part: usize,
     pub(super) encryption: Option<PropertyEncryptionShape>,
@@ -85,7 +113,8 @@ pub(super) struct SeriesShape {
     pub(super) slots: usize,
     pub(super) last: String,
     /// The shape of the property that stores the field's first slot or piece. Those of the others differ from
-    /// it in the name, and in a wide entity perhaps in the part.
+    /// it in the name, and in a wide entity perhaps in the part. In a file of the first format, the property
+    /// of a split field is optional whether the field is or not.
     pub(super) first: PropertyShape,
 }
 
@@ -102,7 +131,7 @@ pub(super) struct BlobFieldShape {
 impl EntityShape {
     pub(super) fn shape_of_entity(schema: &'static Schema) -> Self {
         let mut columns = Vec::new();
-        push_columns("", schema.columns, &mut columns);
+        push_columns("", None, schema.columns, &mut columns);
         let mut series = Vec::new();
         for declared in schema.series {
             let Some(at) = columns.iter().position(|column| column.name == declared.first) else {
@@ -112,12 +141,14 @@ impl EntityShape {
             let end = (at + declared.slots).min(columns.len());
             let slots: Vec<PropertyShape> = columns.drain(at..end).collect();
             if let (Some(first), Some(last)) = (slots.first(), slots.last()) {
+                // Each piece may be absent from a row, but a field that is no `Option` needs all.
+                let is_optional = declared.is_optional;
                 series.push(SeriesShape {
                     field: declared.field.to_owned(),
                     is_split: declared.is_split,
                     slots: declared.slots,
                     last: last.name.clone(),
-                    first: first.clone(),
+                    first: PropertyShape { is_optional, ..first.clone() },
                 });
             }
         }
@@ -134,6 +165,7 @@ impl EntityShape {
             entity_type: schema.entity_type.to_owned(),
             version: schema.version,
             table: schema.table.to_owned(),
+            parts: schema.parts.len().max(1),
             dated_by: schema.dated.map(|dated| dated.property.to_owned()),
             discriminator: match schema.discriminator {
                 Discriminator::Property(name) => Some(name.to_owned()),
@@ -142,6 +174,7 @@ impl EntityShape {
             is_sealed: schema.sealed,
             expires: schema.expires.map(str::to_owned),
             rows: schema.families.iter().map(RowsShape::shape_of_rows).collect(),
+            key_fields: Some(schema.columns.iter().filter_map(shape_of_key_field).collect()),
             properties: columns,
             series,
             blobs,
@@ -161,7 +194,19 @@ impl EntityShape {
     pub(super) fn has_property_or_key_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
         self.properties.iter().any(|property| property.name == name)
-            || parts.into_iter().any(|key| key.fields().any(|field| field == name))
+            || parts.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
+    }
+}
+
+impl BlobFieldShape {
+    /// Returns whether the field stores a property of this name.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.name == name || self.others.iter().any(|other| other == name)
+    }
+
+    /// Returns whether the blob is encrypted. Only then it has a fifth property, with its key.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.others.len() > 3
     }
 }
 
@@ -190,12 +235,148 @@ impl KeyTemplateShape {
         }
     }
 
-    /// Returns the fields of the template's parts, in order.
-    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
+    /// Returns the field and the form of each of the template's parts, in order.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
         split_template(&self.template).filter_map(|piece| match piece {
-            Piece::Part { field, .. } => Some(field),
+            Piece::Part { field, form } => Some((field, form)),
             Piece::Literal(_) => None,
         })
+    }
+}
+
+impl EntityShape {
+    /// Returns whether an entity is stored as several rows.
+    pub(super) fn is_wide(&self) -> bool {
+        self.parts > 1
+    }
+
+    /// Notes which facts a file of the first format does not tell, and derives the number of parts of a wide
+    /// entity from the rest.
+    pub(super) fn forget_facts_of_later_formats(&mut self) {
+        self.key_fields = None;
+        for property in &mut self.properties {
+            property.stored_type.values = None;
+        }
+        for series in &mut self.series {
+            series.first.stored_type.values = None;
+        }
+        // Only a wide entity has a property in a later part, or cuts a series into pieces. Every part of one
+        // stores a property, so that the last part with a property is the last part.
+        let of_properties = self.properties.iter().map(|property| property.part);
+        let has_first_key = |rows: &RowsShape| {
+            rows.kind == FamilyKind::Primary && rows.row.template.ends_with("_01")
+        };
+        let may_be_wide = self.rows.iter().any(has_first_key);
+        let of_series = self.series.iter().map(|series| match may_be_wide {
+            true => series.part_of_slot(series.slots.saturating_sub(1)),
+            false => series.first.part,
+        });
+        self.parts = of_properties.chain(of_series).max().unwrap_or(1).max(1);
+    }
+
+    /// Returns the layout with the facts of `other` in place of those that its own file does not tell.
+    pub(super) fn with_missing_facts_of(&self, other: &Self) -> Self {
+        let mut whole = self.clone();
+        if whole.key_fields.is_none() {
+            whole.key_fields.clone_from(&other.key_fields);
+        }
+        for property in &mut whole.properties {
+            if let Some(known) = other.properties.iter().find(|known| known.name == property.name) {
+                *property = property.with_missing_facts_of(known);
+            }
+        }
+        for series in &mut whole.series {
+            if let Some(known) = other.series.iter().find(|known| known.field == series.field) {
+                let was_optional = series.first.is_optional || known.first.is_optional;
+                let is_told = series.first.stored_type.values.is_some();
+                series.first = series.first.with_missing_facts_of(&known.first);
+                if series.is_split && !is_told && was_optional {
+                    series.first.is_optional = known.first.is_optional;
+                }
+            }
+        }
+        whole
+    }
+
+    /// Returns the type of a field that a key template names.
+    pub(super) fn type_of_key_part(&self, field: &str) -> Option<&StoredTypeShape> {
+        let properties = self.properties.iter().map(|one| (&one.name, &one.stored_type));
+        let keys = self.key_fields.iter().flatten().map(|one| (&one.name, &one.stored_type));
+        properties.chain(keys).find(|(name, _)| *name == field).map(|(_, found)| found)
+    }
+}
+
+impl PropertyShape {
+    /// Returns the shape with the facts of `other` in place of those that its own file does not tell.
+    pub(super) fn with_missing_facts_of(&self, other: &Self) -> Self {
+        let mut whole = self.clone();
+        if whole.stored_type.values.is_none() {
+            whole.stored_type.values.clone_from(&other.stored_type.values);
+            whole.within.clone_from(&other.within);
+        }
+        whole
+    }
+
+    /// Returns whether a row may lack the property.
+    pub(super) fn may_be_absent(&self) -> bool {
+        self.is_optional || self.has_default
+    }
+}
+
+/// Most slots of any series: more than an entity has properties.
+const MAX_SLOTS: usize = 30_000;
+
+/// Most slots of a series in one part of a wide entity.
+const MAX_SLOTS_OF_PART: usize = 200;
+
+impl SeriesShape {
+    /// Returns the part that stores a slot, counted from 0, in a wide entity. The derives cut a series into
+    /// nearly equal pieces, longer ones first: 365 slots become 183 and 182. A split field is never cut.
+    pub(super) fn part_of_slot(&self, slot: usize) -> usize {
+        if self.is_split {
+            return self.first.part;
+        }
+        let pieces = self.slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
+        let (least, longer) = (self.slots / pieces, self.slots % pieces);
+        let offset = match slot.checked_sub(longer * (least + 1)) {
+            None => slot / (least + 1),
+            Some(rest) => longer + rest / least.max(1),
+        };
+        self.first.part + offset
+    }
+
+    /// Returns the name of the property of a slot or piece, counted from 0.
+    pub(super) fn property_name(&self, at: usize) -> String {
+        let (first, last) = (&self.first.name, &self.last);
+        if at == 0 {
+            return first.clone();
+        }
+        if self.is_split {
+            return format!("{first}_{}", at + 1);
+        }
+        // The names of the first and the last slot differ in the number alone, which both pad to one width.
+        let end = self.slots.saturating_sub(1);
+        let widths = end.to_string().len()..=9;
+        let candidates = widths.flat_map(|width| {
+            let zero = format!("{:0width$}", 0);
+            let found: Vec<usize> = first.match_indices(&zero).map(|(from, _)| from).collect();
+            found.into_iter().map(move |from| (from, width))
+        });
+        let name_at = |(from, width): (usize, usize), slot: usize| {
+            let (before, after) = (first.get(..from)?, first.get(from + width..)?);
+            Some(format!("{before}{slot:0width$}{after}"))
+        };
+        let mut candidates = candidates;
+        candidates
+            .find(|place| name_at(*place, end).as_ref() == Some(last))
+            .and_then(|place| name_at(place, at))
+            .unwrap_or_default()
+    }
+
+    /// Returns the names of all properties of the field.
+    pub(super) fn property_names(&self) -> impl Iterator<Item = String> {
+        // A file may claim any number of slots.
+        (0..self.slots.min(MAX_SLOTS)).map(|at| self.property_name(at))
     }
 }
 
@@ -247,16 +428,34 @@ pub(super) fn template_text(template: &Template) -> String {
     text
 }
 
-fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyShape>) {
+/// Returns the shape of a field that only keys hold, or `None` for another column.
+fn shape_of_key_field(column: &ColumnSchema) -> Option<KeyFieldShape> {
+    let edm = column.edm.filter(|_| !column.stored)?;
+    Some(KeyFieldShape {
+        name: column.name.to_owned(),
+        stored_type: StoredTypeShape::shape_of_type(edm, column.values),
+    })
+}
+
+fn push_columns(
+    prefix: &str,
+    within: Option<&str>,
+    columns: &[ColumnSchema],
+    into: &mut Vec<PropertyShape>,
+) {
     for column in columns.iter().filter(|column| column.stored) {
         let name = [prefix, column.name].concat();
         match column.edm {
-            None => push_columns(&name, column.nested, into),
+            None => {
+                let within = if column.optional { Some(&*name) } else { within };
+                push_columns(&name, within, column.nested, into);
+            }
             Some(edm) => into.push(PropertyShape {
                 name,
-                edm: edm_name(edm).to_owned(),
+                stored_type: StoredTypeShape::shape_of_type(edm, column.values),
                 is_optional: column.optional,
                 has_default: column.has_default,
+                within: within.map(str::to_owned),
                 part: column.part_number(),
                 encryption: column.sealed.map(|sealed| PropertyEncryptionShape {
                     pad: sealed.pad,
@@ -268,9 +467,12 @@ fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyS
     }
 }
 
-fn edm_name(edm: EdmType) -> &'static str {
-    let name = edm.name();
-    name.strip_prefix("Edm.").unwrap_or(name)
+impl StoredTypeShape {
+    fn shape_of_type(edm: EdmType, values: &str) -> Self {
+        let name = edm.name();
+        let edm = name.strip_prefix("Edm.").unwrap_or(name).to_owned();
+        Self { edm, values: Some(values.to_owned()) }
+    }
 }
 
 impl fmt::Display for EntityShape {
@@ -284,6 +486,9 @@ impl fmt::Display for EntityShape {
             Some(property) => writeln!(f, "  discriminator property {property}")?,
             None => writeln!(f, "  discriminator row_key")?,
         }
+        if self.parts > 1 {
+            writeln!(f, "  wide {}", self.parts)?;
+        }
         if self.is_sealed {
             writeln!(f, "  sealed")?;
         }
@@ -291,6 +496,8 @@ impl fmt::Display for EntityShape {
             writeln!(f, "  expires {property}")?;
         }
         self.rows.iter().try_for_each(|rows| rows.fmt(f))?;
+        let mut keys = self.key_fields.iter().flatten();
+        keys.try_for_each(|key| writeln!(f, "  key {} {}", key.name, key.stored_type))?;
         self.properties.iter().try_for_each(|property| writeln!(f, "  property {property}"))?;
         self.series.iter().try_for_each(|series| writeln!(f, "  {series}"))?;
         self.blobs.iter().try_for_each(|blob| writeln!(f, "  {blob}"))
@@ -337,11 +544,26 @@ impl fmt::Display for KeyTemplateShape {
     }
 }
 
+impl fmt::Display for StoredTypeShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.edm)?;
+        match self.values.as_deref() {
+            Some("") | None => Ok(()),
+            Some(values) => write!(f, " as {values}"),
+        }
+    }
+}
+
 impl fmt::Display for PropertyShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name, self.edm)?;
+        write!(f, "{} {}", self.name, self.stored_type)?;
         for (word, is_set) in [(" optional", self.is_optional), (" default", self.has_default)] {
             f.write_str(if is_set { word } else { "" })?;
+        }
+        match self.within.as_deref() {
+            Some("") => f.write_str(" within -")?,
+            Some(prefix) => write!(f, " within {prefix}")?,
+            None => {}
         }
         if self.part > 1 {
             write!(f, " part {}", self.part)?;

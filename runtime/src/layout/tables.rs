@@ -4,7 +4,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{EntityShape, Piece, split_template},
+    shape::{BlobFieldShape, EntityShape, KeyTemplateShape, Piece, split_template},
 };
 
 /// The name of dated tables: the text before the period, and the period's form.
@@ -97,14 +97,19 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
     let is_encrypted = |entity: &EntityShape| {
         let properties = entity.properties.iter();
         let series = entity.series.iter().map(|series| &series.first);
-        entity.is_sealed || properties.chain(series).any(|property| property.encryption.is_some())
+        let keys = entity.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
+        entity.is_sealed
+            || properties.chain(series).any(|property| property.encryption.is_some())
+            || entity.blobs.iter().any(BlobFieldShape::is_encrypted)
+            // Tokens name the table too.
+            || keys.flat_map(KeyTemplateShape::parts).any(|(_, form)| form == "hmac")
     };
     match is_encrypted(old) {
         true => changes.push(
             Needs::Migration,
             what,
             format!(
-                "tables keep their names, but encrypted values and seals open only under `{}`: keep the \
+                "tables keep their names, but encrypted values, seals and tokens open only under `{}`: keep the \
                  field's name, or write all rows with `bulk().insert_all(..)` to tables of another name",
                 old.table
             ),

@@ -269,8 +269,8 @@ fn push_fields(
                 false => format!("property of {} only", copies.join(", ")),
             });
         }
-        // The column of a field that only keys hold has no type, but its part of a key takes one.
-        let edm = column.edm.or_else(|| edm_in_keys(schema, &name));
+        // A part of a key says more closely which type a field that only keys hold takes.
+        let edm = column.edm.filter(|_| column.stored).or_else(|| edm_in_keys(schema, &name));
         let edm = edm.map_or("key", EdmType::name);
         into.push(FieldModel {
             name,

@@ -1,0 +1,241 @@
+//! Compares the series and split fields of one version of an entity type, as the layout file has them, with
+//! those in the code.
+
+use super::{
+    keys::OldAndNewEntity,
+    needs::{EntityTypeChanges, Needs},
+    properties::{CONVERTED, REENCRYPT, compare_property},
+    shape::{EntityShape, PropertyShape, SeriesShape},
+};
+
+/// A property that a series or a split field stores.
+pub(super) struct Slot<'s> {
+    series: &'s SeriesShape,
+    /// The slot or piece, counted from 0.
+    at: usize,
+}
+
+/// Finds the slot or piece that is stored as the property `name`.
+pub(super) fn find_slot<'s>(entity: &'s EntityShape, name: &str) -> Option<Slot<'s>> {
+    entity.series.iter().find_map(|series| {
+        let at = series.property_names().position(|slot| slot == name)?;
+        Some(Slot { series, at })
+    })
+}
+
+pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
+    let OldAndNewEntity { old, new } = versions;
+    for was in &old.properties {
+        let is_property = new.properties.iter().any(|is| is.name == was.name);
+        if let Some(slot) = find_slot(new, &was.name).filter(|_| !is_property) {
+            report_property_as_slot(was, &slot, changes);
+        }
+    }
+    // A field that is renamed in the code stays the same series if its properties keep their names.
+    let is_of = |was: &SeriesShape, is: &SeriesShape| {
+        is.field == was.field || (is.first.name == was.first.name && is.is_split == was.is_split)
+    };
+    for was in &old.series {
+        let named = new.series.iter().find(|is| is.field == was.field);
+        match named.or_else(|| new.series.iter().find(|is| is_of(was, is))) {
+            Some(is) => compare_series(versions, was, is, changes),
+            None => changes.push(
+                Needs::Version,
+                format!(
+                    "{} is gone, {} properties from `{}`",
+                    series_noun(was),
+                    was.slots,
+                    was.first.name
+                ),
+                "stored rows keep its properties, and programs of the earlier layout read rows \
+                 without it as empty, or not at all: raise `version` with `upgrade_from`, so that \
+                 `table.upgrade_all()` can move its values",
+            ),
+        }
+    }
+    for is in &new.series {
+        if !old.series.iter().any(|was| is_of(was, is)) {
+            report_added_series(old, is, changes);
+        }
+    }
+}
+
+fn series_noun(series: &SeriesShape) -> String {
+    let kind = if series.is_split { "split field" } else { "series" };
+    format!("{kind} `{}`", series.field)
+}
+
+/// Reports a property of its own that is a slot or a piece now.
+fn report_property_as_slot(was: &PropertyShape, slot: &Slot<'_>, changes: &mut EntityTypeChanges) {
+    let Slot { series, at } = slot;
+    let kind = if series.is_split { "piece" } else { "slot" };
+    let what =
+        format!("property `{}` is now {kind} {} of {}", was.name, at + 1, series_noun(series));
+    if series.is_split {
+        let how = format!("rows without the other pieces cannot be read: {CONVERTED}");
+        return changes.push(Needs::Version, what, how);
+    }
+    let part = series.part_of_slot(*at);
+    let is = PropertyShape { name: was.name.clone(), part, ..series.first.clone() };
+    changes.push(Needs::Nothing, what, "stored values are read as those of the slot");
+    compare_property(was, &is, changes);
+}
+
+fn report_added_series(old: &EntityShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
+    let what = format!("{} is new, {} properties", series_noun(is), is.slots);
+    // Properties of the row that become pieces are reported one by one.
+    let has_pieces = is.property_names().any(|name| {
+        find_slot(old, &name).is_some() || old.blobs.iter().any(|blob| blob.holds(&name))
+    });
+    let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
+    if is.is_split && !is.first.is_optional {
+        let how = format!(
+            "rows without all pieces cannot be read: make the field an `Option`; or {CONVERTED}"
+        );
+        changes.push(Needs::Version, what, how);
+    } else if has_pieces {
+        let how = format!("stored rows hold other values under its names: {CONVERTED}");
+        changes.push(Needs::Version, what, how);
+    } else if hides_none {
+        changes.push(Needs::Migration, what, REENCRYPT);
+    } else {
+        changes.push(Needs::Nothing, what, "rows without it are read");
+    }
+}
+
+fn compare_series(
+    versions: OldAndNewEntity<'_>,
+    was: &SeriesShape,
+    is: &SeriesShape,
+    changes: &mut EntityTypeChanges,
+) {
+    let name = series_noun(is);
+    if was.first.name != is.first.name || was.is_split != is.is_split {
+        let what =
+            format!("{name} is stored from `{}` on, not from `{}`", is.first.name, was.first.name);
+        // Stored slots have other names or another meaning, so no further difference counts.
+        return changes.push(
+            Needs::Version,
+            what,
+            format!("stored values would not be found: {CONVERTED}"),
+        );
+    }
+    if was.field != is.field {
+        changes.push(
+            Needs::Nothing,
+            format!("{} is now called `{}` in the code", series_noun(was), is.field),
+            "its properties keep their names",
+        );
+    }
+    if was.slots != is.slots {
+        report_other_length(versions, was, is, changes);
+    } else if was.last != is.last {
+        let what = format!("{name} ends with `{}`, not with `{}`", is.last, was.last);
+        changes.push(
+            Needs::Version,
+            what,
+            format!("stored values would not be found: {CONVERTED}"),
+        );
+    }
+    let first = PropertyShape { name: is.first.name.clone(), ..was.first.clone() };
+    if is.is_split {
+        compare_pieces(&first, is, changes);
+    } else {
+        compare_property(&first, &is.first, changes);
+    }
+}
+
+fn report_other_length(
+    versions: OldAndNewEntity<'_>,
+    was: &SeriesShape,
+    is: &SeriesShape,
+    changes: &mut EntityTypeChanges,
+) {
+    let name = series_noun(is);
+    let is_shorter = was.slots > is.slots;
+    let verb = if is_shorter { "shortened" } else { "lengthened" };
+    let mut what = format!("{name} is {verb} from {} to {} properties", was.slots, is.slots);
+    if is_shorter {
+        what.push_str(&format!(", `{}` was its last", was.last));
+        let how = format!("the values behind its end would be lost: {CONVERTED}");
+        return changes.push(Needs::Version, what, how);
+    }
+    // `Day{:03}` in place of `Day{:02}` names all slots anew.
+    let last_that_was = is.property_name(was.slots.saturating_sub(1));
+    if last_that_was != was.last {
+        what.push_str(&format!(", and its slot `{}` is called `{last_that_was}`", was.last));
+        let how = format!("stored values would not be found: {CONVERTED}");
+        return changes.push(Needs::Version, what, how);
+    }
+    if is.is_split {
+        let how = format!("rows without the new pieces cannot be read: {CONVERTED}");
+        return changes.push(Needs::Version, what, how);
+    }
+    let is_wide = versions.old.is_wide() && versions.new.is_wide();
+    // A series that begins in another part is reported as its first slot.
+    let offset = |series: &SeriesShape, at| series.part_of_slot(at) - series.first.part;
+    let moved = (0..was.slots).find(|at| is_wide && offset(was, *at) != offset(is, *at));
+    if let Some(at) = moved {
+        what.push_str(&format!(
+            ", and `{}` moves from part {} to part {}",
+            was.property_name(at),
+            was.part_of_slot(at),
+            is.part_of_slot(at)
+        ));
+        let how = format!("queries of one part would not find stored values: {CONVERTED}");
+        return changes.push(Needs::Version, what, how);
+    }
+    let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
+    match hides_none {
+        true => changes.push(Needs::Migration, what, REENCRYPT),
+        false => changes.push(
+            Needs::Nothing,
+            what,
+            "rows without the new ones are read; deploy all readers before the first writer: \
+             programs of the earlier layout do not see the new properties",
+        ),
+    }
+}
+
+/// Compares the first piece of a split field. `was` has the name of the new one.
+fn compare_pieces(was: &PropertyShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
+    let name = series_noun(is);
+    let mut was = was.clone();
+    // A file of the first format calls every piece optional.
+    if was.stored_type.values.is_none() {
+        was.is_optional = is.first.is_optional;
+    }
+    match (was.is_optional, is.first.is_optional) {
+        (true, false) => changes.push(
+            Needs::Version,
+            format!("{name} may no longer be absent"),
+            format!("rows without it cannot be read: keep the `Option`; or {CONVERTED}"),
+        ),
+        (false, true) => changes.push(
+            Needs::Nothing,
+            format!("{name} may be absent"),
+            "deploy all readers before the first writer: programs of the earlier layout cannot read \
+             rows without it",
+        ),
+        _ => {}
+    }
+    was.is_optional = is.first.is_optional;
+    match (&was.encryption, &is.first.encryption) {
+        (None, Some(_)) => changes.push(
+            Needs::Migration,
+            format!("{name} is now encrypted"),
+            "a full piece does not fit once it is encrypted, and `table.reencrypt()` does not cut the value \
+             anew: give the client `PlaintextPolicy::Allow`, read each entity and write it with \
+             `table.replace(..)`, run `table.reencrypt()` until it is complete, then go back to `Reject`",
+        ),
+        (Some(old), Some(new)) if old.pad < new.pad => changes.push(
+            Needs::Nothing,
+            format!("values of `{}` are padded to {} bytes, not {}", was.name, new.pad, old.pad),
+            "stored values are read; a full piece does not fit with more padding, so read each entity and \
+             write it with `table.replace(..)`, which cuts the value anew, before `table.reencrypt()`",
+        ),
+        _ => return compare_property(&was, &is.first, changes),
+    }
+    was.encryption.clone_from(&is.first.encryption);
+    compare_property(&was, &is.first, changes);
+}

@@ -1,0 +1,107 @@
+//! Compares the types of stored values in the layout file with those in the code.
+
+use super::shape::{JSON, StoredTypeShape};
+
+/// What a change of a field's type means for the values that are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TypeChange {
+    /// Both types are equal, or the file does not tell a difference.
+    Equal,
+    /// The field reads every stored value, and also others of the same stored type.
+    Wider,
+    /// The field reads every stored value, but writes another stored type, which filters and tokens tell apart.
+    OtherStoredType,
+    /// The field does not read every stored value, or reads another value in it.
+    Unreadable,
+}
+
+/// Compares the type of a field in the layout file with its type in the code.
+pub(super) fn compare_types(was: &StoredTypeShape, is: &StoredTypeShape) -> TypeChange {
+    if was == is {
+        return TypeChange::Equal;
+    }
+    let is_other_edm = was.edm != is.edm;
+    // `i64` and `f64` also read an Int32.
+    let is_widened = was.edm == "Int32" && matches!(is.edm.as_str(), "Int64" | "Double");
+    let (Some(old), Some(new)) = (was.values.as_deref(), is.values.as_deref()) else {
+        return match (is_other_edm, is_widened) {
+            (false, _) => TypeChange::Equal,
+            (true, true) => TypeChange::OtherStoredType,
+            (true, false) => TypeChange::Unreadable,
+        };
+    };
+    let is_read = match (integer_range(was), integer_range(is)) {
+        (Some((least, greatest)), Some((new_least, new_greatest))) => {
+            new_least <= least && greatest <= new_greatest
+        }
+        // An f32 holds every whole number of up to 24 bits.
+        (Some((least, greatest)), None) if new == "f32" => {
+            least >= -(1 << 24) && greatest <= 1 << 24
+        }
+        _ => match (variants(old), variants(new)) {
+            (Some(old), Some(new)) => old.iter().all(|text| new.contains(text)),
+            // A String also reads the text of JSON, but not the value that it stands for.
+            _ => new.is_empty() && old != JSON,
+        },
+    };
+    match (is_other_edm, is_read) {
+        (_, false) => TypeChange::Unreadable,
+        (false, true) => TypeChange::Wider,
+        (true, true) if is_widened => TypeChange::OtherStoredType,
+        (true, true) => TypeChange::Unreadable,
+    }
+}
+
+/// Returns the variants that `was` stores and `is` does not read, or `None` unless both are enums.
+pub(super) fn variants_gone(was: &StoredTypeShape, is: &StoredTypeShape) -> Option<Vec<String>> {
+    let (old, new) = (variants(was.values.as_deref()?)?, variants(is.values.as_deref()?)?);
+    let gone = old.into_iter().filter(|text| !new.contains(text));
+    Some(gone.map(str::to_owned).collect())
+}
+
+/// Returns the texts of an enum's variants, or `None` for the values of another type.
+fn variants(values: &str) -> Option<Vec<&str>> {
+    Some(values.strip_prefix("enum(")?.strip_suffix(')')?.split('|').collect())
+}
+
+/// Returns the name of an integer type, or `None` for another type.
+fn integer_name(of: &StoredTypeShape) -> Option<&str> {
+    match (of.edm.as_str(), of.values.as_deref()?) {
+        ("Int32", "") => Some("i32"),
+        ("Int64", "") => Some("i64"),
+        ("Int32" | "Int64", name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Returns the least and the greatest number of an integer type, or `None` for another type.
+fn integer_range(of: &StoredTypeShape) -> Option<(i128, i128)> {
+    let bits: u32 = integer_name(of)?.get(1..)?.parse().ok().filter(|bits| *bits <= 64)?;
+    match integer_name(of)?.get(..1)? {
+        "u" => Some((0, (1 << bits) - 1)),
+        "i" => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        _ => None,
+    }
+}
+
+/// Returns whether a key part of this form, such as `desc`, writes another text for a value of the new type
+/// than for an equal one of the old type. Forms whose texts do not depend on the type never do.
+pub(super) fn writes_other_key(form: &str, was: &StoredTypeShape, is: &StoredTypeShape) -> bool {
+    let is_date = |of: &StoredTypeShape| of.values.as_deref() == Some("date");
+    // A file of the first format tells the stored type alone.
+    if was.values.is_none() || is.values.is_none() {
+        return matches!(form, "" | "desc" | "hmac") && was.edm != is.edm;
+    }
+    match form {
+        // The plain and the descending form count from the least or greatest number of the type, and a bucket
+        // is a hash of the plain form.
+        "" | "desc" => integer_name(was) != integer_name(is) || was.edm != is.edm,
+        "hmac" => was.edm != is.edm,
+        form if form.starts_with("bucket") => {
+            integer_name(was) != integer_name(is)
+                || was.edm != is.edm
+                || is_date(was) != is_date(is)
+        }
+        _ => false,
+    }
+}
