@@ -17,6 +17,7 @@ mod edges;
 mod errors;
 mod exact;
 mod flaky_blobs;
+mod flattened;
 mod layout;
 mod layout_rows;
 mod logs;

@@ -168,6 +168,12 @@ fn family(family: &Family, entity: &Entity) -> Tokens {
         .filter(|(at, field)| !is_held(*at) && !is_in_keys(*at, field))
         .flat_map(|(_, field)| field.property_patterns())
         .collect();
+    let left_out_structs: Vec<Tokens> = fields()
+        .filter(|(at, _)| !is_held(*at))
+        .filter_map(|(_, field)| left_out_struct(field))
+        .collect();
+    let left_out_structs = (!left_out_structs.is_empty())
+        .then(|| quote! { left_out_structs: &[#(#left_out_structs),*], });
     let in_keys = (!in_keys.is_empty()).then(|| quote! { in_keys: &[#(#in_keys),*], });
     let left_out = (!left_out.is_empty()).then(|| quote! { left_out: &[#(#left_out),*], });
     let unique = family.unique.then(|| quote! { unique: true, });
@@ -181,6 +187,7 @@ fn family(family: &Family, entity: &Entity) -> Tokens {
             row: #row,
             #in_keys
             #left_out
+            #left_out_structs
             #unique
             #table
             #remote
@@ -189,6 +196,20 @@ fn family(family: &Family, entity: &Entity) -> Tokens {
             .._rt_Family::#kind(#name, #index, #marker)
         }
     }
+}
+
+/// Returns the value that tells which properties a copy lacks with a flattened struct. `None` for any
+/// other field.
+fn left_out_struct(field: &Field) -> Option<Tokens> {
+    let (Storage::Flattened(prefix), ty) = (&field.storage, &field.ty) else { return None };
+    Some(quote! {
+        _rt::LeftOutStruct {
+            prefix: #prefix,
+            has_property: |__name| {
+                _rt::has_property(<#ty as _rt::Properties>::COLUMNS, __name)
+            },
+        }
+    })
 }
 
 /// Returns the constant `__PARTS` of a wide entity: a row family whose template fits the keys of

@@ -51,6 +51,7 @@ pub use crate::{
         column::ReadPart,
         dated::DatedTables,
         encode_rows::{EncodeRows, finish_owner_key_writers},
+        has_property,
         home::home_table,
         names::assert_flattened,
         path::PartitionPathBuilder,
@@ -79,9 +80,9 @@ pub use crate::{
     },
     error::{BoxError, Result},
     key::{
-        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
-        PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
-        push_token_placeholder,
+        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter,
+        LeftOutStruct, Ordered, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH,
+        Template, TextPart, push_token_placeholder,
     },
     row::Row,
     table::{

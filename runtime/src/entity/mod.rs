@@ -66,6 +66,8 @@ pub(crate) use related::{can_derive_keys, derive_keys};
 pub(crate) use row_kind::{LIST_MARKER, RowKind, RowVersion, SPILL, head_row_key};
 pub use rows::{CopyRow, EntityRows, ListEntry, RemoteListKeys};
 pub(crate) use schema::CopyAndPrimaryFamily;
+#[doc(hidden)]
+pub use schema::has_property;
 pub use schema::{
     ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
 };

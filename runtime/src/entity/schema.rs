@@ -526,6 +526,12 @@ impl Schema {
     }
 }
 
+/// Returns whether one of the columns, also in flattened structs, stores a property of this name.
+#[doc(hidden)]
+pub fn has_property(columns: &'static [ColumnSchema], name: &str) -> bool {
+    find_column(columns, name).is_some()
+}
+
 fn find_column(columns: &'static [ColumnSchema], name: &str) -> Option<&'static ColumnSchema> {
     columns.iter().find_map(|column| {
         if column.nested.is_empty() {

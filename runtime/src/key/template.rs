@@ -102,6 +102,15 @@ pub enum FamilyKind {
     List,
 }
 
+/// A flattened struct that the rows of a partial copy lack.
+#[derive(Debug, Clone, Copy)]
+pub struct LeftOutStruct {
+    /// The text before the names of the struct's properties.
+    pub prefix: &'static str,
+    /// Returns whether the struct has the property, whose name is given without the prefix.
+    pub has_property: fn(&str) -> bool,
+}
+
 /// A row family: one kind of row that an entity is stored as, with the templates of its keys and
 /// the properties it holds.
 #[derive(Debug, Clone, Copy)]
@@ -121,9 +130,11 @@ pub struct Family {
     /// Properties that the rows do not store because their keys restore them.
     pub in_keys: &'static [&'static str],
     /// Properties that a partial copy lacks, neither stored nor in the keys. A name that ends with
-    /// `*` stands for every property that begins with the text before the `*`, such as all fields
-    /// of a flattened struct.
+    /// `*` stands for the properties of a flattened struct, which begin with the text before the
+    /// `*`; `left_out_structs` tells which these are.
     pub left_out: &'static [&'static str],
+    /// Flattened structs that a partial copy lacks.
+    pub left_out_structs: &'static [LeftOutStruct],
     /// Whether the index is declared `unique`, so that a taken key means a unique violation.
     pub unique: bool,
     /// The table of the row family's rows, if it is not the primary's.
@@ -179,6 +190,7 @@ impl Family {
         row: Template { text: "", segments: &[] },
         in_keys: &[],
         left_out: &[],
+        left_out_structs: &[],
         unique: false,
         table: None,
         is_remote: false,
@@ -239,10 +251,11 @@ impl Family {
     /// Returns whether the row family's rows lack the property, both as a property and in their
     /// keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
-        self.left_out.iter().any(|name| match name.strip_suffix('*') {
-            Some(prefix) => property.starts_with(prefix),
-            None => *name == property,
-        })
+        // Other fields may have names that begin as those of the struct do.
+        let is_in_struct = |left_out: &LeftOutStruct| {
+            property.strip_prefix(left_out.prefix).is_some_and(left_out.has_property)
+        };
+        self.left_out.contains(&property) || self.left_out_structs.iter().any(is_in_struct)
     }
 
     /// Finds the part of the row family's keys that restores `field`, with its text in the given
