@@ -10,6 +10,7 @@
     clippy::print_stderr
 )]
 
+mod absent;
 mod blob_target;
 mod browser;
 mod declaring;

@@ -315,6 +315,18 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(Tokens, Tokens)> {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain => {
             let read = type_as_trait_item(ty, "Property", "from_stored");
+            let read = match field.absent {
+                AbsenceRule::Refused => read,
+                AbsenceRule::Default | AbsenceRule::Call(_) => {
+                    let default = default_value(field);
+                    quote! {
+                        |__value| match __value {
+                            _rt_None => _rt_Ok(#default),
+                            _ => #read(__value),
+                        }
+                    }
+                }
+            };
             let value = match field.is_secret() {
                 true => quote! { _rt_Column::secret(#name, #read) },
                 false => quote! { _rt_stored_column(#name, #read) },
@@ -326,7 +338,19 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(Tokens, Tokens)> {
         }
         Storage::Json => {
             let codec = json_codec(field);
-            let value = quote! { _rt_Column::property(#name, #codec.read) };
+            let read = match field.absent {
+                AbsenceRule::Refused => quote! { #codec.read },
+                AbsenceRule::Default | AbsenceRule::Call(_) => {
+                    let default = default_value(field);
+                    quote! {
+                        |__row, __name| match __row.get(__name)? {
+                            _rt_None => _rt_Ok(#default),
+                            _ => (#codec.read)(__row, __name),
+                        }
+                    }
+                }
+            };
+            let value = quote! { _rt_Column::property(#name, #read) };
             (quote! { _rt_Column<Self, #ty, #kind> }, value)
         }
         Storage::Series(names) => {
