@@ -13,6 +13,7 @@
 mod absent;
 mod blob_target;
 mod browser;
+mod cursors;
 mod declaring;
 mod edges;
 mod errors;

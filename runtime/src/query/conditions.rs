@@ -3,7 +3,8 @@
 use super::{
     columns::SYSTEM,
     encrypted_filter::{
-        MakeTokenCondition, has_encrypted_condition, no_token_error, wider_filter_with_tokens,
+        MakeTokenCondition, has_encrypted_condition, is_condition_left_out, no_token_error,
+        text_with_tokens, wider_filter_with_tokens,
     },
     request::{Request, TOKEN_IN_EXPLAIN},
 };
@@ -19,6 +20,13 @@ use crate::{
         wide::{self, PartsRead},
     },
 };
+
+/// The filter that a request sends, and the part of the query that the filter does not contain.
+pub(crate) struct SentFilter {
+    pub(crate) filter: Filter,
+    /// Tells queries apart that send equal filters. Empty if the filter contains the whole query.
+    pub(crate) unsent: String,
+}
 
 impl Request {
     /// Returns the filter for `explain`, with a placeholder for each blind token.
@@ -163,13 +171,36 @@ impl Request {
         self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted_condition)
     }
 
+    /// Returns the filter with its blind tokens, and what tells this query from others with the
+    /// filter.
+    fn filter_with_unsent(
+        &self,
+        access: &Access,
+        token: MakeTokenCondition<'_>,
+    ) -> Result<SentFilter> {
+        let filter = self.filter_of(access, token)?;
+        let mut unsent = String::new();
+        for condition in &self.conditions {
+            // A list holds ids: the entities are compared and not the list.
+            if self.reads_list() || is_condition_left_out(condition) {
+                unsent.push('\u{0}');
+                unsent.push_str(&text_with_tokens(condition, token)?);
+            }
+        }
+        if let Some(names) = &self.select_of_entities {
+            unsent.push('\u{1}');
+            unsent.push_str(&names.join(","));
+        }
+        Ok(SentFilter { filter, unsent })
+    }
+
     /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
     /// because all keys of the scopes are deleted for good. `access` is the path with the blind
     /// tokens of its keys.
-    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<Filter>> {
+    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<SentFilter>> {
         if !self.conditions.iter().any(has_encrypted_condition) {
-            let filter = self.filter_of(access, &|property, _| Err(no_token_error(property)));
-            return filter.map(Some);
+            let token = |property: &str, _: &Value| Err(no_token_error(property));
+            return self.filter_with_unsent(access, &token).map(Some);
         }
         let tokens = self.store.shared_token_maker().await?;
         let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
@@ -198,8 +229,10 @@ impl Request {
             }
             Ok(Filter::any(terms))
         };
-        let filter =
-            self.store.run_with_index_keys(&tokens, || self.filter_of(access, &token)).await?;
+        let filter = self
+            .store
+            .run_with_index_keys(&tokens, || self.filter_with_unsent(access, &token))
+            .await?;
         // Every scope that was asked for is shredded: no row meets a condition that needs a token.
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
         Ok((!finds_nothing).then_some(filter))

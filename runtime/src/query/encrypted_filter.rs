@@ -37,9 +37,34 @@ pub(crate) fn wider_filter_with_tokens(
     }
 }
 
+/// Returns whether [`wider_filter_with_tokens`] leaves out a condition on an encrypted property: one
+/// under a negation.
+pub(crate) fn is_condition_left_out(filter: &Filter) -> bool {
+    leaves_out_condition(filter, Approximation::Wider)
+}
+
+fn leaves_out_condition(filter: &Filter, bound: Approximation) -> bool {
+    match filter {
+        Filter::Blind { .. } => bound == Approximation::Narrower,
+        Filter::And(terms) | Filter::Or(terms) => {
+            terms.iter().any(|term| leaves_out_condition(term, bound))
+        }
+        Filter::Not(inner) => leaves_out_condition(inner, bound.negated()),
+        _ => false,
+    }
+}
+
+/// Returns the text of the filter with blind tokens in place of encrypted values. Filters that
+/// compare values of different blind tokens have different texts, and a text shows no value.
+pub(crate) fn text_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<String> {
+    approximate_filter(filter, Approximation::OfText, token).map(|filter| filter.to_string())
+}
+
 /// How the rows that a filter's replacement accepts relate to the rows that the filter accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approximation {
+    /// The replacement is not sent: it tells filters apart, and keeps each condition.
+    OfText,
     /// The replacement accepts every row that the filter accepts, and perhaps others.
     Wider,
     /// The replacement accepts only rows that the filter accepts, and perhaps not all.
@@ -49,6 +74,7 @@ enum Approximation {
 impl Approximation {
     const fn negated(self) -> Self {
         match self {
+            Self::OfText => Self::OfText,
             Self::Wider => Self::Narrower,
             Self::Narrower => Self::Wider,
         }
@@ -63,7 +89,7 @@ fn approximate_filter(
     token: MakeTokenCondition<'_>,
 ) -> Result<Filter> {
     Ok(match filter {
-        Filter::Blind { property, value } if bound == Approximation::Wider => {
+        Filter::Blind { property, value } if bound != Approximation::Narrower => {
             token(property, value.plain_value())?
         }
         // No narrower condition on tokens exists: nothing is certain to match.

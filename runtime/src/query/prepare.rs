@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::request::Request;
+use super::{conditions::SentFilter, request::Request};
 use crate::{
     access::CostClass,
     backend::Scan,
@@ -64,7 +64,10 @@ impl Request {
         };
         let finds_nothing = filter.is_none();
         // A request that finds nothing is refused for what another one is refused for.
-        let filter = filter.map_or_else(|| self.filter_to_explain(), Ok)?;
+        let (filter, unsent) = match filter {
+            Some(SentFilter { filter, unsent }) => (filter, unsent),
+            None => (self.filter_to_explain()?, String::new()),
+        };
         let access = keyed.unwrap_or_else(|| self.access.clone());
         self.check_options(&filter)?;
         let select = self.columns_to_read()?;
@@ -76,6 +79,7 @@ impl Request {
         if let Some(tables) = &self.tables {
             text.push_str(&format!("\u{0}{}", tables.periods.periods_as_text()));
         }
+        text.push_str(&unsent);
         let fingerprint = text_fingerprint(&text);
         Ok(PreparedRequest {
             request: self,

@@ -60,6 +60,8 @@ pub(crate) struct Request {
     /// their blind tokens if the path does not tell the scope.
     pub(crate) scopes: Vec<TokenScope>,
     pub(crate) select: Option<Vec<String>>,
+    /// The properties that a query of a list selects of the entities that it reads.
+    pub(crate) select_of_entities: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,
     pub(crate) take: Option<u64>,
     page_size: Option<u32>,
@@ -91,6 +93,7 @@ impl Request {
             conditions: Vec::new(),
             scopes: Vec::new(),
             select: None,
+            select_of_entities: None,
             fault: None,
             take: None,
             page_size: None,
@@ -252,7 +255,11 @@ impl Request {
 
     /// Selects the properties of `T`.
     pub(crate) fn select_properties<T: FromRow>(&mut self) {
-        self.select = if self.reads_list() { None } else { T::columns(self.access.family) };
+        if self.reads_list() {
+            self.select_of_entities = T::columns(None);
+        } else {
+            self.select = T::columns(self.access.family);
+        }
     }
 
     /// Selects only the properties that tell whether a row is an item of the query.
