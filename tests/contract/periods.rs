@@ -53,6 +53,26 @@ struct Event {
     number: u8,
 }
 
+/// The day in the PartitionKey tells the month that names the table.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "PeriodVisits{at:%Y%m}",
+    partition_key = "{host}_{at:%Y%m%d}",
+    row_key = "{at:desc}",
+    index(ByPage, row_key = "p_{page}_{at:desc}"),
+    index(
+        Daily,
+        table = "PeriodVisitsByDay{at:%Y%m}",
+        partition_key = "{at:%Y%m%d}",
+        row_key = "{at:desc}_{host}"
+    )
+)]
+struct Visit {
+    host: String,
+    at: OffsetDateTime,
+    page: String,
+}
+
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "PeriodShifts",
@@ -240,6 +260,34 @@ async fn a_copy_names_its_owner_whose_keys_hold_the_period() -> TestResult {
         assert_eq!(error.index(), Some("BySeat"));
         let message = error.to_string();
         assert!(message.contains("2519936321679999999_001"), "{message}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_day_in_the_partition_key_gives_the_table_of_its_month() -> TestResult {
+    on_both(async |store| {
+        let visits = store.client.table::<Visit>();
+        let visit = |at| Visit { host: "h".into(), at, page: "p".into() };
+        visits.bulk().insert_all(TIMES.map(visit)).await?.into_result()?;
+        let paths: [fn(OffsetDateTime) -> AnyPath<Visit>; 3] = [
+            |day| Visit::primary().host("h").at_period(day).any(),
+            |day| Visit::by_page().host("h").at_period(day).page("p").any(),
+            |day| Visit::daily().at_period(day).any(),
+        ];
+        for day in TIMES {
+            for path in paths {
+                let query = visits.query(path(day));
+                let plan = query.explain().to_string();
+                assert!(plan.contains(&format!("2014{:02}\n", u8::from(day.month()))), "{plan}");
+                let found = query.collect().await?;
+                let found = sorted(found.iter().map(|visit| visit.at));
+                assert_eq!(found, times(|at| at.date() == day.date()), "{plan}");
+            }
+        }
+        let one = Visit::primary().host("h").at_period(TIMES[2]).at(TIMES[2]);
+        assert_eq!(visits.get(one).await?.unwrap().at, TIMES[2]);
         Ok(())
     })
     .await

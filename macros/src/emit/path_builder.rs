@@ -289,7 +289,9 @@ impl<'m> Builder<'m> {
         }
         let Some((at, part, _)) = self.next_part(given) else { return states };
         let whole = self.after_value(given, part.field);
-        if self.is_period(at, part) || self.is_bucket(at, part) {
+        if self.is_period(at, part) {
+            states.push(self.after_period(given, at, part));
+        } else if self.is_bucket(at, part) {
             states.push(with_parts(given, &[at]));
         }
         states.push(whole);
@@ -301,6 +303,24 @@ impl<'m> Builder<'m> {
         let field = self.entity.fields.get(part.field);
         matches!(part.form, Form::Date(_, finest) if finest < Fineness::Tick)
             && field.is_some_and(|field| !part.is_read_back_exactly(field))
+    }
+
+    /// Returns whether a period of the part lies in the period of one dated table, which it then
+    /// gives: a day gives the table of its month.
+    fn is_period_of_table(&self, part: &Part) -> bool {
+        match (&part.form, &self.entity.dated) {
+            (Form::Date(_, finest), Some(dated)) => {
+                self.table_flags() > 0 && dated.field == part.field && *finest >= dated.finest
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the builder state after a period of part number `at` is set, and the table if the
+    /// period gives it.
+    fn after_period(&self, given: &Given, at: usize, part: &Part) -> Given {
+        let table = self.is_period_of_table(part).then_some(self.parts.len());
+        with_parts(given, &std::iter::once(at).chain(table).collect::<Vec<_>>())
     }
 
     /// Returns whether the part is in the PartitionKey and has the form `{f:bucket(16)}`, a hash of
@@ -487,10 +507,14 @@ impl<'m> Builder<'m> {
         verb: &str,
     ) -> Tokens {
         let ty = &field.ty;
-        // A period of the field leaves the table open; the field itself gives it.
+        // A period longer than the tables' leaves the table open; the field itself gives it.
+        let gives_table = *method == names::generated_ident_of(&field.ident)
+            || fixed
+                .iter()
+                .any(|at| self.parts.get(*at).is_some_and(|part| self.is_period_of_table(part)));
         let names_table = self.table_flags() > 0
             && !self.has_table(given)
-            && *method == names::generated_ident_of(&field.ident)
+            && gives_table
             && self.dated_field().is_some_and(|(_, dated)| dated.name == field.name);
         let table_flag = names_table.then_some(self.parts.len());
         let after = with_parts(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
