@@ -177,8 +177,8 @@ pub mod error;
 pub mod limits;
 mod metering;
 mod random;
-mod single_flight;
 mod timers;
+mod single_flight;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;

@@ -2,7 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
 };
 
 use azure_core_1::{
@@ -26,11 +30,13 @@ const A: &str = "424242424242424242424242424242424242424242424242424242424242424
 const CHALLENGE: &str = "Bearer authorization=\"https://login.microsoftonline.com/tenant\", \
                          resource=\"https://vault.azure.net\"";
 
-/// A vault: secrets by name, and a status for all answers where one is set.
+/// A vault: secrets by name, a status for all answers where one is set, and the time from a request to
+/// its answer.
 #[derive(Debug, Default)]
 struct Vault {
     secrets: Mutex<BTreeMap<String, String>>,
     status: Mutex<Option<u16>>,
+    delay: Mutex<Duration>,
     requests: Mutex<Vec<String>>,
 }
 
@@ -49,6 +55,15 @@ impl HttpClient for Vault {
         let path = request.url().path().to_owned();
         self.requests.lock().unwrap().push(path.clone());
         let name = path.trim_start_matches("/secrets/").trim_end_matches('/');
+        let answer = self.answer(name, headers);
+        let delay = *self.delay.lock().unwrap();
+        tokio::time::sleep(delay).await;
+        answer
+    }
+}
+
+impl Vault {
+    fn answer(&self, name: &str, headers: Headers) -> azure_core_1::Result<AsyncRawResponse> {
         if let Some(status) = *self.status.lock().unwrap() {
             let body = r#"{"error":{"code":"Failed","message":"no"}}"#;
             return Ok(AsyncRawResponse::from_bytes(status.into(), headers, body));
@@ -199,7 +214,7 @@ async fn a_keyring_that_was_read_answers_for_its_scope_for_a_while() {
     assert_eq!(vault.requests.lock().unwrap().len(), 1);
     // A key that was taken out of the vault is gone soon.
     vault.secrets.lock().unwrap().clear();
-    clock.advance(std::time::Duration::from_secs(6));
+    clock.advance(Duration::from_secs(6));
     assert!(keys.primary(&scope).await.unwrap_err().is_key_unavailable());
     assert_eq!(vault.requests.lock().unwrap().len(), 2);
 }
@@ -237,7 +252,7 @@ async fn a_vault_that_refuses_destroys_nothing() {
     assert!(people.get(by_ssn()).await.unwrap().is_some());
     for status in [400, 401, 403, 409, 500] {
         *vault.status.lock().unwrap() = Some(status);
-        clock.advance(std::time::Duration::from_secs(6));
+        clock.advance(Duration::from_secs(6));
         let error = people.get(by_ssn()).await.unwrap_err();
         assert!(error.is_key_unavailable(), "{status}: {error:?}");
         assert!(people.query(by_ssn()).collect().await.is_err(), "{status}");
@@ -247,4 +262,129 @@ async fn a_vault_that_refuses_destroys_nothing() {
     vault.secrets.lock().unwrap().clear();
     assert!(people.get(by_ssn()).await.unwrap().is_none(), "the keys are destroyed");
     assert_eq!(client.usage().shredded, 1);
+}
+
+const BEGIN: i64 = 630_000_000_000_000_000;
+
+/// A vault with keys of the scopes `default`, `t7` and `t8`, which answers after a second.
+fn slow_vault() -> (Arc<Vault>, VaultKeys) {
+    let (vault, keys) = vault();
+    for scope in ["default", "t7", "t8"] {
+        let text = format!("data {scope} primary {A}\nindex {scope} 1 current {A}");
+        put(&vault, &format!("entable-{scope}"), &format!("entable-keyring 1\n{text}"));
+    }
+    *vault.delay.lock().unwrap() = Duration::from_secs(1);
+    let keys = keys.scopes(|partition_key| match partition_key.starts_with('t') {
+        true => KeyScope::named(partition_key),
+        false => KeyScope::default_scope(),
+    });
+    (vault, keys.with_index_scopes())
+}
+
+async fn within_an_hour<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(3600), work).await.unwrap()
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Guests",
+    partition_key = "{tenant}",
+    row_key = "g_{id:04}",
+    list(ByCode, partition_key = "code_{code:hmac}", row_key = "all")
+)]
+struct Guest {
+    tenant: String,
+    id: u32,
+    #[table(encrypt)]
+    code: String,
+}
+
+/// The reads of a list's entities ask the vault too, and one of them may wait for its answer when the query
+/// asks whether the keys are destroyed.
+#[tokio::test(start_paused = true)]
+async fn a_list_with_many_entities_of_a_destroyed_scope_is_read() {
+    let (vault, keys) = slow_vault();
+    let clock = Arc::new(entable::SteppedClock::new(entable::Ticks::new(BEGIN).unwrap()));
+    let keys = keys.with_clock(clock.clone());
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    client.create_table("Guests").await.unwrap();
+    let guests = client.table::<Guest>();
+    for (tenant, id) in (0..50).map(|id| ("t7", id)).chain([("t8", 99)]) {
+        let guest = Guest { tenant: tenant.into(), id, code: "red".into() };
+        guests.insert(&guest).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    vault.secrets.lock().unwrap().remove("entable-t7");
+    clock.advance(Duration::from_secs(6));
+    let found = within_an_hour(guests.query(Guest::by_code().code("red")).collect()).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [99]);
+    assert_eq!(client.usage().shredded, 50);
+}
+
+/// A clock by which every keyring is too old.
+#[derive(Debug)]
+struct RacingClock(AtomicI64);
+
+impl entable::Clock for RacingClock {
+    fn now(&self) -> entable::Ticks {
+        let six_seconds_in_ticks = 60_000_000;
+        entable::Ticks::new(self.0.fetch_add(six_seconds_in_ticks, Ordering::SeqCst)).unwrap()
+    }
+}
+
+fn person(id: u32) -> Person {
+    Person { tenant: "t7".into(), id, ssn: id.to_string() }
+}
+
+/// A bulk write needs keys for its next item, while its transactions in flight ask for them too.
+#[tokio::test(start_paused = true)]
+async fn a_bulk_write_gets_its_keys_beside_its_transactions() {
+    let (_, keys) = slow_vault();
+    let keys = keys.with_clock(Arc::new(RacingClock(AtomicI64::new(BEGIN))));
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let people: Vec<Person> = (0..400).map(person).collect();
+    let report = within_an_hour(client.bulk().concurrency(3).insert_all(people)).await.unwrap();
+    assert_eq!(report.done, 400);
+}
+
+/// A program may begin a write and wait for another one, which needs the same key, before it goes on with
+/// the first.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_nobody_polls_keeps_no_key_from_another() {
+    let (vault, keys) = slow_vault();
+    let clock = Arc::new(entable::SteppedClock::new(entable::Ticks::new(BEGIN).unwrap()));
+    let keys = keys.with_clock(clock.clone());
+    let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let people = client.table::<Person>();
+    let (one, two) = (person(1), person(2));
+    let mut first = Box::pin(people.insert(&one));
+    assert!(tokio::time::timeout(Duration::from_millis(10), &mut first).await.is_err());
+    within_an_hour(people.insert(&two)).await.unwrap();
+    first.await.unwrap();
+    assert_eq!(vault.requests.lock().unwrap().len(), 2);
+    // Many who wait for a slow answer share it.
+    *vault.delay.lock().unwrap() = Duration::from_secs(100);
+    clock.advance(Duration::from_secs(6));
+    let reads = (0..50).map(|_| people.get(Person::by_ssn().tenant("t7").ssn("1")));
+    assert!(
+        futures_util::future::join_all(reads).await.into_iter().all(|one| one.unwrap().is_some())
+    );
+    assert_eq!(vault.requests.lock().unwrap().len(), 3);
+}
+
+/// An answer that a task brings late, because nobody polled it, does not undo a later answer.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_brings_no_destroyed_key_back() {
+    let (vault, keys) = slow_vault();
+    let clock = Arc::new(entable::SteppedClock::new(entable::Ticks::new(BEGIN).unwrap()));
+    let keys = keys.with_clock(clock);
+    let scope = KeyScope::named("t7");
+    let mut first = keys.primary(&scope);
+    assert!(tokio::time::timeout(Duration::from_millis(10), &mut first).await.is_err());
+    vault.secrets.lock().unwrap().clear();
+    let second = within_an_hour(keys.primary(&scope)).await;
+    assert!(second.unwrap_err().is_key_unavailable());
+    assert!(first.await.is_ok(), "it asked before the key was destroyed");
+    assert!(keys.primary(&scope).await.unwrap_err().is_key_unavailable());
 }

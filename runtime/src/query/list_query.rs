@@ -218,15 +218,23 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
         })
         .buffered(POINT_READS)
         .boxed();
-    let (mut rows, mut scopes) = (Vec::new(), ShreddedScopes::default());
+    // Collected before keys are asked for: a read under way that is not polled could hold the request
+    // for the key.
+    let mut found = Vec::new();
     while let Some(row) = reads.next().await {
+        match row {
+            Err(error) if !error.concerns_one_item() => return Err(error),
+            row => found.push(row),
+        }
+    }
+    let (mut rows, mut scopes) = (Vec::new(), ShreddedScopes::default());
+    for row in found {
         match row {
             Err(error)
                 if request.looks_up_by_token()
                     && request.store.is_row_shredded(&mut scopes, &error).await => {}
             Ok(row) => rows.extend(row.map(Ok)),
-            Err(error) if error.concerns_one_item() => rows.push(Err(error)),
-            Err(error) => return Err(error),
+            Err(error) => rows.push(Err(error)),
         }
     }
     let belongs = match remote {

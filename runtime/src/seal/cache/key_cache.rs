@@ -51,6 +51,10 @@ struct CacheEntry<V> {
     failed: Option<(Error, Ticks)>,
     /// Number of requests that failed.
     failures: u64,
+    /// Number of requests that were begun.
+    begun: u64,
+    /// Number of the latest request that was answered.
+    answered: u64,
 }
 
 impl<K, V> Default for KeyCache<K, V> {
@@ -61,7 +65,7 @@ impl<K, V> Default for KeyCache<K, V> {
 
 impl<V> Default for CacheEntry<V> {
     fn default() -> Self {
-        Self { key: None, failed: None, failures: 0 }
+        Self { key: None, failed: None, failures: 0, begun: 0, answered: 0 }
     }
 }
 
@@ -106,8 +110,9 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
             metering::count_lookup("keys", false);
             // A key is as old as the question for it, not as its answer.
             let at = lifetime.clock.now();
+            let request = slot.lock_state().begin_request();
             let answer = fetch().await;
-            slot.lock_state().record_answer(answer, at, lifetime)
+            slot.lock_state().record_answer(answer, request, at, lifetime)
         };
         slot.find_or_run(find, ask).await
     }
@@ -208,30 +213,44 @@ impl<V> CacheEntry<V> {
         is_allowed.then(|| (key.clone(), *at))
     }
 
-    /// Stores the answer to the request sent at `at`, and returns the key with the time of its request. For
-    /// an error, returns the expired key if the key store did not answer and `lifetime` allows expired keys,
-    /// else the error.
+    /// Returns the number of a request that is about to be sent.
+    fn begin_request(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun
+    }
+
+    /// Stores the answer to the request of that number, sent at `at`, unless a later request was answered.
+    /// Returns the key with the time of its request. For an error, returns the expired key if the key store
+    /// did not answer and `lifetime` allows expired keys, else the error.
     fn record_answer(
         &mut self,
         answer: Result<Arc<V>>,
+        request: u64,
         at: Ticks,
         lifetime: Lifetime<'_>,
     ) -> Result<(Arc<V>, Ticks)> {
+        // A task that was not polled may bring its answer late: the key may be withdrawn meanwhile.
+        let is_latest = request > self.answered;
+        self.answered = self.answered.max(request);
         match answer {
             Ok(key) => {
-                self.key = Some((key.clone(), at));
-                self.failed = None;
+                if is_latest {
+                    self.key = Some((key.clone(), at));
+                    self.failed = None;
+                }
                 Ok((key, at))
             }
             Err(error) => {
-                self.failures += 1;
                 let stale = self.stale_key(&error, lifetime.clock.now(), lifetime);
-                let retryable = SealFault::KeyUnavailable { retryable: true };
-                if error.seal_fault() != Some(retryable) {
-                    // The key store answered: it does not give this key out any more.
-                    self.key = None;
+                if is_latest {
+                    self.failures += 1;
+                    let retryable = SealFault::KeyUnavailable { retryable: true };
+                    if error.seal_fault() != Some(retryable) {
+                        // The key store answered: it does not give this key out any more.
+                        self.key = None;
+                    }
+                    self.failed = Some((error.clone(), at));
                 }
-                self.failed = Some((error.clone(), at));
                 stale.ok_or(error)
             }
         }

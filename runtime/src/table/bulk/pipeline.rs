@@ -106,7 +106,12 @@ impl Pipeline {
         done_when_missing: bool,
     ) {
         let change = match verb {
-            Ok(verb) => fill_tokens_of_change(self.client.outbox(), &table, verb).await,
+            Ok(verb) => {
+                let client = self.client.clone();
+                // A transaction in flight may hold the request for the key that this change needs.
+                let filled = fill_tokens_of_change(client.outbox(), &table, verb);
+                self.drive_transactions_while(filled).await
+            }
             Err(error) => Err(error),
         };
         self.add_change(table, change, done_when_missing).await;
