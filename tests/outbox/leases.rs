@@ -7,7 +7,7 @@ use std::{
 };
 
 use entable::{
-    Clock, Condition, Context, OutboxOptions, Ticks,
+    Clock, Condition, Context, OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, RequestKind},
@@ -274,5 +274,70 @@ async fn times_of_the_outbox_may_be_as_long_as_a_duration_can_be() {
         worker.run(stop).await;
         let email = Employee::by_email().email("Jones1@contoso.com").department("Sales").id(1);
         assert!(staff.get(email).await.unwrap().is_some(), "{options:?}");
+    }
+}
+
+/// An effect that begins within the lease and is sent after it could take place twice: another worker may
+/// have had the message, and may have removed the receipt.
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_is_held_up_past_the_lease_is_not_sent() {
+    let world = World::with_messages(1).await;
+    let effect = Arc::new(Mutex::new(None));
+    let (kept, fault) = (effect.clone(), world.fault.clone());
+    let worker = world.clients[0].worker().lease(seconds(10)).on(move |cx: Context, _: Slow| {
+        let (kept, fault) = (kept.clone(), fault.clone());
+        async move {
+            fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(seconds(11)));
+            *kept.lock().unwrap() = Some(tokio::spawn(async move {
+                let mut egt = cx.client().transaction();
+                egt.insert(&employee(7)).unwrap();
+                cx.once(egt).await
+            }));
+            sleep(seconds(1)).await;
+            assert_eq!(fault.pending(), 0, "the effect is on its way");
+            Ok(())
+        }
+    });
+    worker.drain().await.unwrap();
+    let effect = effect.lock().unwrap().take().unwrap();
+    let error = effect.await.unwrap().unwrap_err();
+    assert!(error.is_contended() && error.to_string().contains("lease"), "{error}");
+    assert!(
+        world.clients[0]
+            .table::<Employee>()
+            .get(Employee::primary().department("Sales").id(7))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+/// The timers' clock stands still while a machine is suspended: the lease ends by the wall clock, too.
+#[tokio::test(start_paused = true)]
+async fn no_effect_begins_after_a_lease_that_ended_while_the_machine_was_suspended() {
+    let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
+    let store = Memory::with_clock(clock.clone());
+    let client = Client::builder().backend(store).clock(clock.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let queue = client.queue("slow");
+    queue.send(&Slow { id: 8 }).await.unwrap();
+    let mut egt = client.transaction();
+    egt.insert(&employee(1)).unwrap().emit(&Slow { id: 7 }).unwrap();
+    egt.commit().await.unwrap();
+    let worker = client.worker().queue(&queue).on(move |cx: Context, message: Slow| {
+        let clock = clock.clone();
+        async move {
+            clock.advance(seconds(61));
+            let mut egt = cx.client().transaction();
+            egt.insert(&employee(message.id)).unwrap();
+            let error = cx.once(egt).await.unwrap_err();
+            assert!(error.is_contended(), "{error}");
+            Err("no effect".into())
+        }
+    });
+    worker.drain().await.unwrap();
+    for id in [7, 8] {
+        assert!(staff.get(Employee::primary().department("Sales").id(id)).await.unwrap().is_none());
     }
 }

@@ -39,6 +39,16 @@ impl Deadline {
         Self { until: instant_after(Instant::now(), time), wall_until, clock }
     }
 
+    /// Returns the deadline, or one that ends at `end` of the timers' clock if that is earlier.
+    pub(crate) fn not_after(self, end: Instant) -> Self {
+        Self { until: self.until.min(end), ..self }
+    }
+
+    /// Returns the end of the deadline by the timers' clock.
+    pub(crate) fn end_instant(&self) -> Instant {
+        self.until
+    }
+
     /// Returns the earlier of two deadlines; `None` if both are `None`.
     pub(crate) fn earlier<'d>(one: Option<&'d Self>, other: Option<&'d Self>) -> Option<&'d Self> {
         match (one, other) {

@@ -13,7 +13,7 @@ use crate::outbox::{
 };
 use crate::{
     authentic::MessageAuthenticity,
-    batch::{Operation, Written},
+    batch::{Deadline, Operation, Written},
     entity::{
         BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_home_table,
         home::table_of_path,
@@ -66,6 +66,8 @@ pub struct Transaction {
     message_bytes: usize,
     /// The message whose effect the transaction is, if it is one.
     effect_of: Option<MessageIdentity>,
+    /// The end of the lease of that message. Nothing is sent later.
+    deadline: Option<Deadline>,
 }
 
 /// A message to store, before its partition is known.
@@ -132,6 +134,7 @@ impl Transaction {
             messages: Vec::new(),
             message_bytes: 0,
             effect_of: None,
+            deadline: None,
         }
     }
 
@@ -425,9 +428,14 @@ impl Transaction {
     }
 
     /// Makes the transaction the effect of a message. The commit then also inserts a receipt, so that the
-    /// effect takes place once.
-    pub(crate) fn effect_of_message(mut self, message: &MessageIdentity) -> Self {
+    /// effect takes place once. It fails with `is_contended`, with nothing written, after `deadline`.
+    pub(crate) fn effect_of_message(
+        mut self,
+        message: &MessageIdentity,
+        deadline: Option<Deadline>,
+    ) -> Self {
         self.effect_of = Some(message.clone());
+        self.deadline = deadline;
         self
     }
 
@@ -606,7 +614,8 @@ impl Transaction {
             self.known = admitted_changes(&table, before, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
-        let landed = commit_with_rows(self.client.outbox(), &table, &changes, &extra_rows, None);
+        let (outbox, deadline) = (self.client.outbox(), self.deadline.as_ref());
+        let landed = commit_with_rows(outbox, &table, &changes, &extra_rows, deadline);
         let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
         let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })

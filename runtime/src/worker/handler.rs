@@ -21,6 +21,7 @@ use crate::{
     address::TableCase,
     authentic::MessageAuthenticity,
     backend::Read,
+    batch::Deadline,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
     guard::Mutation,
@@ -49,9 +50,9 @@ struct Handler {
 /// A lease that its holder can extend. One task owns it, since a renewal changes the ETag or
 /// receipt for the next write.
 pub(super) trait Lease: Send {
-    /// Returns the moment at which the holder must treat the lease as ended. Counts from before the
+    /// Returns the deadline at which the holder must treat the lease as ended. Counts from before the
     /// request that took or extended the lease, so that the store or queue never ends it earlier.
-    fn end_time(&self) -> Instant;
+    fn deadline(&self) -> &Deadline;
 
     /// Extends the lease by its length from now on. Returns `false` if another worker took or deleted the
     /// message. Fails if there is no answer before the lease ends.
@@ -139,7 +140,7 @@ impl Handlers {
             Either::Right(_) => Err(HandlerFailure::Stopped),
         };
         loop {
-            let end = lease.end_time();
+            let end = lease.deadline().end_instant();
             // A lease that outlives the handler is not renewed.
             let is_last = end >= longest_end;
             let wake = match is_last {
@@ -165,7 +166,10 @@ impl Handlers {
             match renewed {
                 // The context learns of the new end, so that `once` allows effects until then.
                 Ok(true) => {
-                    *until.lock().unwrap_or_else(PoisonError::into_inner) = lease.end_time()
+                    until
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .clone_from(lease.deadline());
                 }
                 Ok(false) => return counted("another worker has the message"),
                 // Tried again while the lease lasts.
@@ -192,7 +196,7 @@ pub struct Context {
     message: MessageIdentity,
     attempts: u32,
     /// The end of the lease, after which other workers may take the message. A renewal moves it.
-    until: Arc<Mutex<Instant>>,
+    until: Arc<Mutex<Deadline>>,
     /// The partitions in which this call, or an earlier one, began an effect.
     receipts: Arc<Mutex<Receipts>>,
     /// The partitions in which an effect certainly took place, as this call found.
@@ -211,7 +215,7 @@ impl Context {
         client: &Client,
         table: &str,
         message: &StoredMessage,
-        until: Instant,
+        until: Deadline,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -228,7 +232,7 @@ impl Context {
         client: &Client,
         message: MessageIdentity,
         attempts: u32,
-        until: Instant,
+        until: Deadline,
         receipts: Receipts,
     ) -> Self {
         let (until, receipts) = (Arc::new(Mutex::new(until)), Arc::new(Mutex::new(receipts)));
@@ -279,14 +283,14 @@ impl Context {
     /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
         let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
-        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        if Instant::now() >= until && !is_mutated {
-            let message = "the lease of the message is over";
-            return Err(Error::new(ErrorKind::Contended, message));
+        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if until.is_over() && !is_mutated {
+            return Err(lease_over_error());
         }
+        let deadline = (!is_mutated).then(|| until.clone());
         // A transaction without changes has no partition, so no receipt either.
         let Some(place) = egt.target_partition().await? else {
-            return egt.effect_of_message(&self.message).commit().await.map(|_| true);
+            return egt.effect_of_message(&self.message, deadline).commit().await.map(|_| true);
         };
         // Both effects would share one receipt, which could not tell them apart.
         let case = self.client.store().table_case();
@@ -302,8 +306,14 @@ impl Context {
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
         add_place(&self.receipts, &place, case);
-        let is_first = match egt.effect_of_message(&self.message).commit().await {
+        // The deadline goes with the transaction: the reads before it may outlast the lease, and then
+        // another worker may have had the effect and removed its receipt.
+        let is_first = match egt.effect_of_message(&self.message, deadline).commit().await {
             Ok(_) => true,
+            Err(error) if error.is_contended() && until.is_over() => {
+                let error = lease_over_error().with_source(error);
+                self.find_earlier_effect(&place, error).await?
+            }
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
         add_place(&self.settled, &place, case);
@@ -341,6 +351,10 @@ fn add_place(places: &Mutex<Receipts>, place: &(String, String), case: TableCase
     if !contains_place(&places, place, case) {
         places.push(place.clone());
     }
+}
+
+fn lease_over_error() -> Error {
+    Error::new(ErrorKind::Contended, "the lease of the message is over")
 }
 
 fn too_many_effects_error((table, partition_key): &(String, String)) -> Error {

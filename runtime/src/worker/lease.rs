@@ -1,7 +1,7 @@
 //! Leases of messages. The holder counts a lease from before its request is sent and the store from
 //! later, so that no other worker takes a message that is still held.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{handler::Lease, state::Worker};
 use crate::{
     address::RowAt,
-    batch::Operation,
+    batch::{Deadline, Operation},
     clock::Clock,
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -17,7 +17,6 @@ use crate::{
     plan::outbox::{StoredMessage, add_duration},
     queue::{Received, port::Queue},
     row::ETag,
-    timers::instant_after,
 };
 
 /// How much later a lease ends in the store than for its holder, because dates in answers are cut
@@ -52,7 +51,7 @@ pub(super) struct OutboxLease<'w> {
     table: &'w str,
     message: &'w StoredMessage,
     time: StoreTime,
-    until: Instant,
+    until: Deadline,
     /// The ETag of the lease's last write. The next write of the lease needs it as its condition.
     pub(super) etag: Option<ETag>,
 }
@@ -67,7 +66,8 @@ impl<'w> OutboxLease<'w> {
     ) -> Result<Option<Self>> {
         let etag = message.row.etag();
         // Not held yet: the lease begins with the answer to its write.
-        let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
+        let until = Deadline::after(Duration::ZERO, worker.outbox().clock.clone());
+        let mut lease = Self { worker, table, message, time, until, etag };
         let is_taken = lease.extend_lease(|until, _| message.lease_operation(until)).await?;
         Ok(is_taken.then_some(lease))
     }
@@ -78,8 +78,10 @@ impl<'w> OutboxLease<'w> {
         &mut self,
         write: impl FnOnce(Ticks, Option<ETag>) -> Result<Operation>,
     ) -> Result<bool> {
-        let (sent, length) = (Instant::now(), self.worker.lease);
-        let now = self.time.now(&*self.worker.outbox().clock);
+        let (clock, length) = (&self.worker.outbox().clock, self.worker.lease);
+        // Counted from before the request leaves, so that the holder's lease ends before the store's.
+        let until = Deadline::after(length, clock.clone());
+        let now = self.time.now(&**clock);
         // A second longer than the holder counts, since the store's date has no fractions.
         let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
@@ -88,24 +90,23 @@ impl<'w> OutboxLease<'w> {
             Ok(Some(Some(etag))) => self.etag = Some(etag),
             // The version that is there may be this holder's own: a layer below sends a request again, and
             // leaves out the ETag after a lost answer.
-            Ok(None | Some(None)) => return self.adopt_own_write(end, sent).await,
+            Ok(None | Some(None)) => return self.adopt_own_write(end, &until).await,
             // The write may have arrived: only its own end of the lease shows that.
             Err(error) if !error.is_certainly_not_executed() => {
-                if !self.adopt_own_write(end, sent).await.is_ok_and(|is_own| is_own) {
+                if !self.adopt_own_write(end, &until).await.is_ok_and(|is_own| is_own) {
                     return Err(error);
                 }
             }
             Err(error) => return Err(error),
         }
-        // Counted from before the request left, so that the holder's lease ends before the store's.
         let is_late = self.worker.outbox().guards.has_mutation(Mutation::LeaseFromAnswer);
-        self.until = instant_after(if is_late { Instant::now() } else { sent }, length);
+        self.until = if is_late { Deadline::after(length, clock.clone()) } else { until };
         Ok(true)
     }
 
     /// Returns whether the message holds the end that this holder wrote with a request whose answer
     /// was lost. If so, takes over the ETag of that write.
-    async fn adopt_own_write(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
+    async fn adopt_own_write(&mut self, end: Ticks, until: &Deadline) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
         let Some(row) = self.worker.store().read_row(at).await? else { return Ok(false) };
@@ -113,18 +114,18 @@ impl<'w> OutboxLease<'w> {
             return Ok(false);
         }
         self.etag = row.etag();
-        self.until = instant_after(sent, self.worker.lease);
+        self.until = until.clone();
         Ok(true)
     }
 }
 
 impl Lease for OutboxLease<'_> {
-    fn end_time(&self) -> Instant {
-        self.until
+    fn deadline(&self) -> &Deadline {
+        &self.until
     }
 
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
-        let (message, until) = (self.message, self.until);
+        let (message, until) = (self.message, self.until.end_instant());
         Box::pin(async move {
             if self.worker.outbox().guards.has_mutation(Mutation::RenewalForgotten) {
                 return Ok(true);
@@ -158,23 +159,26 @@ pub(super) struct QueueLease<'q> {
     pub(super) port: &'q dyn Queue,
     pub(super) message: &'q mut Received,
     pub(super) length: Duration,
-    /// The moment from which this holder may not rely on the lease any more: the end of the queue's
+    /// The deadline from which this holder may not rely on the lease any more: the end of the queue's
     /// lease, or of the worker's own if that is earlier.
-    pub(super) until: Instant,
+    pub(super) until: Deadline,
+    pub(super) clock: &'q Arc<dyn Clock>,
 }
 
 impl Lease for QueueLease<'_> {
-    fn end_time(&self) -> Instant {
-        self.until
+    fn deadline(&self) -> &Deadline {
+        &self.until
     }
 
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
-            let (sent, until) = (Instant::now(), self.until);
+            let until = self.until.end_instant();
+            // Counted from before the request leaves.
+            let renewed = Deadline::after(self.length, self.clock.clone());
             let extended = self.port.extend(self.message, self.length, None);
             match timeout_at(until, extended).await {
                 Ok(Ok(())) => {
-                    self.until = self.message.until().min(sent + self.length);
+                    self.until = renewed.not_after(self.message.until());
                     Ok(true)
                 }
                 Ok(Err(error)) if error.is_lease_lost() => Ok(false),

@@ -165,8 +165,8 @@ impl Worker {
             // Another worker took or deleted the message since it was read.
             return Ok(MessageOutcome::Raced);
         };
-        let context =
-            Context::context_of_outbox_message(&self.client, table, message, lease.end_time());
+        let until = lease.deadline().clone();
+        let context = Context::context_of_outbox_message(&self.client, table, message, until);
         let (name, body) = (&message.name, &message.body);
         let (time, stopping) = (self.time_of_handlers(), &self.stopping);
         let handled = self

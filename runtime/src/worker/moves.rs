@@ -58,7 +58,7 @@ impl Worker {
         let Some(lease) = OutboxLease::take_lease(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
-        let until = lease.end_time();
+        let until = lease.deadline().end_instant();
         let leased = MessageState { etag: lease.etag, ..read };
         let moving = tokio::time::timeout_at(until, job.finish_move(Some(found)));
         let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {

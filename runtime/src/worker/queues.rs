@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     authentic::WorkRefusal,
+    batch::Deadline,
     error::{Error, Result},
     guard::Mutation,
     plan::outbox::MessageIdentity,
@@ -111,16 +112,27 @@ impl Worker {
         }
     }
 
-    async fn receive_messages(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
+    /// Receives messages, each with the end of the time for which the queue hides it.
+    async fn receive_messages(
+        &self,
+        queue: &MessageQueue,
+        most: usize,
+    ) -> Result<Vec<(Received, Deadline)>> {
         let most = most.min(queue.port().capabilities().receive);
         // The lease may be shorter than the shortest time, or longer than the longest, for which
         // queues hide a message.
         let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
+        // Counted from before the request leaves, like the time that the queue tells.
+        let deadline = Deadline::after(hidden, self.outbox().clock.clone());
         let received = queue.port().receive(most, hidden).await?;
         let memory = &mut *self.lock_memory();
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
         memory.count_unknown_messages();
-        Ok(received)
+        let with_deadline = |message: Received| {
+            let deadline = deadline.clone().not_after(message.until());
+            (message, deadline)
+        };
+        Ok(received.into_iter().map(with_deadline).collect())
     }
 
     fn count_queue_message(&self, outcome: Result<MessageOutcome>, round: &mut RoundResult) {
@@ -133,7 +145,7 @@ impl Worker {
     async fn handle_received(
         &self,
         queue: &MessageQueue,
-        mut message: Received,
+        (mut message, until): (Received, Deadline),
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
@@ -143,7 +155,7 @@ impl Worker {
             return Ok(MessageOutcome::Raced);
         }
         let outcome = match Envelope::parse(message.body()) {
-            Ok(envelope) => self.handle_envelope(port, &mut message, envelope, due).await,
+            Ok(envelope) => self.handle_envelope(port, (&mut message, until), envelope, due).await,
             Err(error) => {
                 let most = self.outbox().options.poison_after;
                 match message.dequeue_count() >= most {
@@ -163,7 +175,7 @@ impl Worker {
     async fn handle_envelope(
         &self,
         port: &dyn Queue,
-        message: &mut Received,
+        (message, until): (&mut Received, Deadline),
         mut envelope: Envelope,
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
@@ -204,14 +216,15 @@ impl Worker {
         // The envelope's id, which stays when the message is put back under another id of the
         // queue.
         let identity = MessageIdentity::in_queue(port.name(), &id);
-        let (until, receipts) = (message.until(), envelope.receipts.clone());
+        let (held, receipts) = (until.clone(), envelope.receipts.clone());
         let context =
-            Context::context_of_queue_message(&self.client, identity, count, until, receipts);
+            Context::context_of_queue_message(&self.client, identity, count, held, receipts);
         let (name, body) = (&envelope.name, envelope.body_json());
         let time = self.time_of_handlers();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
-        let until = until.min(instant_after(Instant::now(), self.lease));
-        let mut lease = QueueLease { port, message, length, until };
+        let until = until.not_after(instant_after(Instant::now(), self.lease));
+        let clock = &self.outbox().clock;
+        let mut lease = QueueLease { port, message, length, until, clock };
         let stopping = &self.stopping;
         let handled = self
             .handlers
