@@ -123,6 +123,36 @@ async fn a_damaged_row_holds_nothing_up() {
     assert!(error.is_decode() && error.to_string().contains("bad"), "{error}");
 }
 
+/// Rows that this program can never take stay at the front of the queue, however many there are.
+#[tokio::test]
+async fn messages_behind_many_damaged_and_newer_rows_are_received() {
+    let world = World::new();
+    let client = world.client(0);
+    let queue = client.table_queue("letters");
+    queue.send("first", Duration::ZERO).await.unwrap();
+    for at in 0..40 {
+        let mut row = DynamicEntity::new("letters_00", format!("q_00000000000000000{at:02}_bad"));
+        row.set("Format", 1 + at % 2);
+        row.set("DequeueCount", 0);
+        client.dynamic("EntableQueues").insert(&row).await.unwrap();
+    }
+    for page_rows in [None, Some(3)] {
+        world.fault.shorten_pages(page_rows);
+        queue.send("last", Duration::ZERO).await.unwrap();
+        for _ in 0..2 {
+            let received = queue.receive(1, MINUTE).await.unwrap();
+            assert_eq!(received.len(), 1, "{page_rows:?}");
+            queue.delete(&received[0]).await.unwrap();
+            queue.send("next", Duration::ZERO).await.unwrap();
+        }
+        assert_eq!(
+            queue.receive(32, MINUTE).await.unwrap().len(),
+            if page_rows.is_none() { 2 } else { 1 }
+        );
+    }
+    assert!(queue.receive(32, MINUTE).await.unwrap_err().is_decode());
+}
+
 /// A second effect in one partition would be taken for the first one.
 #[tokio::test]
 async fn a_second_effect_in_one_partition_is_refused() {

@@ -25,9 +25,13 @@ use crate::{
     row::ETag,
 };
 
-/// The most pages that one search reads. A search needs more than one page only if a sender with a
-/// wrong clock wrote rows that are due by their RowKey but still hidden.
+/// The most pages that one search reads, without pages of rows that are no messages for this program. A
+/// search needs more than one page only for such rows, and if a sender with a wrong clock wrote rows that
+/// are due by their RowKey but still hidden.
 const MAX_PAGES: u32 = 8;
+
+/// The rows to ask for where a page is read over; the service returns fewer.
+const FULL_PAGE: usize = usize::MAX;
 
 /// The ticks by which an answer has to correct the clock so that a search is worth repeating.
 const RELEVANT_CORRECTION: i64 = 2 * Ticks::PER_SECOND;
@@ -111,16 +115,26 @@ impl TableQueue {
     async fn find_visible(&self, shard: &str, most: usize) -> Result<Vec<StoredMessageRow>> {
         let (mut visible, mut from, mut now) = (Vec::new(), None, self.clock.now());
         let mut damaged = None;
-        for _ in 0..MAX_PAGES {
+        let (mut pages, mut rows) = (0, most);
+        while pages < MAX_PAGES {
             let filter = due_filter(shard, now);
-            let page = self.scan_page(&filter, most, from.as_ref()).await?;
+            let page = self.scan_page(&filter, rows, from.as_ref()).await?;
+            let mut has_message = false;
             for row in &page.rows {
                 let date = page.date.filter(|_| self.guards.guard_holds(Guard::HiddenByStore));
                 match row.as_ref().map_err(Error::clone).and_then(StoredMessageRow::parse) {
-                    Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
+                    Ok(found) => {
+                        has_message |= found.is_some();
+                        visible.extend(found.filter(|found| found.is_visible(date)));
+                    }
                     Err(error) => damaged = Some(error),
                 }
             }
+            // Damaged rows and those of newer formats stay at the front for ever. A page of them is read
+            // over, however many there are, so that they do not hide the messages behind them.
+            let is_read_over = !has_message && !page.rows.is_empty() && page.next.is_some();
+            pages += u32::from(!is_read_over);
+            rows = if is_read_over { FULL_PAGE } else { most };
             // The caller asked for no more; the rest stays visible to other receivers.
             visible.truncate(most);
             let corrected = self.clock.now();
