@@ -1,13 +1,19 @@
 //! Holds the state that a client keeps for its outbox: registrations, known types, background work.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 
 use super::{
-    background::BackgroundTasks, deadline::WriteDeadline, expiry_markers::ExpiryMarkers,
-    known_types::KnownTypes, left_claims::LeftClaims, list_locks::ListLocks,
-    options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
+    background::BackgroundTasks,
+    deadline::WriteDeadline,
+    expiry_markers::ExpiryMarkers,
+    known_types::KnownTypes,
+    left_claims::LeftClaims,
+    list_locks::ListLocks,
+    options::{OutboxOptions, SERVER_LIMIT},
+    registrations::Registrations,
+    row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
@@ -81,6 +87,12 @@ impl Outbox {
         } else {
             self.background.begin_task(most, work)
         }
+    }
+
+    /// Returns the longest lease of a message that this client may take. Receipts stay for one write
+    /// deadline: a handler that ran longer could repeat an effect.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        self.options.flight.saturating_sub(SERVER_LIMIT)
     }
 
     /// Starts the deadline of remote writes. Must be called before the primary that they follow

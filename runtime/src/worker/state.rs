@@ -20,7 +20,7 @@ use crate::{
     entity::{Message, TableEntity},
     error::{BoxError, Error},
     metering::Metering,
-    outbox::{options::SERVER_LIMIT, state::Outbox},
+    outbox::state::Outbox,
     plan::outbox::Hour,
     queue::MessageQueue,
     row::{ETag, Row},
@@ -219,7 +219,7 @@ impl Client {
             client: self.clone(),
             concurrency: CONCURRENCY,
             interval: INTERVAL,
-            lease: LEASE,
+            lease: self.outbox().longest_lease().min(LEASE),
             handler_time: None,
             handlers: Handlers::default(),
             queues: Vec::new(),
@@ -300,9 +300,7 @@ impl Worker {
     /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
-        // Receipts stay for one write deadline. A handler that ran longer could repeat an effect.
-        let most = self.outbox().options.flight.saturating_sub(SERVER_LIMIT);
-        Self { lease: lease.min(most), ..self }
+        Self { lease: lease.min(self.outbox().longest_lease()), ..self }
     }
 
     /// Sets how long a handler may take: as long as its [`lease`](Self::lease) by default. If the time is
@@ -509,6 +507,19 @@ pub(super) fn table_and_keys_of(table: &str, row: &Row) -> RowTexts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{backend::Memory, outbox::options::OutboxOptions};
+
+    #[test]
+    fn no_lease_is_longer_than_receipts_allow() {
+        let worker_of = |flight: u64| {
+            let options = OutboxOptions::default().flight(Duration::from_secs(flight));
+            let options = options.request_timeout(Duration::from_secs(10));
+            Client::builder().backend(Memory::new()).outbox(options).build().unwrap().worker()
+        };
+        assert_eq!(worker_of(50).lease, Duration::from_secs(20));
+        assert_eq!(worker_of(50).lease(Duration::from_secs(40)).lease, Duration::from_secs(20));
+        assert_eq!(worker_of(300).lease, LEASE);
+    }
 
     #[test]
     fn a_row_that_is_gone_is_forgotten_and_rows_elsewhere_stay() {
