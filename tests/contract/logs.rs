@@ -170,6 +170,24 @@ async fn an_old_record_is_stored_without_another_one() {
 }
 
 #[test]
+fn a_writer_that_outlives_its_runtime_stores_old_records_in_the_next_one() {
+    let (_, log) = in_memory();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let writer = log.writer(Flush::buffered().after(Duration::from_millis(20)));
+    runtime().block_on(writer.append(record(1, "a"))).unwrap();
+    runtime().block_on(async {
+        writer.append(record(2, "b")).await.unwrap();
+        for _ in 0..1_000 {
+            if !texts(&log).await.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(texts(&log).await, ["a", "b"]);
+    });
+}
+
+#[test]
 fn the_end_of_the_process_loses_what_came_after_the_last_flush_and_only_that() {
     let (blobs, log) = in_memory();
     let process = tokio::runtime::Runtime::new().unwrap();

@@ -2,7 +2,10 @@
 
 use std::{
     fmt, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::{runtime::Handle, time::Instant};
@@ -55,6 +58,8 @@ struct Shared {
     numbers: NextNumbers,
     limits: Option<BufferLimits>,
     state: Mutex<State>,
+    /// Whether a task is there that flushes by age.
+    has_timer: AtomicBool,
     /// The records that left the buffer and are not stored yet. Only the holder of the lock stores them,
     /// so that one flush runs at a time.
     unstored: tokio::sync::Mutex<UnstoredRecords>,
@@ -70,7 +75,6 @@ struct State {
     failure: Option<Error>,
     /// Whether the last flush failed, so that `unstored` still has records.
     has_failed: bool,
-    has_timer: bool,
     is_closed: bool,
 }
 
@@ -89,6 +93,7 @@ impl LogWriter {
                 numbers: NextNumbers::default(),
                 limits: flush.limits,
                 state: Mutex::default(),
+                has_timer: AtomicBool::new(false),
                 unstored: tokio::sync::Mutex::default(),
             }),
         }
@@ -128,7 +133,7 @@ impl LogWriter {
     /// Fails with `is_backend`, `is_denied`, .. if the store failed. The records stay in the writer
     /// and are stored with the next flush.
     pub async fn flush(&self) -> Result<()> {
-        if self.shared.limits.is_none() || !self.shared.has_records().await {
+        if self.shared.limits.is_none() || !self.shared.has_records() {
             return Ok(());
         }
         self.shared.flush_records(true).await
@@ -175,8 +180,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn has_records(&self) -> bool {
-        let unstored = self.unstored.lock().await;
+    /// Returns whether records may wait to be stored.
+    fn has_records(&self) -> bool {
+        // Not waited for: a caller that is not polled would get the lock and hold it.
+        let Ok(unstored) = self.unstored.try_lock() else { return true };
         !unstored.is_empty() || self.lock_state().filling.record_count() > 0
     }
 
@@ -193,14 +200,14 @@ impl Shared {
         if limits.is_reached(&state.filling) {
             self.try_seal(&mut state);
         }
-        self.start_timer(&mut state, limits);
+        self.start_timer(limits);
         Ok(true)
     }
 
-    fn start_timer(self: &Arc<Self>, state: &mut State, limits: BufferLimits) {
-        if !mem::replace(&mut state.has_timer, true) {
+    fn start_timer(self: &Arc<Self>, limits: BufferLimits) {
+        if !self.has_timer.swap(true, Ordering::AcqRel) {
             // Spawned through a function: the task's type would contain itself otherwise.
-            spawn_timer(self.clone(), limits);
+            spawn_timer(TimerMark(Some(self.clone())), limits);
         }
     }
 
@@ -267,13 +274,15 @@ impl Shared {
         while let Some(part) = unstored.parts.last_mut() {
             let stored = store_part(&self.source, &self.numbers, part).await;
             if let Err(error) = stored {
-                let mut state = self.lock_state();
-                state.failures += 1;
-                state.failure = Some(error.clone());
-                state.has_failed = true;
+                {
+                    let mut state = self.lock_state();
+                    state.failures += 1;
+                    state.failure = Some(error.clone());
+                    state.has_failed = true;
+                }
                 if let Some(limits) = self.limits {
                     // Nobody may append again, so that the timer alone repeats the flush.
-                    self.start_timer(&mut state, limits);
+                    self.start_timer(limits);
                 }
                 tracing::warn!(log = %self.source.log, %error, "log records were not stored, they are kept");
                 return Err(error);
@@ -283,30 +292,47 @@ impl Shared {
         self.lock_state().has_failed = false;
         Ok(())
     }
+}
 
+/// The least time between two flushes that a timer starts while the store fails.
+const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Marks a writer as one with a task that flushes by age, until it is dropped: also when the runtime ends,
+/// so that a writer that outlives its runtime gets a new task in the next one.
+struct TimerMark(Option<Arc<Shared>>);
+
+fn spawn_timer(mark: TimerMark, limits: BufferLimits) {
+    tokio::spawn(mark.flush_by_age(limits));
+}
+
+impl TimerMark {
     /// Stores records whose age is at the limit, and those of a flush that failed, until none are
     /// left.
-    async fn flush_by_age(self: Arc<Self>, limits: BufferLimits) {
-        loop {
+    async fn flush_by_age(mut self, limits: BufferLimits) {
+        while let Some(shared) = &self.0 {
             let due = {
-                let mut state = self.lock_state();
+                let state = shared.lock_state();
                 if state.opened.is_none() && !state.has_failed {
-                    state.has_timer = false;
-                    return;
+                    // While the state is locked: a record that is appended next starts a task.
+                    shared.has_timer.store(false, Ordering::Release);
+                    None
+                } else {
+                    Some(state.opened.unwrap_or_else(Instant::now).checked_add(limits.after))
                 }
-                state.opened.unwrap_or_else(Instant::now).checked_add(limits.after)
             };
-            let Some(due) = due else {
-                // The limit is beyond what the clock can show: the timer is never due.
+            let Some(Some(due)) = due else {
+                // Without a due time, the limit is beyond what the clock can show: the writer stays
+                // marked, since the timer is never due.
+                self.0 = None;
                 return;
             };
             timers::sleep(due.saturating_duration_since(Instant::now())).await;
             let (seen, is_old, has_failed) = {
-                let state = self.lock_state();
+                let state = shared.lock_state();
                 let old = |opened: Instant| opened.elapsed() >= limits.after;
                 (state.failures, state.opened.is_some_and(old), state.has_failed)
             };
-            if (is_old || has_failed) && self.clone().flush_now(seen, is_old).await.is_err() {
+            if (is_old || has_failed) && shared.clone().flush_now(seen, is_old).await.is_err() {
                 // `store_unstored` has reported the failure.
                 timers::sleep(limits.after.max(PAUSE_AFTER_FAILURE)).await;
             }
@@ -314,11 +340,12 @@ impl Shared {
     }
 }
 
-/// The least time between two flushes that a timer starts while the store fails.
-const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
-
-fn spawn_timer(shared: Arc<Shared>, limits: BufferLimits) {
-    tokio::spawn(shared.flush_by_age(limits));
+impl Drop for TimerMark {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.has_timer.store(false, Ordering::Release);
+        }
+    }
 }
 
 impl State {
