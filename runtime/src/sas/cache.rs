@@ -68,8 +68,11 @@ impl SasCache {
         let lifetime = time::Duration::try_from(self.lifetime).unwrap_or(time::Duration::MAX);
         // A lifetime that no time can hold ends with the year 9999.
         let end = now.saturating_add(lifetime);
-        let fresh = |token: &SasToken, left: time::Duration| {
-            token.expiry_ticks().is_some_and(|end| OffsetDateTime::from(end) - now > left)
+        let fresh = |token: &SasToken, least: time::Duration| {
+            let left = token.expiry_ticks().map(|end| OffsetDateTime::from(end) - now);
+            // More than the lifetime is left only after the clock was set back: the token may not be
+            // valid yet.
+            left.is_some_and(|left| left > least && left <= lifetime)
         };
         if let Some(token) = tokens.get(sas).filter(|token| fresh(token, (end - now) / 5)) {
             metering::count_lookup("signatures", true);
@@ -95,8 +98,35 @@ impl fmt::Debug for SasCache {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
     use super::*;
-    use crate::{clock::SteppedClock, sas::TablePermissions};
+    use crate::{clock::SteppedClock, edm::Ticks, sas::TablePermissions};
+
+    /// A clock that can be set back.
+    #[derive(Debug)]
+    struct SettableClock(AtomicI64);
+
+    impl Clock for SettableClock {
+        fn now(&self) -> Ticks {
+            Ticks::new(self.0.load(Ordering::SeqCst)).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_signature_that_is_not_valid_yet_is_not_reused() {
+        let key = AccountKey::new("a", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+        let clock = Arc::new(SettableClock(AtomicI64::new(638_000_000_000_000_000)));
+        let cache = SasCache::with_clock(key, Duration::from_secs(3600), clock.clone());
+        let sas = TableSas::new("Staff").permissions(TablePermissions::READ);
+        let first = cache.get(&sas).unwrap();
+        clock.0.fetch_sub(24 * 3600 * Ticks::PER_SECOND, Ordering::SeqCst);
+        let second = cache.get(&sas).unwrap();
+        let end = second.expiry_ticks().unwrap().get();
+        assert_eq!(end, clock.now().get() + 3600 * Ticks::PER_SECOND);
+        assert_ne!(first, second);
+        assert_eq!(cache.get(&sas).unwrap(), second);
+    }
 
     #[test]
     fn a_lifetime_without_end_ends_with_the_last_year() {
