@@ -4,7 +4,6 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    series::find_slot,
     shape::{BlobFieldShape, EntityShape},
 };
 
@@ -62,7 +61,7 @@ fn report_blob_rename(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut E
 
 fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     let is_taken = |name: &str| {
-        old.properties.iter().any(|was| was.name == name) || find_slot(old, name).is_some()
+        old.properties.iter().any(|was| was.name == name) || old.find_slot(name).is_some()
     };
     if let Some(taken) = is.others.iter().find(|other| is_taken(other)) {
         changes.push(

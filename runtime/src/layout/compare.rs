@@ -4,7 +4,7 @@ use super::{
     blobs,
     keys::{KeyChange, OldAndNewEntity, primary_rows},
     needs::{EntityTypeChanges, LayoutChange, Needs},
-    properties, rows,
+    properties, rows, series,
     shape::EntityShape,
     tables,
 };
@@ -256,6 +256,7 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     }
     rows::compare_rows(versions, &mut changes);
     properties::compare_properties(versions, &mut changes);
+    series::compare_all_series(versions, &mut changes);
     blobs::compare_blobs(versions, &mut changes);
     changes.into_layout_changes()
 }

@@ -3,7 +3,6 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    series::{compare_all_series, find_slot},
     shape::{EntityShape, PropertyEncryptionShape, PropertyShape},
     types::{TypeChange, compare_types, variants_gone},
 };
@@ -30,7 +29,7 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
     let is_gone = |was: &&PropertyShape| {
         !new.has_property_or_key_field(&was.name)
             && !is_blob(new, &was.name)
-            && find_slot(new, &was.name).is_none()
+            && new.find_slot(&was.name).is_none()
     };
     let is_new = |is: &&PropertyShape| {
         !old.properties.iter().any(|was| was.name == is.name)
@@ -58,7 +57,6 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
     }
     come.into_iter().for_each(|is| report_added_property(old, is, changes));
     compare_key_fields(versions, changes);
-    compare_all_series(versions, changes);
 }
 
 fn report_property_rename(

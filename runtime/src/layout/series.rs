@@ -5,29 +5,14 @@ use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
     properties::{CONVERTED, REENCRYPT, compare_property},
-    shape::{EntityShape, PropertyShape, SeriesShape},
+    shape::{EntityShape, PropertyShape, SeriesShape, Slot},
 };
-
-/// A property that a series or a split field stores.
-pub(super) struct Slot<'s> {
-    series: &'s SeriesShape,
-    /// The slot or piece, counted from 0.
-    at: usize,
-}
-
-/// Finds the slot or piece that is stored as the property `name`.
-pub(super) fn find_slot<'s>(entity: &'s EntityShape, name: &str) -> Option<Slot<'s>> {
-    entity.series.iter().find_map(|series| {
-        let at = series.property_names().position(|slot| slot == name)?;
-        Some(Slot { series, at })
-    })
-}
 
 pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
     for was in &old.properties {
         let is_property = new.properties.iter().any(|is| is.name == was.name);
-        if let Some(slot) = find_slot(new, &was.name).filter(|_| !is_property) {
+        if let Some(slot) = new.find_slot(&was.name).filter(|_| !is_property) {
             report_property_as_slot(was, &slot, changes);
         }
     }
@@ -85,7 +70,7 @@ fn report_added_series(old: &EntityShape, is: &SeriesShape, changes: &mut Entity
     let what = format!("{} is new, {} properties", series_noun(is), is.slots);
     // Properties of the row that become pieces are reported one by one.
     let has_pieces = is.property_names().any(|name| {
-        find_slot(old, &name).is_some() || old.blobs.iter().any(|blob| blob.holds(&name))
+        old.find_slot(&name).is_some() || old.blobs.iter().any(|blob| blob.holds(&name))
     });
     let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if is.is_split && !is.first.is_optional {

@@ -118,6 +118,13 @@ pub(super) struct SeriesShape {
     pub(super) first: PropertyShape,
 }
 
+/// A property that a series or a split field stores.
+pub(super) struct Slot<'s> {
+    pub(super) series: &'s SeriesShape,
+    /// The slot or piece, counted from 0.
+    pub(super) at: usize,
+}
+
 /// The layout of a field whose bytes are in a blob: the properties that say where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlobFieldShape {
@@ -248,6 +255,14 @@ impl EntityShape {
     /// Returns whether an entity is stored as several rows.
     pub(super) fn is_wide(&self) -> bool {
         self.parts > 1
+    }
+
+    /// Finds the slot or piece that is stored as the property `name`.
+    pub(super) fn find_slot(&self, name: &str) -> Option<Slot<'_>> {
+        self.series.iter().find_map(|series| {
+            let at = series.property_names().position(|slot| slot == name)?;
+            Some(Slot { series, at })
+        })
     }
 
     /// Notes which facts a file of the first format does not tell, and derives the number of parts of a wide
