@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Debug,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 use entable::{
@@ -18,6 +18,7 @@ use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
+    subscriber::{DefaultGuard, Interest},
 };
 
 #[derive(Debug, Clone, TableEntity)]
@@ -123,10 +124,48 @@ impl Subscriber for Exporter {
     }
 }
 
+/// The subscriber of all other threads. It wants no span and lets each be asked for again.
+struct Undecided;
+
+impl Subscriber for Undecided {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        false
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Exports the spans of this thread until the guard is dropped.
+///
+/// While a process has one subscriber, `tracing` asks that of the thread which first comes to a span whether
+/// anybody wants it, and keeps the answer. A test on a thread without a subscriber would answer no.
+fn export_spans() -> (Exporter, DefaultGuard) {
+    static FOR_ALL_THREADS: Once = Once::new();
+    FOR_ALL_THREADS.call_once(|| tracing::subscriber::set_global_default(Undecided).unwrap());
+    let exporter = Exporter::default();
+    let guard = tracing::subscriber::set_default(exporter.clone());
+    (exporter, guard)
+}
+
 #[tokio::test]
 async fn verbs_and_requests_have_spans_without_keys_and_values() {
-    let exporter = Exporter::default();
-    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let (exporter, _guard) = export_spans();
     let observe = Observe::around(Memory::new()).server("here").port(8_443);
     let client = Client::builder().backend(observe).build().unwrap();
     let staff = client.table::<Employee>();
@@ -184,8 +223,7 @@ async fn verbs_and_requests_have_spans_without_keys_and_values() {
 
 #[tokio::test]
 async fn each_verb_on_rows_without_a_type_has_a_span() {
-    let exporter = Exporter::default();
-    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let (exporter, _guard) = export_spans();
     let client = Client::memory();
     client.create_table("Staff").await.unwrap();
     let rows = client.dynamic("Staff");
@@ -247,8 +285,7 @@ async fn a_client_counts_its_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn spans_tell_retries_and_what_was_decided_after_a_lost_answer() {
-    let exporter = Exporter::default();
-    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let (exporter, _guard) = export_spans();
     let fault = FaultInjector::around(Memory::new());
     let client =
         Client::builder().backend(fault.clone()).retry(RetryPolicy::default()).build().unwrap();
@@ -291,8 +328,7 @@ async fn spans_tell_retries_and_what_was_decided_after_a_lost_answer() {
 
 #[tokio::test]
 async fn spans_show_keys_and_filters_if_they_are_asked_to() {
-    let exporter = Exporter::default();
-    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let (exporter, _guard) = export_spans();
     let observe = Observe::around(Memory::new()).redact(false);
     let client = Client::builder().backend(observe).build().unwrap();
     let rows = client.dynamic("Staff");
