@@ -199,7 +199,9 @@ async fn an_operation_id_tells_what_became_of_it() {
             let operation = stack.operation(verb, &key).await;
             let written = stack.write(loss, true, vec![operation]).await;
             let written = written.unwrap_or_else(|error| panic!("{key}: {error:?}"));
-            assert_eq!(written[0].etag, stack.version(&key).await, "{key}");
+            // Another writer may have merged other properties since, which the write does not name.
+            let expected = stack.version(&key).await.filter(|_| verb != Verb::Merge);
+            assert_eq!(written[0].etag, expected, "{key}");
         }
     }
 }
