@@ -784,16 +784,24 @@ mod on_azure {
     use std::{
         io::{BufRead, BufReader, Read},
         net::TcpListener,
+        sync::mpsc::{self, Receiver},
         thread,
     };
 
     use super::*;
 
-    /// Answers requests for tokens, and returns the bodies that it was asked with.
-    fn token_endpoint() -> (String, std::sync::mpsc::Receiver<(String, String)>) {
+    /// A request that a server got.
+    struct Request {
+        method: String,
+        path: String,
+        body: String,
+    }
+
+    /// Answers each request with a JSON text. Returns the server's address, and the requests as it gets them.
+    fn json_server(answer: &'static str) -> (String, Receiver<Request>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (asked, requests) = std::sync::mpsc::channel();
+        let (asked, requests) = mpsc::channel();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
@@ -805,9 +813,12 @@ mod on_azure {
                 });
                 let mut body = vec![0; length.unwrap_or(0)];
                 stream.read_exact(&mut body).unwrap();
-                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                asked.send((path, String::from_utf8(body).unwrap())).unwrap();
-                let answer = r#"{"token_type":"Bearer","expires_in":3600,"ext_expires_in":3600,"access_token":"t0ken"}"#;
+                let mut words = head.split(' ').map(str::to_owned);
+                let [method, path] = [(); 2].map(|()| words.next().unwrap_or_default());
+                let request = Request { method, path, body: String::from_utf8(body).unwrap() };
+                if asked.send(request).is_err() {
+                    return;
+                }
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
                 let stream = stream.get_mut();
                 write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len())
@@ -815,6 +826,13 @@ mod on_azure {
             }
         });
         (address, requests)
+    }
+
+    /// Answers requests for tokens.
+    fn token_endpoint() -> (String, Receiver<Request>) {
+        json_server(
+            r#"{"token_type":"Bearer","expires_in":3600,"ext_expires_in":3600,"access_token":"t0ken"}"#,
+        )
     }
 
     /// A table endpoint that ends every connection: the command has no certificate to trust.
@@ -847,7 +865,7 @@ mod on_azure {
             let run = run_in(place.0.path(), &["tables", "azure:"], "", &variables);
             // The token is there, and nobody serves the account.
             assert_eq!(run.code, 1, "{run:?}");
-            let (path, body) = requests.try_recv().unwrap();
+            let Request { path, body, .. } = requests.try_recv().unwrap();
             assert_eq!(path, "/tenant1/oauth2/v2.0/token");
             for part in
                 [sent, "client_id=client1", "scope=https%3A%2F%2Fstorage.azure.com%2F.default"]
@@ -897,40 +915,17 @@ mod on_azure {
             .fails(2, "ENTABLE_NEW_ACCOUNT");
     }
 
-    /// Answers each request with the list of a store's tables, and returns the paths of the requests.
-    fn store_with_table_staff() -> (String, std::sync::mpsc::Receiver<String>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}/devstoreaccount1", listener.local_addr().unwrap());
-        let (asked, requests) = std::sync::mpsc::channel();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = BufReader::new(stream.unwrap());
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap() > 0 {}
-                let target = head.split(' ').take(2).collect::<Vec<_>>().join(" ");
-                if asked.send(target).is_err() {
-                    return;
-                }
-                let answer = r#"{"value":[{"TableName":"Staff"}]}"#;
-                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-                let stream = stream.get_mut();
-                write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len())
-                    .unwrap();
-            }
-        });
-        (address, requests)
-    }
-
     /// On the emulator `staff` is another table than `Staff`.
     #[test]
     fn case_counts_in_the_names_of_tables_where_it_does_in_the_store() {
         let place = Place(tempdir().unwrap());
-        let (address, requests) = store_with_table_staff();
+        let (server, requests) = json_server(r#"{"value":[{"TableName":"Staff"}]}"#);
+        let address = format!("{server}/devstoreaccount1");
         let row = "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n";
         run_with_input(place.0.path(), &["put", &address, "staff"], row)
             .fails(3, "there is no table `staff`");
-        let requests: Vec<String> = requests.try_iter().collect();
-        assert!(requests.iter().all(|request| request.starts_with("GET ")), "{requests:?}");
+        let methods: Vec<String> = requests.try_iter().map(|request| request.method).collect();
+        assert!(!methods.is_empty() && methods.iter().all(|method| method == "GET"), "{methods:?}");
     }
 
     /// The chapter "from a file on a laptop to Azure", as it is written.

@@ -779,7 +779,7 @@ async fn a_row_whose_marker_was_written_after_its_hour_is_not_sent() {
         assert_eq!(inserted.is_ok(), is_sent, "{inserted:?}");
         assert!(inserted.is_ok() || inserted.is_err_and(|error| error.is_contended()));
         assert_eq!(world.rows("don").await.len(), usize::from(is_sent));
-        // What was written is swept: no row outlives its marker.
+        // Every row that was written is swept: none outlives its marker.
         world.clock.advance(HOUR + WAIT);
         world.sweep().await;
         assert_eq!((world.rows("don").await.len(), world.markers().await), (0, 0));

@@ -2,7 +2,7 @@
 
 use super::shape::{JSON, StoredTypeShape};
 
-/// What a change of a field's type means for the values that are stored.
+/// Says what a change of a field's type means for stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeChange {
     /// Both types are equal, or the file does not tell a difference.

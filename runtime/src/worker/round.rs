@@ -260,8 +260,7 @@ impl Worker {
                 {
                     let memory = &mut *self.lock_memory();
                     memory.stats.applied += removed.deleted;
-                    // Those that were not deleted have another ETag now, so that what is remembered of
-                    // them is void.
+                    // A row that was not deleted has another ETag now, which voids the worker's notes of it.
                     finished_rows.iter().for_each(|row| memory.forget_row(row));
                 }
                 visit.remove_open_rows(removed.deleted);
