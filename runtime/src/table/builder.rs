@@ -260,8 +260,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the client's clock. It decides only the order in which workers find work; stores have
-    /// clocks of their own.
+    /// Sets the client's clock. It decides the order in which workers find work, and, together with the
+    /// timers, when a write deadline or a held lease ends. Stores have clocks of their own.
     ///
     /// ```
     /// use std::sync::Arc;
