@@ -102,9 +102,14 @@ fn punct(char: char, spacing: Spacing, span: Span) -> TokenTree {
     punct.into()
 }
 
-/// Returns the literal with a text of this crate's source.
+/// Returns the literal with a text of this crate's source. Returns an error of the compiler for a text that
+/// is no literal.
 fn literal(text: &str, span: Span) -> TokenTree {
-    let mut literal = text.parse().unwrap_or_else(|_| Literal::string(text));
+    let Ok(mut literal) = text.parse::<Literal>() else {
+        let message = format!("`{text}` is not a single token");
+        let error = quote::quote_spanned! { span => compile_error!(#message) };
+        return Group::new(Delimiter::None, error).into();
+    };
     literal.set_span(span);
     literal.into()
 }
@@ -429,7 +434,7 @@ macro_rules! push_repeated {
         let mut is_first = true;
         while let ($(Some($name),)+) = ($($name.next(),)+) {
             if !is_first {
-                $tokens.push_text(stringify!($separator), $span);
+                $crate::tokens::push_code! { $tokens $span $separator }
             }
             is_first = false;
             $crate::tokens::push_code! { $tokens $span $($code)* }

@@ -156,3 +156,48 @@ async fn a_helper_takes_any_path_and_any_path_has_one_type() {
     let paths = vec![either(None), either(Some("D"))];
     assert_eq!(table.query_many(paths).collect().await.unwrap().len(), 3);
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "p_{id:06}",
+    index(ByName, row_key = "n_{last:lower}_{first:lower}")
+)]
+struct Named {
+    department: String,
+    id: u32,
+    last: String,
+    first: String,
+}
+
+/// A copy that holds both fields is compared with both parts of its key.
+#[tokio::test]
+async fn a_copy_with_two_lower_parts_is_checked_by_both() -> Result<(), Error> {
+    let table = Client::memory().table::<Named>();
+    table.create().await?;
+    let named = |id, first: &str| Named {
+        department: "Sales".into(),
+        id,
+        last: "Jones".into(),
+        first: first.into(),
+    };
+    let stored = [named(1, "Hanna"), named(2, "Élise")];
+    for one in &stored {
+        table.insert(one).await?;
+    }
+    let path = || Named::by_name().department("Sales").last("JONES");
+    let found = table.query(path()).collect().await?;
+    assert_eq!(found.into_iter().map(Stored::into_inner).collect::<Vec<_>>(), stored);
+    let rows = table.client().dynamic("Staff");
+    for (property, value) in [("Last", "Jones"), ("First", "Hanna")] {
+        for (changed, is_refused) in [("Other", true), (value, false)] {
+            let mut copy = rows.get("Sales", "n_jones_hanna").await?.unwrap();
+            copy.set(property, changed);
+            rows.replace(&copy).await?;
+            let read = table.query(path()).collect().await;
+            assert_eq!(read.is_err_and(|error| error.is_decode()), is_refused, "{property}");
+        }
+    }
+    Ok(())
+}
