@@ -186,11 +186,9 @@ macro_rules! interpolated_numbers {
 
 interpolated_numbers! {
     u8, u8_suffixed;
-    u16, u16_suffixed;
     u32, u32_suffixed;
     u64, u64_suffixed;
     usize, usize_suffixed;
-    i64, i64_suffixed;
 }
 
 impl Interpolated for Type {
@@ -373,22 +371,6 @@ macro_rules! push_code {
     };
     ($tokens:ident $span:ident >> $($rest:tt)*) => {
         $tokens.push_joint('>', ">", $span);
-        $crate::tokens::push_code! { $tokens $span $($rest)* }
-    };
-    ($tokens:ident $span:ident == $($rest:tt)*) => {
-        $tokens.push_joint('=', "=", $span);
-        $crate::tokens::push_code! { $tokens $span $($rest)* }
-    };
-    ($tokens:ident $span:ident != $($rest:tt)*) => {
-        $tokens.push_joint('!', "=", $span);
-        $crate::tokens::push_code! { $tokens $span $($rest)* }
-    };
-    ($tokens:ident $span:ident <= $($rest:tt)*) => {
-        $tokens.push_joint('<', "=", $span);
-        $crate::tokens::push_code! { $tokens $span $($rest)* }
-    };
-    ($tokens:ident $span:ident >= $($rest:tt)*) => {
-        $tokens.push_joint('>', "=", $span);
         $crate::tokens::push_code! { $tokens $span $($rest)* }
     };
     ($tokens:ident $span:ident $lifetime:lifetime $($rest:tt)*) => {
