@@ -203,15 +203,22 @@ async fn slots_that_move_to_another_part_need_a_version() -> Result<(), Error> {
     Ok(())
 }
 
+/// The layout as a file of the first format tells it.
+fn first_format(layout: &Layout) -> Layout {
+    let text = layout.to_string().replace("layout 2", "layout 1");
+    let told =
+        text.lines().filter(|line| !line.starts_with("  key") && !line.starts_with("  wide"));
+    let told = told.map(|line| match line.split_once(" as ") {
+        // No case here has further words after the values.
+        Some((type_alone, _)) => format!("{type_alone}\n"),
+        None => format!("{line}\n"),
+    });
+    told.collect::<String>().parse().unwrap()
+}
+
 /// The number of parts follows from what a file of the first format says.
 #[test]
 fn parts_of_a_file_of_the_first_format_are_derived() {
-    fn first_format(layout: &Layout) -> Layout {
-        let text = layout.to_string().replace("layout 2", "layout 1");
-        let old =
-            text.lines().filter(|line| !line.starts_with("  key") && !line.starts_with("  wide"));
-        old.map(|line| format!("{line}\n")).collect::<String>().parse().unwrap()
-    }
     for (was, is, words) in [
         (entable::layout![third_part::Was], entable::layout![third_part::Is], "3 rows, not 2"),
         (entable::layout![longer_year::Was], entable::layout![longer_year::Is], "3 rows, not 2"),
@@ -450,6 +457,20 @@ pair! { bucket, row_key = "{id:bucket(1000)}_{id:06}";
     was { id: u32, n: i32, }
     is { id: u64, n: i32, }
 }
+pair! { stored_bucket, row_key = "{n:bucket(16)}_{id:06}";
+    was { id: u32, n: i32, }
+    is { id: u32, n: i64, }
+}
+
+/// A file of the first format says the stored type, on which a bucket depends.
+#[test]
+fn a_bucket_of_another_stored_type_is_another_key_in_each_format() {
+    let (was, is) = (entable::layout![stored_bucket::Was], entable::layout![stored_bucket::Is]);
+    for was in [&was, &first_format(&was)] {
+        assert_needs(&is.changes_since(was), Needs::Version, "the RowKey was");
+    }
+}
+
 pair! { stored_too, row_key = "{id:06}";
     was { id: u32, n: i32, }
     is { #[table(store)] id: u32, n: i32, }

@@ -88,19 +88,17 @@ fn integer_range(of: &StoredTypeShape) -> Option<(i128, i128)> {
 /// than for an equal one of the old type. Forms whose texts do not depend on the type never do.
 pub(super) fn writes_other_key(form: &str, was: &StoredTypeShape, is: &StoredTypeShape) -> bool {
     let is_date = |of: &StoredTypeShape| of.values.as_deref() == Some("date");
+    let is_other_edm = was.edm != is.edm;
     // A file of the first format tells the stored type alone.
-    if was.values.is_none() || is.values.is_none() {
-        return matches!(form, "" | "desc" | "hmac") && was.edm != is.edm;
-    }
+    let is_told = was.values.is_some() && is.values.is_some();
+    let is_other_number = is_other_edm || is_told && integer_name(was) != integer_name(is);
     match form {
         // The plain and the descending form count from the least or greatest number of the type, and a bucket
         // is a hash of the plain form.
-        "" | "desc" => integer_name(was) != integer_name(is) || was.edm != is.edm,
-        "hmac" => was.edm != is.edm,
+        "" | "desc" => is_other_number,
+        "hmac" => is_other_edm,
         form if form.starts_with("bucket") => {
-            integer_name(was) != integer_name(is)
-                || was.edm != is.edm
-                || is_date(was) != is_date(is)
+            is_other_number || is_told && is_date(was) != is_date(is)
         }
         _ => false,
     }
