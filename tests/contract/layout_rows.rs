@@ -461,6 +461,14 @@ pair! { stored_bucket, row_key = "{n:bucket(16)}_{id:06}";
     was { id: u32, n: i32, }
     is { id: u32, n: i64, }
 }
+pair! { long_keys, row_key = "{id:06}";
+    was { id: u64, n: i32, }
+    is { id: i64, n: i32, }
+}
+pair! { long_values, row_key = "note";
+    was { n: u64, }
+    is { n: i64, }
+}
 
 /// A file of the first format says the stored type, on which a bucket depends.
 #[test]
@@ -469,6 +477,21 @@ fn a_bucket_of_another_stored_type_is_another_key_in_each_format() {
     for was in [&was, &first_format(&was)] {
         assert_needs(&is.changes_since(was), Needs::Version, "the RowKey was");
     }
+}
+
+/// A row stores no number above the greatest Int64, but a key may.
+#[tokio::test]
+async fn each_stored_u64_is_an_i64() -> Result<(), Error> {
+    let greatest = i64::MAX.unsigned_abs();
+    let stored = long_values::Was { p: "a".into(), n: greatest };
+    let client = long_values::store(stored).await?;
+    let above = long_values::Was { p: "b".into(), n: greatest + 1 };
+    assert!(client.table::<long_values::Was>().insert(&above).await.unwrap_err().is_invalid());
+    let read = client.table::<long_values::Is>().get(long_values::Is::primary().p("a")).await?;
+    assert_eq!(read.unwrap().n, i64::MAX);
+    assert_only(&long_values::changes(), Needs::Nothing, "was Int64 as u64 and is Int64");
+    assert_only(&long_keys::changes(), Needs::Version, "stored keys with other values");
+    Ok(())
 }
 
 pair! { stored_too, row_key = "{id:06}";

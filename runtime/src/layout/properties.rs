@@ -4,7 +4,7 @@ use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
     shape::{EntityShape, PropertyEncryptionShape, PropertyShape},
-    types::{TypeChange, compare_types, variants_gone},
+    types::{GREATEST_IN_KEY, GREATEST_IN_PROPERTY, TypeChange, compare_types, variants_gone},
 };
 use crate::key::FamilyKind;
 
@@ -119,7 +119,7 @@ fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeCha
             was.name, was.stored_type, is.stored_type
         );
         let has_copies = old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
-        match compare_types(&was.stored_type, &is.stored_type) {
+        match compare_types(&was.stored_type, &is.stored_type, GREATEST_IN_KEY) {
             TypeChange::Equal => {}
             // Keys that are written in another way are compared with the keys.
             _ if versions.has_other_primary_keys() => {}
@@ -206,7 +206,7 @@ fn compare_type_of_property(
     let what = format!("property `{name}` was {} and is {}", was.stored_type, is.stored_type);
     // Only an encrypted property without a token is compared by no filter.
     let is_compared = is.encryption.as_ref().is_none_or(|encryption| encryption.blind.is_some());
-    match compare_types(&was.stored_type, &is.stored_type) {
+    match compare_types(&was.stored_type, &is.stored_type, GREATEST_IN_PROPERTY) {
         TypeChange::Equal => {}
         TypeChange::Wider => changes.push(
             Needs::Nothing,

@@ -15,8 +15,19 @@ pub(super) enum TypeChange {
     Unreadable,
 }
 
-/// Compares the type of a field in the layout file with its type in the code.
-pub(super) fn compare_types(was: &StoredTypeShape, is: &StoredTypeShape) -> TypeChange {
+/// The greatest number of a property: a row stores no `u64` above it.
+pub(super) const GREATEST_IN_PROPERTY: i128 = i64::MAX as i128;
+
+/// The greatest number of a field that only keys hold.
+pub(super) const GREATEST_IN_KEY: i128 = u64::MAX as i128;
+
+/// Compares the type of a field in the layout file with its type in the code. Stored rows hold no number above
+/// `greatest_held`, also if the earlier type has greater ones.
+pub(super) fn compare_types(
+    was: &StoredTypeShape,
+    is: &StoredTypeShape,
+    greatest_held: i128,
+) -> TypeChange {
     if was == is {
         return TypeChange::Equal;
     }
@@ -32,7 +43,7 @@ pub(super) fn compare_types(was: &StoredTypeShape, is: &StoredTypeShape) -> Type
     };
     let is_read = match (integer_range(was), integer_range(is)) {
         (Some((least, greatest)), Some((new_least, new_greatest))) => {
-            new_least <= least && greatest <= new_greatest
+            new_least <= least && greatest.min(greatest_held) <= new_greatest
         }
         // An f32 holds every whole number of up to 24 bits.
         (Some((least, greatest)), None) if new == "f32" => {
