@@ -353,6 +353,18 @@ pair! { new_struct, row_key = "note";
     was { n: i32, }
     is { n: i32, #[table(flatten)] home: Option<Address>, }
 }
+pair! { like_prefix, row_key = "note";
+    was { home_town: String, }
+    is { home_town: String, #[table(flatten(prefix = "Home"))] home: Option<Address>, }
+}
+pair! { no_prefix, row_key = "note";
+    was { n: i32, }
+    is { n: i32, #[table(flatten(prefix = ""))] home: Option<Address>, }
+}
+pair! { grown_outer, row_key = "note";
+    was { n: i32, #[table(flatten)] home: Option<Place>, }
+    is { n: i32, #[table(flatten)] home: Option<LongPlace>, }
+}
 pair! { grown_struct, row_key = "note";
     was { n: i32, #[table(flatten)] home: Option<Address>, }
     is { n: i32, #[table(flatten)] home: Option<LongAddress>, }
@@ -362,6 +374,44 @@ pair! { grown_struct, row_key = "note";
 pub struct LongAddress {
     street: String,
     town: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+pub struct Place {
+    #[table(flatten)]
+    gate: Option<Address>,
+}
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+pub struct LongPlace {
+    #[table(flatten)]
+    gate: Option<Address>,
+    town: String,
+}
+
+/// A row has a flattened `Option` if it stores one of its properties, whatever else begins as they do.
+#[tokio::test]
+async fn a_new_flattened_option_is_absent_from_stored_rows() -> Result<(), Error> {
+    let p = || "a".to_owned();
+    let was = like_prefix::Was { p: p(), home_town: "x".into() };
+    let client = like_prefix::store(was).await?;
+    let read = client.table::<like_prefix::Is>().get(like_prefix::Is::primary().p("a")).await?;
+    assert_eq!(read.unwrap().home, None);
+    assert_only(&like_prefix::changes(), Needs::Nothing, "rows without it are read");
+
+    let client = no_prefix::store(no_prefix::Was { p: p(), n: 1 }).await?;
+    let read = client.table::<no_prefix::Is>().get(no_prefix::Is::primary().p("a")).await?;
+    assert_eq!(read.unwrap().home, None);
+    assert_only(&no_prefix::changes(), Needs::Nothing, "rows without it are read");
+
+    // The property of an `Option` inside is one of the outer struct's, too.
+    let gate = Some(Address { street: "x".into() });
+    let was = grown_outer::Was { p: p(), n: 1, home: Some(Place { gate }) };
+    let client = grown_outer::store(was).await?;
+    let read = client.table::<grown_outer::Is>().get(grown_outer::Is::primary().p("a")).await;
+    assert!(read.unwrap_err().is_decode());
+    assert_only(&grown_outer::changes(), Needs::Version, "property `HomeTown` (String) is new");
+    Ok(())
 }
 
 #[tokio::test]

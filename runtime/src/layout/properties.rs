@@ -55,7 +55,7 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
             None => report_removed_property(was, changes),
         }
     }
-    come.into_iter().for_each(|is| report_added_property(old, is, changes));
+    come.into_iter().for_each(|is| report_added_property(versions, is, changes));
     compare_key_fields(versions, changes);
 }
 
@@ -86,11 +86,16 @@ fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges)
     changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
-fn report_added_property(old: &EntityShape, is: &PropertyShape, changes: &mut EntityTypeChanges) {
+fn report_added_property(
+    versions: OldAndNewEntity<'_>,
+    is: &PropertyShape,
+    changes: &mut EntityTypeChanges,
+) {
     let what = format!("property `{}` ({}) is new", is.name, is.stored_type);
     // Rows without any property of a flattened `Option` are read, but not those with some of them.
     let is_in_new_struct = is.within.as_ref().is_some_and(|prefix| {
-        !prefix.is_empty() && !old.properties.iter().any(|was| was.name.starts_with(prefix))
+        let properties = &mut versions.new.properties.iter();
+        !properties.any(|one| one.is_within(prefix) && versions.old.has_property(&one.name))
     });
     let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if !is.may_be_absent() && !is_in_new_struct {

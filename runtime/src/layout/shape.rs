@@ -197,10 +197,15 @@ impl EntityShape {
         }
     }
 
+    /// Returns whether a property outside of series and blobs has this name.
+    pub(super) fn has_property(&self, name: &str) -> bool {
+        self.properties.iter().any(|property| property.name == name)
+    }
+
     /// Returns whether a property outside of series and blobs, or a field in a key, has this name.
     pub(super) fn has_property_or_key_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
-        self.properties.iter().any(|property| property.name == name)
+        self.has_property(name)
             || parts.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
     }
 }
@@ -330,6 +335,12 @@ impl PropertyShape {
             whole.within.clone_from(&other.within);
         }
         whole
+    }
+
+    /// Returns whether the property belongs to the flattened `Option` of this prefix, or to one inside of it. The
+    /// prefix of an `Option` inside begins with that of the outer one.
+    pub(super) fn is_within(&self, prefix: &str) -> bool {
+        self.within.as_ref().is_some_and(|innermost| innermost.starts_with(prefix))
     }
 
     /// Returns whether a row may lack the property.
