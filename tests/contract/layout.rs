@@ -733,6 +733,35 @@ fn changes_of_blobs_are_told_apart() {
     assert!(change.what.contains("is now a blob") && change.how.contains("Blob::new"), "{change}");
 }
 
+/// A property that a blob or a series stores now, or stored before, is told of once.
+#[test]
+fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
+    use Needs::{Nothing, Version};
+
+    let blob = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
+    let plain = BLOBS.replace(blob, "");
+    let changes = |was: &str, is: &str| {
+        let layout = |text: &str| format!("layout 2\n{plain}{text}").parse::<Layout>().unwrap();
+        let changes = layout(is).changes_since(&layout(was));
+        changes.into_iter().map(|change| (change.needs, change.what)).collect::<Vec<_>>()
+    };
+    let length = "  property PhotoLength Int64\n";
+    let described = "property `PhotoLength` of the row now describes blob `Photo`".to_owned();
+    let new = "blob `Photo` is new".to_owned();
+    let taken = [(Version, described.clone()), (Nothing, new.clone())];
+    assert_eq!(changes(length, blob), taken);
+    // Another property of its type is no new name of it.
+    let size = (Version, "property `Size` (Int64) is new".to_owned());
+    let taken = [size, (Version, described), (Nothing, new)];
+    assert_eq!(changes(length, &format!("  property Size Int64\n{blob}")), taken);
+    // The reverse.
+    let gone = "blob `Photo` is gone".to_owned();
+    assert_eq!(changes(blob, length), [(Needs::Migration, gone)]);
+    let series = "  series sent 3 to Sent2 first Sent0 Int32 optional\n";
+    let gone = "series `sent` is gone, 3 properties from `Sent0`".to_owned();
+    assert_eq!(changes(series, "  property Sent2 Int32\n"), [(Version, gone)]);
+}
+
 #[test]
 fn changes_of_dated_tables_are_told_apart() {
     use Needs::{Migration, Nothing};

@@ -60,9 +60,7 @@ fn report_blob_rename(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut E
 }
 
 fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
-    let is_taken = |name: &str| {
-        old.properties.iter().any(|was| was.name == name) || old.find_slot(name).is_some()
-    };
+    let is_taken = |name: &str| old.has_property(name) || old.find_slot(name).is_some();
     if let Some(taken) = is.others.iter().find(|other| is_taken(other)) {
         changes.push(
             Needs::Version,
@@ -70,7 +68,7 @@ fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut Entit
             format!("stored values have another meaning: {UPGRADE}"),
         );
     }
-    if old.has_property_or_key_field(&is.name) || is_taken(&is.name) {
+    if old.has_property_or_key_field(&is.name) || old.find_slot(&is.name).is_some() {
         changes.push(
             Needs::Version,
             format!("property `{}` of the row is now a blob", is.name),

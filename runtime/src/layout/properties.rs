@@ -3,7 +3,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{EntityShape, PropertyEncryptionShape, PropertyShape},
+    shape::{PropertyEncryptionShape, PropertyShape},
     types::{GREATEST_IN_KEY, GREATEST_IN_PROPERTY, TypeChange, compare_types, variants_gone},
 };
 use crate::key::FamilyKind;
@@ -23,19 +23,12 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
             compare_property(was, is, changes);
         }
     }
-    // A property that holds the name of a blob now, or held it, is compared with blobs, and one that is a slot
-    // or a piece now with series.
-    let is_blob = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
+    // A property that a blob or a series stores now, or stored before, is compared with blobs or series.
     let is_gone = |was: &&PropertyShape| {
-        !new.has_property_or_key_field(&was.name)
-            && !is_blob(new, &was.name)
-            && new.find_slot(&was.name).is_none()
+        !new.has_property_or_key_field(&was.name) && !new.has_slot_or_blob_property(&was.name)
     };
-    let is_new = |is: &&PropertyShape| {
-        !old.properties.iter().any(|was| was.name == is.name)
-            && !versions.is_key_field_that_moved(&is.name)
-            && !is_blob(old, &is.name)
-    };
+    let is_new =
+        |is: &&PropertyShape| !old.stores(&is.name) && !versions.is_key_field_that_moved(&is.name);
     let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
     let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
@@ -94,8 +87,8 @@ fn report_added_property(
     let what = format!("property `{}` ({}) is new", is.name, is.stored_type);
     // Rows without any property of a flattened `Option` are read, but not those with some of them.
     let is_in_new_struct = is.within.as_ref().is_some_and(|prefix| {
-        let properties = &mut versions.new.properties.iter();
-        !properties.any(|one| one.is_within(prefix) && versions.old.has_property(&one.name))
+        let mut of_struct = versions.new.properties.iter().filter(|one| one.is_within(prefix));
+        !of_struct.any(|one| versions.old.stores(&one.name))
     });
     let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if !is.may_be_absent() && !is_in_new_struct {

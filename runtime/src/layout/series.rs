@@ -69,9 +69,7 @@ fn report_property_as_slot(was: &PropertyShape, slot: &Slot<'_>, changes: &mut E
 fn report_added_series(old: &EntityShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
     let what = format!("{} is new, {} properties", series_noun(is), is.slots);
     // Properties of the row that become pieces are reported one by one.
-    let has_pieces = is.property_names().any(|name| {
-        old.find_slot(&name).is_some() || old.blobs.iter().any(|blob| blob.holds(&name))
-    });
+    let has_pieces = is.property_names().any(|name| old.has_slot_or_blob_property(&name));
     let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if is.is_split && !is.first.is_optional {
         let how = format!(

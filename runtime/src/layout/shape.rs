@@ -262,6 +262,16 @@ impl EntityShape {
         self.parts > 1
     }
 
+    /// Returns whether a series, a split field or a blob field stores a property of this name.
+    pub(super) fn has_slot_or_blob_property(&self, name: &str) -> bool {
+        self.find_slot(name).is_some() || self.blobs.iter().any(|blob| blob.holds(name))
+    }
+
+    /// Returns whether primaries store a property of this name, for any field.
+    pub(super) fn stores(&self, name: &str) -> bool {
+        self.has_property(name) || self.has_slot_or_blob_property(name)
+    }
+
     /// Finds the slot or piece that is stored as the property `name`.
     pub(super) fn find_slot(&self, name: &str) -> Option<Slot<'_>> {
         self.series.iter().find_map(|series| {
