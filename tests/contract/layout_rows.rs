@@ -544,6 +544,52 @@ async fn each_stored_u64_is_an_i64() -> Result<(), Error> {
     Ok(())
 }
 
+mod raised {
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Notes", partition_key = "{id}", row_key = "note", entity_type = "Note")]
+    pub struct First {
+        pub id: u32,
+    }
+
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(
+        name = "Notes",
+        partition_key = "{id}",
+        row_key = "note",
+        entity_type = "Note",
+        version = 2,
+        upgrade_from(First)
+    )]
+    pub struct Second {
+        pub id: i32,
+    }
+
+    impl From<First> for Second {
+        fn from(was: First) -> Self {
+            Self { id: was.id.cast_signed() }
+        }
+    }
+}
+
+/// The code still holds the version that a file of the first format describes, with the types of its keys.
+#[test]
+fn a_file_of_the_first_format_has_the_facts_of_its_version() {
+    let (was, is) = (entable::layout![raised::First], entable::layout![raised::Second]);
+    for was in [&was, &first_format(&was)] {
+        // The PartitionKey of 7 is another one, and a version cannot move rows.
+        assert_needs(&is.changes_since(was), Needs::Migration, "and its PartitionKey is `{Id}`");
+    }
+    let renamed = entable::layout![renamed_split::Is]
+        .changes_since(&first_format(&entable::layout![renamed_split::Was]));
+    assert_only(&renamed, Needs::Nothing, "now called `words` in the code");
+}
+
+pair! { renamed_split, row_key = "note";
+    was { #[table(split(3))] text: String, }
+    is { #[table(split(3), rename = "Text")] words: String, }
+}
 pair! { stored_too, row_key = "{id:06}";
     was { id: u32, n: i32, }
     is { #[table(store)] id: u32, n: i32, }

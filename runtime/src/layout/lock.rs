@@ -112,6 +112,11 @@ impl Layout {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn changes_since(&self, earlier: &Self) -> Vec<LayoutChange> {
+        self.changes_since_whole(&earlier.with_missing_facts_of(self))
+    }
+
+    /// Returns what has changed since an earlier layout, of which no fact is missing that this one tells.
+    fn changes_since_whole(&self, earlier: &Self) -> Vec<LayoutChange> {
         compare_layouts(&earlier.entities, &self.entities)
     }
 
@@ -155,11 +160,11 @@ impl Layout {
             );
             Error::new(ErrorKind::Invalid, message).with_source(error)
         })?;
-        let earlier: Self = text.parse()?;
-        let changes = self.changes_since(&earlier);
+        let earlier = text.parse::<Self>()?.with_missing_facts_of(self);
+        let changes = self.changes_since_whole(&earlier);
         // A file with other line ends or comments has an equal layout, and so has one of an earlier format
         // without some facts.
-        if changes.is_empty() && earlier.with_missing_facts_of(self) == *self {
+        if changes.is_empty() && earlier == *self {
             return Ok(());
         }
         let mut message = format!("the layout differs from `{}`:\n", path.display());

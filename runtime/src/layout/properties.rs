@@ -156,15 +156,14 @@ pub(super) fn compare_property(
             format!("stored values would not be found: {CONVERTED}"),
         );
     }
-    let within = was.with_missing_facts_of(is).within;
     match (was.may_be_absent(), is.may_be_absent()) {
         (true, false) => report_absence_refused(name, changes),
         // The struct that it belongs to was an `Option`.
-        (false, false) if within.is_some() && is.within.is_none() => {
+        (false, false) if was.within.is_some() && is.within.is_none() => {
             report_absence_refused(name, changes);
         }
         (false, true) => report_absence_allowed(name, changes),
-        (false, false) if within.is_none() && is.within.is_some() => {
+        (false, false) if was.within.is_none() && is.within.is_some() => {
             report_absence_allowed(name, changes);
         }
         _ => {

@@ -16,13 +16,8 @@ pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut En
             report_property_as_slot(was, &slot, changes);
         }
     }
-    // A field that is renamed in the code stays the same series if its properties keep their names.
-    let is_of = |was: &SeriesShape, is: &SeriesShape| {
-        is.field == was.field || (is.first.name == was.first.name && is.is_split == was.is_split)
-    };
     for was in &old.series {
-        let named = new.series.iter().find(|is| is.field == was.field);
-        match named.or_else(|| new.series.iter().find(|is| is_of(was, is))) {
+        match new.find_series(was) {
             Some(is) => compare_series(versions, was, is, changes),
             None => changes.push(
                 Needs::Version,
@@ -39,7 +34,7 @@ pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut En
         }
     }
     for is in &new.series {
-        if !old.series.iter().any(|was| is_of(was, is)) {
+        if old.find_series(is).is_none() {
             report_added_series(old, is, changes);
         }
     }
@@ -184,10 +179,6 @@ fn report_other_length(
 fn compare_pieces(was: &PropertyShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
     let name = series_noun(is);
     let mut was = was.clone();
-    // A file of the first format calls every piece optional.
-    if was.stored_type.values.is_none() {
-        was.is_optional = is.first.is_optional;
-    }
     match (was.is_optional, is.first.is_optional) {
         (true, false) => changes.push(
             Needs::Version,

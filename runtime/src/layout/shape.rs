@@ -280,6 +280,17 @@ impl EntityShape {
         })
     }
 
+    /// Finds the series or split field that is `earlier` in another layout: the one with the name of its field,
+    /// or else the one whose properties have the same names.
+    pub(super) fn find_series(&self, earlier: &SeriesShape) -> Option<&SeriesShape> {
+        let named = self.series.iter().find(|series| series.field == earlier.field);
+        named.or_else(|| {
+            self.series.iter().find(|series| {
+                series.first.name == earlier.first.name && series.is_split == earlier.is_split
+            })
+        })
+    }
+
     /// Notes which facts a file of the first format does not tell, and derives the number of parts of a wide
     /// entity from the rest.
     pub(super) fn forget_facts_of_later_formats(&mut self) {
@@ -316,13 +327,12 @@ impl EntityShape {
             }
         }
         for series in &mut whole.series {
-            if let Some(known) = other.series.iter().find(|known| known.field == series.field) {
-                let was_optional = series.first.is_optional || known.first.is_optional;
-                let is_told = series.first.stored_type.values.is_some();
-                series.first = series.first.with_missing_facts_of(&known.first);
-                if series.is_split && !is_told && was_optional {
+            if let Some(known) = other.find_series(series) {
+                // A file of the first format calls every piece optional.
+                if series.is_split && series.first.stored_type.values.is_none() {
                     series.first.is_optional = known.first.is_optional;
                 }
+                series.first = series.first.with_missing_facts_of(&known.first);
             }
         }
         whole
@@ -341,8 +351,10 @@ impl PropertyShape {
     pub(super) fn with_missing_facts_of(&self, other: &Self) -> Self {
         let mut whole = self.clone();
         if whole.stored_type.values.is_none() {
-            whole.stored_type.values.clone_from(&other.stored_type.values);
             whole.within.clone_from(&other.within);
+            if whole.stored_type.edm == other.stored_type.edm {
+                whole.stored_type.values.clone_from(&other.stored_type.values);
+            }
         }
         whole
     }
