@@ -204,6 +204,36 @@ pub fn page() -> String {
 }
 
 /// Rows that are no row families of their own, and the costs and paths that follow from them.
+#[derive(Debug, Clone, Copy, PartialEq, EdmEnum)]
+enum State {
+    Open,
+    Closed,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Tickets",
+    partition_key = "{state}",
+    row_key = "{id:06}",
+    list(ByTeam, partition_key = "{team}", row_key = "team")
+)]
+struct Ticket {
+    state: State,
+    id: u32,
+    team: String,
+}
+
+#[test]
+fn a_field_that_only_keys_hold_has_its_stored_type() {
+    let text = entable::report![Ticket].markdown();
+    for line in [
+        "| `State` | String | in keys of Primary, only in keys |",
+        "| `Id` | Int64 | in keys of Primary, only in keys |",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
 #[test]
 fn blobs_parts_and_periods_are_shown() {
     let badge = entable::report![Badge].markdown();

@@ -269,9 +269,7 @@ fn push_fields(
                 false => format!("property of {} only", copies.join(", ")),
             });
         }
-        // A part of a key says more closely which type a field that only keys hold takes.
-        let edm = column.edm.filter(|_| column.stored).or_else(|| edm_in_keys(schema, &name));
-        let edm = edm.map_or("key", EdmType::name);
+        let edm = column.edm.map_or("key", EdmType::name);
         into.push(FieldModel {
             name,
             edm: edm.strip_prefix("Edm.").unwrap_or(edm).to_owned(),
@@ -295,13 +293,4 @@ fn copies_storing(schema: &'static Schema, field: &str) -> Vec<&'static str> {
         family.is_copy() && !family.in_keys.contains(&field) && !family.leaves_out(field)
     };
     schema.families.iter().filter(stores).map(|family| family.name).collect()
-}
-
-/// Returns the type of a field that no row stores: the type of the value that the example of a key has for
-/// it. Returns `None` if no key tells the type.
-fn edm_in_keys(schema: &'static Schema, field: &str) -> Option<EdmType> {
-    let templates = schema.families.iter().flat_map(|family| [&family.partition, &family.row]);
-    templates
-        .flat_map(|template| example_key(template).parts)
-        .find_map(|part| if part.field == field { part.edm } else { None })
 }
