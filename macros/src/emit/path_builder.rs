@@ -432,25 +432,20 @@ impl<'m> Builder<'m> {
         if let (true, false, Some((at, field))) =
             (begins_with_table, self.keys_hold_time(), self.dated_field())
         {
-            let fixed = self.missing_parts(given, at);
+            let after = self.after_value(given, at);
             let method = names::generated_ident_of(&field.ident);
-            let exact = self.exact_method(given, &fixed, field, &method, "Fixes the table by");
+            let exact = self.exact_method(given, &after, field, &method, "Fixes the table by");
             return quote! { #window #exact };
         }
         let Some((at, part, field)) = self.next_part(given) else { return quote! { #window } };
-        let missing = self.missing_parts(given, part.field);
+        let after = self.after_value(given, part.field);
         if self.is_refused {
             let is_open = self.is_path(given);
-            return self.takes_anything(
-                given,
-                &self.after_value(given, part.field),
-                field,
-                is_open,
-            );
+            return self.takes_anything(given, &after, field, is_open);
         }
         let exact = self.exact_method(
             given,
-            &missing,
+            &after,
             field,
             &names::generated_ident_of(&field.ident),
             "Fixes",
@@ -458,10 +453,11 @@ impl<'m> Builder<'m> {
         let period = self.is_period(at, part).then(|| {
             let method =
                 names::generated_ident(&format!("{}_period", field.name), field.ident.span());
-            self.exact_method(given, &[at], field, &method, "Fixes the period of")
+            let after = self.after_period(given, at, part);
+            self.exact_method(given, &after, field, &method, "Fixes the period of")
         });
         let buckets = self.is_bucket(at, part).then(|| self.buckets_method(given, at, part, field));
-        let is_open = self.is_path(given) && missing.len() == 1;
+        let is_open = self.is_path(given) && self.missing_parts(given, part.field).len() == 1;
         let bounds = is_open.then(|| {
             let range = self.range_method(at, part, field);
             let prefix = self.prefix_method(at, part, field);
@@ -497,31 +493,24 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that fixes parts of one field by a value.
+    /// Returns the method that fixes parts of one field by a value, and leads to the builder state `after`.
     fn exact_method(
         &self,
         given: &Given,
-        fixed: &[usize],
+        after: &Given,
         field: &Field,
         method: &Ident,
         verb: &str,
     ) -> Tokens {
         let ty = &field.ty;
-        // A period longer than the tables' leaves the table open; the field itself gives it.
-        let gives_table = *method == names::generated_ident_of(&field.ident)
-            || fixed
-                .iter()
-                .any(|at| self.parts.get(*at).is_some_and(|part| self.is_period_of_table(part)));
-        let names_table = self.table_flags() > 0
-            && !self.has_table(given)
-            && gives_table
-            && self.dated_field().is_some_and(|(_, dated)| dated.name == field.name);
-        let table_flag = names_table.then_some(self.parts.len());
-        let after = with_parts(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
-        let next = self.state_type(&after);
+        let names_table = self.has_table(after) && !self.has_table(given);
+        let next = self.state_type(after);
+        let parts = self.parts.iter().zip(given.iter().zip(after)).enumerate();
+        let fixed = parts.filter(|(_, (_, (was_given, is_given)))| **is_given && !**was_given);
+        let fixed: Vec<(usize, &Part)> = fixed.map(|(at, (part, _))| (at, *part)).collect();
         // A value that is used once needs no local.
-        let only = match fixed {
-            [at] if !names_table => self.parts.get(*at).map(|part| (*at, *part)),
+        let only = match fixed[..] {
+            [only] if !names_table => Some(only),
             _ => None,
         };
         let (local, draft) = match only {
@@ -529,15 +518,14 @@ impl<'m> Builder<'m> {
             None => {
                 let value = quote! { &__value };
                 let table = names_table.then(|| set_table_call(field, &value));
-                let fixes = fixed.iter().filter_map(|at| {
-                    Some(key_part::set_part_call(self.parts.get(*at)?, *at, ty, &value))
-                });
+                let fixes =
+                    fixed.iter().map(|(at, part)| key_part::set_part_call(part, *at, ty, &value));
                 let local = quote! { let __value: #ty = _rt_Input::input(__value); };
                 (Some(local), quote! { #(#fixes)* #table })
             }
         };
         let inner = first_field();
-        let made = self.state_value(&after, &quote! { self.#inner #draft });
+        let made = self.state_value(after, &quote! { self.#inner #draft });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]
