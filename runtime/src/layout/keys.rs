@@ -41,17 +41,15 @@ impl OldAndNewEntity<'_> {
             (split_template(&old.template).collect(), split_template(&new.template).collect());
         // The template does not show the width of a plain part, which follows from the field's
         // type.
-        if old.widths != new.widths || was.len() != is.len() {
+        if old.widths != new.widths
+            || was.len() != is.len()
+            || !self.key_type_changes(old, new).is_empty()
+        {
             return KeyChange::Other;
         }
         let mut renamed = Vec::new();
         for (was, is) in was.into_iter().zip(is) {
             match (was, is) {
-                (Piece::Part { field: was, form }, Piece::Part { field: is, .. })
-                    if self.has_other_key_type(was, is, form) =>
-                {
-                    return KeyChange::Other;
-                }
                 (was, is) if was == is => {}
                 (
                     Piece::Part { field: was, form: old_form },
@@ -71,12 +69,6 @@ impl OldAndNewEntity<'_> {
             true => KeyChange::Equal,
             false => KeyChange::Renamed(renamed),
         }
-    }
-
-    /// Returns whether a part of this form writes other keys for a field because the field's type has changed.
-    fn has_other_key_type(self, was: &str, is: &str, form: &str) -> bool {
-        let (was, is) = (self.old.type_of_key_part(was), self.new.type_of_key_part(is));
-        was.zip(is).is_some_and(|(was, is)| writes_other_key(form, was, is))
     }
 
     /// Returns the changes of types by which two templates write other keys, as a text that follows the
