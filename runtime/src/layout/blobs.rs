@@ -3,12 +3,9 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs},
+    needs::{EntityTypeChanges, Needs, UPGRADE},
     shape::{BlobFieldShape, EntityShape},
 };
-
-const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
-                       `table.upgrade_all()`";
 
 pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
@@ -94,19 +91,9 @@ fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut Entit
 
 fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     let name = &was.name;
-    match (was.is_optional, is.is_optional) {
-        (true, false) => changes.push(
-            Needs::Version,
-            format!("blob `{name}` may no longer be absent"),
-            format!("rows without it cannot be read: keep the `Option`; or {UPGRADE}"),
-        ),
-        (false, true) => changes.push(
-            Needs::Nothing,
-            format!("blob `{name}` may be absent"),
-            "deploy all readers before the first writer: programs of the earlier layout cannot read \
-             rows without it",
-        ),
-        _ => {}
+    if was.is_optional != is.is_optional {
+        let how_to_keep = format!("keep the `Option`; or {UPGRADE}");
+        changes.push_absence(&format!("blob `{name}`"), is.is_optional, &how_to_keep);
     }
     if was.others != is.others {
         // The property of the key is the last one, and only encrypted blobs have it.

@@ -3,7 +3,7 @@
 use super::{
     blobs,
     keys::{KeyChange, OldAndNewEntity, primary_rows},
-    needs::{EntityTypeChanges, LayoutChange, Needs},
+    needs::{EntityTypeChanges, LayoutChange, Needs, REENCRYPT, UPGRADE},
     properties, rows, series,
     shape::EntityShape,
     tables,
@@ -207,7 +207,7 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
         changes.push(
             Needs::Version,
             format!("an entity is {} rows, not {}", new.parts, old.parts),
-            format!("stored entities would be taken for torn ones: {}", properties::CONVERTED),
+            format!("stored entities would be taken for torn ones: {UPGRADE}"),
         );
     }
     if old.discriminator != new.discriminator {
@@ -228,8 +228,7 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
         (false, true) => changes.push(
             Needs::Migration,
             "rows are now sealed",
-            "rows without a seal are refused: give the client `PlaintextPolicy::Allow`, run \
-             `table.reencrypt()`, then go back to `Reject`",
+            format!("rows without a seal are refused: {REENCRYPT}"),
         ),
         (true, false) => changes.push(
             Needs::Nothing,

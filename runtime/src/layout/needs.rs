@@ -2,6 +2,14 @@
 
 use std::fmt;
 
+/// The steps that write stored values in a new form.
+pub(super) const UPGRADE: &str =
+    "raise `version`, keep the earlier struct as `upgrade_from`, and run `table.upgrade_all()`";
+
+/// The steps that encrypt stored values.
+pub(super) const REENCRYPT: &str =
+    "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go back to `Reject`";
+
 /// Work that a change of the layout requires on the rows that are stored already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -64,6 +72,24 @@ impl EntityTypeChanges {
     pub(super) fn push(&mut self, needs: Needs, what: impl Into<String>, how: impl Into<String>) {
         let (what, how) = (what.into(), how.into());
         self.list.push(LayoutChange { entity: self.entity.clone(), what, needs, how });
+    }
+
+    /// Adds that a field may be absent now, or may no longer. `how_to_keep` says what lets stored rows without it
+    /// be read on.
+    pub(super) fn push_absence(&mut self, field: &str, may_be_absent: bool, how_to_keep: &str) {
+        match may_be_absent {
+            true => self.push(
+                Needs::Nothing,
+                format!("{field} may be absent"),
+                "deploy all readers before the first writer: programs of the earlier layout cannot read \
+                 rows without it",
+            ),
+            false => self.push(
+                Needs::Version,
+                format!("{field} may no longer be absent"),
+                format!("rows without it cannot be read: {how_to_keep}"),
+            ),
+        }
     }
 
     /// Returns the changes of the entity type as a list.

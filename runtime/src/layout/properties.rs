@@ -2,19 +2,10 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs},
+    needs::{EntityTypeChanges, Needs, REENCRYPT, UPGRADE},
     shape::{PropertyEncryptionShape, PropertyShape},
     types::{GREATEST_IN_KEY, GREATEST_IN_PROPERTY, TypeChange, compare_types, variants_gone},
 };
-use crate::key::FamilyKind;
-
-/// The steps that write stored values in a new form.
-pub(super) const CONVERTED: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
-                         `table.upgrade_all()`";
-
-/// The steps that encrypt stored values.
-pub(super) const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
-                         back to `Reject`";
 
 pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
@@ -62,14 +53,13 @@ fn report_property_rename(
         Needs::Version,
         format!("property `{was}` is gone and `{is}` of the same type is new: a renamed field"),
         format!(
-            "keep the stored name with `#[table(rename = \"{was}\")]`, which needs nothing else; or raise \
-             `version`, keep the earlier struct as `upgrade_from`, and run `table.upgrade_all()`"
+            "keep the stored name with `#[table(rename = \"{was}\")]`, which needs nothing else; or {UPGRADE}"
         ),
     );
 }
 
 fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges) {
-    let how = match was.is_optional || was.has_default {
+    let how = match was.may_be_absent() {
         true => "stored rows keep the value until they are replaced",
         false => {
             "deploy all readers before the first writer: programs of the earlier layout cannot read \
@@ -90,12 +80,11 @@ fn report_added_property(
         let mut of_struct = versions.new.properties.iter().filter(|one| one.is_within(prefix));
         !of_struct.any(|one| versions.old.stores(&one.name))
     });
-    let hidden = is.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if !is.may_be_absent() && !is_in_new_struct {
         let how = "rows without it cannot be read: give the field `#[table(default)]` or make it an \
                    `Option`; or raise `version` with `upgrade_from`, and run `table.upgrade_all()`";
         changes.push(Needs::Version, what, how);
-    } else if hidden {
+    } else if is.hides_absence() {
         changes.push(Needs::Migration, what, REENCRYPT);
     } else if is.has_default && is.encryption.is_none() {
         let how = "rows without it are read with the default; a filter finds them only after they are \
@@ -116,7 +105,6 @@ fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeCha
             "field `{}` of the keys was {} and is {}",
             was.name, was.stored_type, is.stored_type
         );
-        let has_copies = old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
         match compare_types(&was.stored_type, &is.stored_type, GREATEST_IN_KEY) {
             TypeChange::Equal => {}
             // Keys that are written in another way are compared with the keys.
@@ -124,10 +112,9 @@ fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeCha
             TypeChange::Unreadable => changes.push(
                 Needs::Version,
                 what,
-                "stored keys with other values cannot be read: raise `version`, keep the earlier struct \
-                 as `upgrade_from`, and run `table.upgrade_all()`",
+                format!("stored keys with other values cannot be read: {UPGRADE}"),
             ),
-            TypeChange::OtherStoredType if has_copies => changes.push(
+            TypeChange::OtherStoredType if old.has_copies() => changes.push(
                 Needs::Rebuild,
                 what,
                 "keys stay as they are, but copies store the field as the earlier type, and filters compare \
@@ -153,18 +140,20 @@ pub(super) fn compare_property(
         changes.push(
             Needs::Version,
             format!("property `{name}` is in part {}, not in part {}", is.part, was.part),
-            format!("stored values would not be found: {CONVERTED}"),
+            format!("stored values would not be found: {UPGRADE}"),
         );
     }
+    let mut push_absence = |may_be_absent| {
+        let how_to_keep = "give the field `#[table(default)]`; or raise `version` with `upgrade_from`, and run \
+                           `table.upgrade_all()`";
+        changes.push_absence(&format!("property `{name}`"), may_be_absent, how_to_keep);
+    };
     match (was.may_be_absent(), is.may_be_absent()) {
-        (true, false) => report_absence_refused(name, changes),
-        // The struct that it belongs to was an `Option`.
-        (false, false) if was.within.is_some() && is.within.is_none() => {
-            report_absence_refused(name, changes);
-        }
-        (false, true) => report_absence_allowed(name, changes),
-        (false, false) if was.within.is_none() && is.within.is_some() => {
-            report_absence_allowed(name, changes);
+        (true, false) => push_absence(false),
+        (false, true) => push_absence(true),
+        // The struct that it belongs to was an `Option`, or is one now.
+        (false, false) if was.within.is_some() != is.within.is_some() => {
+            push_absence(is.within.is_some());
         }
         _ => {
             if (was.is_optional, was.has_default) != (is.is_optional, is.has_default) {
@@ -174,24 +163,6 @@ pub(super) fn compare_property(
         }
     }
     compare_encryption(name, was.encryption.as_ref(), is.encryption.as_ref(), changes);
-}
-
-fn report_absence_refused(name: &str, changes: &mut EntityTypeChanges) {
-    changes.push(
-        Needs::Version,
-        format!("property `{name}` may no longer be absent"),
-        "rows without it cannot be read: give the field `#[table(default)]`; or raise `version` \
-         with `upgrade_from`, and run `table.upgrade_all()`",
-    );
-}
-
-fn report_absence_allowed(name: &str, changes: &mut EntityTypeChanges) {
-    changes.push(
-        Needs::Nothing,
-        format!("property `{name}` may be absent"),
-        "deploy all readers before the first writer: programs of the earlier layout cannot read \
-         rows without it",
-    );
 }
 
 fn compare_type_of_property(
@@ -216,7 +187,7 @@ fn compare_type_of_property(
             what,
             format!(
                 "stored values are read as the wider type, but filters compare only values of the new one \
-                 and would not find them: {CONVERTED}; if no filter compares it, deploy all readers before \
+                 and would not find them: {UPGRADE}; if no filter compares it, deploy all readers before \
                  the first writer"
             ),
         ),
@@ -231,12 +202,12 @@ fn compare_type_of_property(
                 true => changes.push(
                     Needs::Version,
                     what,
-                    format!("stored values cannot be read: {CONVERTED}"),
+                    format!("stored values cannot be read: {UPGRADE}"),
                 ),
                 false => changes.push(
                     Needs::Version,
                     format!("the enum of property `{name}` has no `{}` any more", gone.join("`, `")),
-                    format!("stored values of it cannot be read: keep it; or {CONVERTED}"),
+                    format!("stored values of it cannot be read: keep it; or {UPGRADE}"),
                 ),
             }
         }

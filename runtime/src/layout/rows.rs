@@ -3,7 +3,7 @@
 
 use super::{
     keys::{KeyChange, OldAndNewEntity, primary_rows},
-    needs::{EntityTypeChanges, Needs},
+    needs::{EntityTypeChanges, Needs, UPGRADE},
     shape::{EntityShape, Piece, RowsShape, split_template},
 };
 use crate::key::FamilyKind;
@@ -45,7 +45,6 @@ fn compare_primary(
     is: &RowsShape,
     changes: &mut EntityTypeChanges,
 ) {
-    let has_copies = versions.old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
     for (key, was, is) in
         [("PartitionKey", &was.partition, &is.partition), ("RowKey", &was.row, &is.row)]
     {
@@ -58,7 +57,7 @@ fn compare_primary(
         match versions.compare_key_templates(was, is) {
             KeyChange::Equal => {}
             // Keys hold values without names; only copies store key fields as properties.
-            KeyChange::Renamed(_) if !has_copies => {
+            KeyChange::Renamed(_) if !versions.old.has_copies() => {
                 changes.push(Needs::Nothing, what, "keys stay as they are");
             }
             KeyChange::Renamed(names) => {
@@ -77,9 +76,9 @@ fn compare_primary(
             KeyChange::Other if key == "RowKey" => changes.push(
                 Needs::Version,
                 what,
-                "stored rows would not be found: raise `version`, keep the earlier struct as \
-                 `upgrade_from`, and run `table.upgrade_all()`, which moves each row within its \
-                 partition",
+                format!(
+                    "stored rows would not be found: {UPGRADE}, which moves each row within its partition"
+                ),
             ),
             KeyChange::Other => changes.push(
                 Needs::Migration,

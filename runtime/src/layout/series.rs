@@ -3,16 +3,15 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs},
-    properties::{CONVERTED, REENCRYPT, compare_property},
+    needs::{EntityTypeChanges, Needs, REENCRYPT, UPGRADE},
+    properties::compare_property,
     shape::{EntityShape, PropertyShape, SeriesShape, Slot},
 };
 
 pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
     for was in &old.properties {
-        let is_property = new.properties.iter().any(|is| is.name == was.name);
-        if let Some(slot) = new.find_slot(&was.name).filter(|_| !is_property) {
+        if let Some(slot) = new.find_slot(&was.name).filter(|_| !new.has_property(&was.name)) {
             report_property_as_slot(was, &slot, changes);
         }
     }
@@ -52,7 +51,7 @@ fn report_property_as_slot(was: &PropertyShape, slot: &Slot<'_>, changes: &mut E
     let what =
         format!("property `{}` is now {kind} {} of {}", was.name, at + 1, series_noun(series));
     if series.is_split {
-        let how = format!("rows without the other pieces cannot be read: {CONVERTED}");
+        let how = format!("rows without the other pieces cannot be read: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
     let part = series.part_of_slot(*at);
@@ -65,16 +64,15 @@ fn report_added_series(old: &EntityShape, is: &SeriesShape, changes: &mut Entity
     let what = format!("{} is new, {} properties", series_noun(is), is.slots);
     // Properties of the row that become pieces are reported one by one.
     let has_pieces = is.property_names().any(|name| old.has_slot_or_blob_property(&name));
-    let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
     if is.is_split && !is.first.is_optional {
         let how = format!(
-            "rows without all pieces cannot be read: make the field an `Option`; or {CONVERTED}"
+            "rows without all pieces cannot be read: make the field an `Option`; or {UPGRADE}"
         );
         changes.push(Needs::Version, what, how);
     } else if has_pieces {
-        let how = format!("stored rows hold other values under its names: {CONVERTED}");
+        let how = format!("stored rows hold other values under its names: {UPGRADE}");
         changes.push(Needs::Version, what, how);
-    } else if hides_none {
+    } else if is.first.hides_absence() {
         changes.push(Needs::Migration, what, REENCRYPT);
     } else {
         changes.push(Needs::Nothing, what, "rows without it are read");
@@ -95,7 +93,7 @@ fn compare_series(
         return changes.push(
             Needs::Version,
             what,
-            format!("stored values would not be found: {CONVERTED}"),
+            format!("stored values would not be found: {UPGRADE}"),
         );
     }
     if was.field != is.field {
@@ -109,11 +107,7 @@ fn compare_series(
         report_other_length(versions, was, is, changes);
     } else if was.last != is.last {
         let what = format!("{name} ends with `{}`, not with `{}`", is.last, was.last);
-        changes.push(
-            Needs::Version,
-            what,
-            format!("stored values would not be found: {CONVERTED}"),
-        );
+        changes.push(Needs::Version, what, format!("stored values would not be found: {UPGRADE}"));
     }
     let first = PropertyShape { name: is.first.name.clone(), ..was.first.clone() };
     if is.is_split {
@@ -135,18 +129,18 @@ fn report_other_length(
     let mut what = format!("{name} is {verb} from {} to {} properties", was.slots, is.slots);
     if is_shorter {
         what.push_str(&format!(", `{}` was its last", was.last));
-        let how = format!("the values behind its end would be lost: {CONVERTED}");
+        let how = format!("the values behind its end would be lost: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
     // `Day{:03}` in place of `Day{:02}` names all slots anew.
     let last_that_was = is.property_name(was.slots.saturating_sub(1));
     if last_that_was != was.last {
         what.push_str(&format!(", and its slot `{}` is called `{last_that_was}`", was.last));
-        let how = format!("stored values would not be found: {CONVERTED}");
+        let how = format!("stored values would not be found: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
     if is.is_split {
-        let how = format!("rows without the new pieces cannot be read: {CONVERTED}");
+        let how = format!("rows without the new pieces cannot be read: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
     let is_wide = versions.old.is_wide() && versions.new.is_wide();
@@ -160,11 +154,10 @@ fn report_other_length(
             was.part_of_slot(at),
             is.part_of_slot(at)
         ));
-        let how = format!("queries of one part would not find stored values: {CONVERTED}");
+        let how = format!("queries of one part would not find stored values: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
-    let hides_none = is.first.encryption.as_ref().is_some_and(|encryption| encryption.hides_none);
-    match hides_none {
+    match is.first.hides_absence() {
         true => changes.push(Needs::Migration, what, REENCRYPT),
         false => changes.push(
             Needs::Nothing,
@@ -179,21 +172,11 @@ fn report_other_length(
 fn compare_pieces(was: &PropertyShape, is: &SeriesShape, changes: &mut EntityTypeChanges) {
     let name = series_noun(is);
     let mut was = was.clone();
-    match (was.is_optional, is.first.is_optional) {
-        (true, false) => changes.push(
-            Needs::Version,
-            format!("{name} may no longer be absent"),
-            format!("rows without it cannot be read: keep the `Option`; or {CONVERTED}"),
-        ),
-        (false, true) => changes.push(
-            Needs::Nothing,
-            format!("{name} may be absent"),
-            "deploy all readers before the first writer: programs of the earlier layout cannot read \
-             rows without it",
-        ),
-        _ => {}
+    if was.is_optional != is.first.is_optional {
+        let how_to_keep = format!("keep the `Option`; or {UPGRADE}");
+        changes.push_absence(&name, is.first.is_optional, &how_to_keep);
+        was.is_optional = is.first.is_optional;
     }
-    was.is_optional = is.first.is_optional;
     match (&was.encryption, &is.first.encryption) {
         (None, Some(_)) => changes.push(
             Needs::Migration,

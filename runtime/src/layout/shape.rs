@@ -262,6 +262,11 @@ impl EntityShape {
         self.parts > 1
     }
 
+    /// Returns whether the type has indexes with copies of its entities.
+    pub(super) fn has_copies(&self) -> bool {
+        self.rows.iter().any(|rows| rows.kind == FamilyKind::Copy)
+    }
+
     /// Returns whether a series, a split field or a blob field stores a property of this name.
     pub(super) fn has_slot_or_blob_property(&self, name: &str) -> bool {
         self.find_slot(name).is_some() || self.blobs.iter().any(|blob| blob.holds(name))
@@ -357,6 +362,11 @@ impl PropertyShape {
             }
         }
         whole
+    }
+
+    /// Returns whether an absent value is stored as an encrypted one, so that a row never lacks the property.
+    pub(super) fn hides_absence(&self) -> bool {
+        self.encryption.as_ref().is_some_and(|encryption| encryption.hides_none)
     }
 
     /// Returns whether the property belongs to the flattened `Option` of this prefix, or to one inside of it. The
