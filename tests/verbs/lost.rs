@@ -352,6 +352,30 @@ async fn a_merge_after_a_lost_answer_is_not_overwritten() {
     staff.replace(&Stored::clone(&renamed)).await.unwrap();
 }
 
+/// A move marks its source with the content that it read.
+#[tokio::test(start_paused = true)]
+async fn a_merge_after_a_lost_answer_is_not_overwritten_by_a_move() {
+    let memory = std::sync::Arc::new(Memory::new());
+    let others = Client::builder().backend(memory.clone()).build().unwrap().table::<Plain>();
+    others.create().await.unwrap();
+    let (client, fault) = client_with_ids(&memory).await;
+    let staff = client.table::<Plain>();
+    let at = || Plain::primary().department("Sales").id(1);
+    let birthday = async { drop(others.patch_at(at(), Plain::patch().age(35)).await.unwrap()) };
+    let mut don = lose_answer(&fault, staff.insert(&plain(1)), birthday).await;
+    don.department = "Marketing".into();
+    let error = staff.move_to(&don, &staff).await.map(drop).unwrap_err();
+    assert!(error.is_precondition_failed(), "{error}");
+    assert_eq!(others.get(at()).await.unwrap().unwrap().age, 35);
+
+    // As it is read now, it moves.
+    let mut don = staff.get(at()).await.unwrap().unwrap();
+    don.department = "Marketing".into();
+    staff.move_to(&don, &staff).await.unwrap().wait().await.unwrap();
+    let there = Plain::primary().department("Marketing").id(1);
+    assert_eq!(others.get(there).await.unwrap().unwrap().age, 35);
+}
+
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Counts", partition_key = "{department}", row_key = "{id:06}", wide)]
 struct Year {

@@ -128,7 +128,8 @@ fn primary_only(schema: &'static Schema, operation: Operation) -> Effect {
 ///
 /// `is_invalid` if the entity cannot be moved, or if the caller has changed other fields than those of the
 /// keys and the time that names a dated table; `is_refused_by_move` if it moves already; `is_lossy` if it has
-/// an undeclared encrypted value that this program cannot decrypt.
+/// an undeclared encrypted value that this program cannot decrypt; `is_precondition_failed` if the ETag of the
+/// entity is not known.
 pub(crate) fn mark_moving<E: TableEntity>(
     stored: &Stored<E>,
     to_table: &str,
@@ -175,7 +176,8 @@ pub(crate) fn mark_moving<E: TableEntity>(
         to_time: to_time.map(Ticks::get),
     };
     let marked = with_move_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
-    Ok((primary_only(E::SCHEMA, Operation::replace(marked, etag_condition(row))), message))
+    let mark = Operation::replace(marked, Condition::unchanged(row)?);
+    Ok((primary_only(E::SCHEMA, mark), message))
 }
 
 /// Returns the row that the source becomes at the target.
