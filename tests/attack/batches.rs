@@ -412,3 +412,65 @@ async fn update_all_finds_no_entity_again_that_it_moved_ahead() -> Result<(), Er
     };
     changes_once(levels, promote).await
 }
+
+mod renamed {
+    use entable::prelude::*;
+
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Numbered", partition_key = "{team}", row_key = "a_{id:02}")]
+    pub struct Numbered {
+        pub team: String,
+        pub id: u32,
+        pub writes: u32,
+    }
+
+    pub(super) async fn numbered(ids: impl Iterator<Item = u32>) -> Table<Numbered> {
+        let table = Client::memory().table::<Numbered>();
+        table.create().await.unwrap();
+        let one = |id| Numbered { team: "Sales".into(), id, writes: 0 };
+        assert!(table.bulk().insert_all(ids.map(one)).await.unwrap().is_complete());
+        table
+    }
+
+    /// Gives each entity another number. Returns the positions of those that failed, and the
+    /// numbers and writes that are stored then.
+    pub(super) async fn rename(
+        table: &Table<Numbered>,
+        page_size: u32,
+        number: fn(u32) -> u32,
+    ) -> (Vec<u64>, Vec<(u32, u32)>) {
+        let query = || table.query(Numbered::primary().team("Sales"));
+        let rename = |one: &mut Numbered| {
+            (one.id, one.writes) = (number(one.id), one.writes + 1);
+            Ok(())
+        };
+        let bulk = table.bulk();
+        let report = bulk.update_all(query().page_size(page_size), rename).await.unwrap();
+        for failure in &report.failed {
+            assert!(failure.error.is_conflict(), "{}", failure.error);
+        }
+        let stored = query().collect().await.unwrap();
+        let failed: Vec<u64> = report.failed.iter().map(|failure| failure.index).collect();
+        assert_eq!(report.done as usize + failed.len(), stored.len());
+        (failed, stored.iter().map(|one| (one.id, one.writes)).collect())
+    }
+}
+
+#[tokio::test]
+async fn update_all_changes_an_entity_at_keys_that_another_failed_to_take() {
+    use renamed::{numbered, rename};
+    // In one page, and each on a page of its own.
+    for page_size in [1000, 1] {
+        let table = numbered(1..=3).await;
+        let expected = (vec![0, 1], vec![(1, 0), (2, 0), (4, 1)]);
+        assert_eq!(rename(&table, page_size, |id| id + 1).await, expected, "pages of {page_size}");
+        // The entity that went on from 3 to 4 is not changed again.
+        let table = numbered([1, 2, 4, 6].into_iter()).await;
+        let expected = (vec![0], vec![(1, 0), (3, 1), (5, 1), (7, 1)]);
+        assert_eq!(rename(&table, page_size, |id| id + 1).await, expected, "pages of {page_size}");
+        // Each leaves the keys that the next one takes.
+        let table = numbered(2..=4).await;
+        let expected = (vec![], vec![(1, 1), (2, 1), (3, 1)]);
+        assert_eq!(rename(&table, page_size, |id| id - 1).await, expected, "pages of {page_size}");
+    }
+}

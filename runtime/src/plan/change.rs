@@ -134,6 +134,23 @@ impl Change {
         }
     }
 
+    /// Returns the RowKeys of the primaries that are written: two for a change that moves an entity to
+    /// another RowKey.
+    pub(crate) fn primary_row_keys(&self) -> Vec<&str> {
+        match self {
+            Self::Blind(effect) => {
+                effect.primary.iter().map(|operation| operation.row().row_key()).collect()
+            }
+            Self::OnCurrent(verb) => {
+                let mut row_keys = vec![verb.keys().1];
+                if let Verb::Replace { rows, .. } = &verb.verb {
+                    row_keys.push(rows.primary.row_key());
+                }
+                row_keys
+            }
+        }
+    }
+
     /// Returns the keys of the primary after the change if the change moves the entity's row ahead in a query:
     /// to a key that comes later than the old one, or, in a store without an order, to any other key.
     /// `family` is the index or list that the query reads. Without one it reads primaries.

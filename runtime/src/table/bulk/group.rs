@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use super::group_writer::Splittable;
 use crate::{
-    error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::Change,
 };
@@ -29,6 +28,7 @@ pub(super) struct ChangeGroup {
     pub(super) partition_key: String,
     pub(super) changes: Vec<Change>,
     pub(super) items: Vec<InputPosition>,
+    /// The RowKeys of the primaries that the changes write.
     row_keys: HashSet<String>,
     operations: usize,
     bytes: usize,
@@ -54,29 +54,19 @@ impl ChangeGroup {
     }
 
     /// Returns whether one more change fits: by operations, by bytes, and because no other change of
-    /// the group writes its row.
-    fn has_room_for_change(
-        &self,
-        row_key: &str,
-        shared_rows: usize,
-        (operations, bytes): (usize, usize),
-    ) -> bool {
+    /// the group writes one of its rows.
+    fn has_room_for_change(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
+        let shared_rows = change.shared_framework_row_count();
         // The size is an estimate, so that a group stays some way below the limit of bytes. One
         // that proves too large is halved, which costs more requests.
         self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !self.row_keys.contains(row_key)
+            && !change.primary_row_keys().iter().any(|row_key| self.row_keys.contains(*row_key))
     }
 
-    fn push(
-        &mut self,
-        row_key: String,
-        change: Change,
-        item: InputPosition,
-        (operations, bytes): (usize, usize),
-    ) {
+    fn push(&mut self, change: Change, item: InputPosition, (operations, bytes): (usize, usize)) {
         self.shared_rows = self.shared_rows.max(change.shared_framework_row_count());
-        self.row_keys.insert(row_key);
+        self.row_keys.extend(change.primary_row_keys().into_iter().map(str::to_owned));
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
@@ -93,6 +83,12 @@ impl ChangeGroup {
             && (self.may_write_local_lists()
                 || other.may_write_local_lists()
                 || !self.row_keys.is_disjoint(&other.row_keys))
+    }
+
+    /// Returns whether the group has the change of an input item.
+    pub(super) fn has_item(&self, index: u64) -> bool {
+        // Items are added in the order of the input.
+        self.items.binary_search_by_key(&index, |item| item.index).is_ok()
     }
 
     /// Returns table and partition if the group's rows record open work. The partition must then be
@@ -150,18 +146,23 @@ pub(super) struct OpenGroups {
 const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
-    /// Adds a change to the group of its partition. Returns the groups that must be sent now: the
+    /// Returns whether the group of a partition has the change of an input item.
+    pub(super) fn has_item(&self, table: &str, partition_key: &str, index: u64) -> bool {
+        let key = (table.to_owned(), partition_key.to_owned());
+        self.by_partition.get(&key).is_some_and(|group| group.has_item(index))
+    }
+
+    /// Adds a change of this size to the group of its partition. Returns the groups that must be sent now: the
     /// partition's earlier group if the change does not fit into it, and all groups if too many
     /// changes wait.
     pub(super) fn add_change_and_take_ready(
         &mut self,
         table: String,
         change: Change,
+        size: (usize, usize),
         item: InputPosition,
-    ) -> Result<Vec<ChangeGroup>> {
-        let size = change.estimate_size()?;
-        let (partition_key, row_key) = change.keys();
-        let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
+    ) -> Vec<ChangeGroup> {
+        let key = (table, change.keys().0.to_owned());
         let mut ready = Vec::new();
         let group = match self.by_partition.entry(key) {
             Entry::Vacant(free) => {
@@ -171,21 +172,21 @@ impl OpenGroups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.has_room_for_change(&row_key, change.shared_framework_row_count(), size) {
+                if !group.has_room_for_change(&change, size) {
                     let next = ChangeGroup::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }
                 group
             }
         };
-        group.push(row_key, change, item, size);
+        group.push(change, item, size);
         self.changes += 1;
         // The groups that are sent no longer wait.
         self.changes -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.changes >= MAX_WAITING {
             ready.extend(self.take_all_groups());
         }
-        Ok(ready)
+        ready
     }
 
     /// Returns the moment at which the oldest group will have been open for `linger`. Returns `None`

@@ -1,7 +1,7 @@
 //! Remembers the entities that a bulk rewrite moved to keys which its query has not read yet, so that
 //! the query does not have them changed again there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, hash_map::Entry};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -9,7 +9,7 @@ use crate::{
     plan::{Change, outbox::hash128},
 };
 
-/// Entities that may be ahead of the query at a time. Each takes some 100 bytes of memory.
+/// Entities that may be ahead of the query at a time. Each takes some 150 bytes of memory.
 const MAX_AHEAD: usize = 1_000_000;
 
 /// The entities of one run that were moved ahead and that the query has not found again.
@@ -18,14 +18,15 @@ pub(super) struct MovedEntities {
     family: Option<&'static Family>,
     /// Whether the store returns rows in the order of their keys.
     is_ordered: bool,
-    /// Hashes of table, PartitionKey and RowKey of the primaries.
-    ahead: HashSet<String>,
+    /// By a hash of table, PartitionKey and RowKey of the primary, the positions in the input of the entities
+    /// whose changes move them there. Of several changes, all but one will fail.
+    ahead: HashMap<String, Vec<u64>>,
     most: usize,
 }
 
 impl MovedEntities {
     pub(super) fn new(family: Option<&'static Family>, is_ordered: bool) -> Self {
-        Self { family, is_ordered, ahead: HashSet::new(), most: MAX_AHEAD }
+        Self { family, is_ordered, ahead: HashMap::new(), most: MAX_AHEAD }
     }
 
     /// Returns whether no entity is ahead of the query.
@@ -33,30 +34,55 @@ impl MovedEntities {
         self.ahead.is_empty()
     }
 
-    /// Remembers the entity if the change moves it ahead.
+    /// Remembers the entity at position `index` of the input if the change moves it ahead.
     ///
     /// # Errors
     ///
     /// `is_too_large` if too many entities are ahead: the change must not be written then.
-    pub(super) fn note_change(&mut self, table: &str, change: &Change) -> Result<()> {
+    pub(super) fn note_change(&mut self, table: &str, change: &Change, index: u64) -> Result<()> {
         let Some(keys) = change.keys_if_moved_ahead(self.family, self.is_ordered) else {
             return Ok(());
         };
         let hash = hash_of(table, keys);
-        if self.ahead.len() >= self.most && !self.ahead.contains(&hash) {
+        if self.ahead.len() >= self.most && !self.ahead.contains_key(&hash) {
             let message = format!(
                 "the change moves more than {} entities to keys that the query still reads; query them by keys that the change keeps",
                 self.most
             );
             return Err(Error::new(ErrorKind::TooLarge, message).at_keys(keys.0, keys.1));
         }
-        self.ahead.insert(hash);
+        self.ahead.entry(hash).or_default().push(index);
         Ok(())
     }
 
-    /// Forgets the entity whose primary has these keys. Returns whether this run moved it there.
-    pub(super) fn forget(&mut self, table: &str, keys: (&str, &str)) -> bool {
-        self.ahead.remove(&hash_of(table, keys))
+    /// Forgets that the change moves the entity at position `index` of the input ahead, since it failed with
+    /// `error`. Remembers it if the answer was lost: the entity may have moved.
+    pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
+        if !error.is_answer_lost()
+            && let Some(keys) = change.keys_if_moved_ahead(self.family, self.is_ordered)
+        {
+            self.forget(table, keys, index);
+        }
+    }
+
+    /// Returns the positions in the input of entities whose changes move them to these keys.
+    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
+        self.ahead.get(&hash_of(table, keys)).cloned().unwrap_or_default()
+    }
+
+    /// Forgets the entity at position `index` of the input, whose primary has these keys. Returns whether it
+    /// was remembered.
+    pub(super) fn forget(&mut self, table: &str, keys: (&str, &str), index: u64) -> bool {
+        let Entry::Occupied(mut there) = self.ahead.entry(hash_of(table, keys)) else {
+            return false;
+        };
+        let indexes = there.get_mut();
+        let Some(position) = indexes.iter().position(|other| *other == index) else { return false };
+        indexes.swap_remove(position);
+        if indexes.is_empty() {
+            there.remove();
+        }
+        true
     }
 }
 
@@ -70,6 +96,7 @@ mod tests {
     use crate::{
         edm::Ticks,
         entity::Stored,
+        error::{Error, ErrorKind, ServiceCode},
         plan::{self, Change, Unresolved},
         prelude::*,
         row::ETag,
@@ -98,23 +125,30 @@ mod tests {
     fn entities_ahead_are_remembered_up_to_a_limit() {
         let mut moved = MovedEntities { most: 2, ..MovedEntities::new(None, true) };
         for (from, to) in [(5, 4), (5, 5)] {
-            moved.note_change("Staff", &renamed(from, to)).unwrap();
+            moved.note_change("Staff", &renamed(from, to), 0).unwrap();
             assert!(moved.is_empty(), "{to} is not ahead of {from}");
         }
-        moved.note_change("Staff", &renamed(5, 6)).unwrap();
-        moved.note_change("Staff", &renamed(6, 7)).unwrap();
-        moved.note_change("Staff", &renamed(5, 7)).unwrap();
-        let error = moved.note_change("Staff", &renamed(7, 8)).unwrap_err();
+        moved.note_change("Staff", &renamed(5, 6), 1).unwrap();
+        moved.note_change("Staff", &renamed(6, 7), 2).unwrap();
+        moved.note_change("Staff", &renamed(5, 7), 3).unwrap();
+        let error = moved.note_change("Staff", &renamed(7, 8), 4).unwrap_err();
         assert!(error.is_too_large(), "{error}");
-        assert!(!moved.forget("Other", ("Sales", "a_06")));
-        assert!(moved.forget("Staff", ("Sales", "a_06")));
-        assert!(!moved.forget("Staff", ("Sales", "a_06")), "found once");
-        moved.note_change("Staff", &renamed(7, 8)).unwrap();
+        assert!(!moved.forget("Other", ("Sales", "a_06"), 1));
+        assert!(moved.forget("Staff", ("Sales", "a_06"), 1));
+        assert!(!moved.forget("Staff", ("Sales", "a_06"), 1), "found once");
+        moved.note_change("Staff", &renamed(7, 8), 5).unwrap();
+
+        // Two were on their way to 7: one may fail, and an answer may be lost.
+        assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2, 3]);
+        let conflict = Error::service(ServiceCode::EntityAlreadyExists, "taken");
+        moved.note_failure("Staff", &renamed(5, 7), 3, &conflict);
+        moved.note_failure("Staff", &renamed(6, 7), 2, &Error::new(ErrorKind::Backend, "lost"));
+        assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2]);
 
         // Without an order, a smaller key may come later, too.
         let mut moved = MovedEntities::new(None, false);
-        moved.note_change("Staff", &renamed(5, 4)).unwrap();
-        moved.note_change("Staff", &renamed(5, 5)).unwrap();
-        assert!(moved.forget("Staff", ("Sales", "a_04")) && moved.is_empty());
+        moved.note_change("Staff", &renamed(5, 4), 6).unwrap();
+        moved.note_change("Staff", &renamed(5, 5), 7).unwrap();
+        assert!(moved.forget("Staff", ("Sales", "a_04"), 6) && moved.is_empty());
     }
 }

@@ -18,8 +18,9 @@ use tokio::time::Instant;
 use super::{
     group::{ChangeGroup, InputPosition, OpenGroups},
     group_writer::{GroupWriteOutcome, GroupWriter, Splittable, write_groups_in_order},
+    moved::MovedEntities,
     report::{BulkReport, Failure, Progress},
-    rewrite::Rewrite,
+    rewrite::{LostRace, Rewrite},
 };
 use crate::{
     error::{BoxError, Error, Result},
@@ -51,14 +52,17 @@ pub(super) struct Pipeline {
     /// The position of the next input item.
     next_index: u64,
     report: BulkReport,
-    /// Index and keys of entities that another writer changed first.
-    lost_races: Vec<(u64, String, String)>,
+    /// The entities that another writer changed first.
+    lost_races: Vec<LostRace>,
+    /// The entities that a rewrite moved to where its query still reads. Other writes move none.
+    pub(super) moved: MovedEntities,
 }
 
 /// The result of one group, whatever number of transactions it took.
 #[derive(Default)]
 struct Outcome {
     number: u64,
+    table: String,
     done: u64,
     requests: u64,
     failed: Vec<FailedChange>,
@@ -67,17 +71,8 @@ struct Outcome {
 /// A change that was not written.
 struct FailedChange {
     item: InputPosition,
-    /// PartitionKey and RowKey of the entity. The error may name another row: a later part of a wide
-    /// entity, or a copy.
-    keys: (String, String),
+    change: Change,
     error: Error,
-}
-
-impl FailedChange {
-    fn new(item: InputPosition, change: &Change, error: Error) -> Self {
-        let (partition_key, row_key) = change.keys();
-        Self { item, keys: (partition_key.to_owned(), row_key.to_owned()), error }
-    }
 }
 
 impl Pipeline {
@@ -94,6 +89,7 @@ impl Pipeline {
             next_index: 0,
             report: BulkReport::default(),
             lost_races: Vec::new(),
+            moved: MovedEntities::new(None, true),
         }
     }
 
@@ -126,10 +122,16 @@ impl Pipeline {
     ) {
         let item = InputPosition { index: self.next_index, done_when_missing };
         self.next_index += 1;
-        match change
-            .and_then(|change| self.open.add_change_and_take_ready(table.clone(), change, item))
-        {
-            Ok(ready) => self.send_all_groups(ready).await,
+        let sized = change.and_then(|change| {
+            let size = change.estimate_size()?;
+            self.moved.note_change(&table, &change, item.index)?;
+            Ok((change, size))
+        });
+        match sized {
+            Ok((change, size)) => {
+                let ready = self.open.add_change_and_take_ready(table, change, size, item);
+                self.send_all_groups(ready).await;
+            }
             Err(error) => {
                 let error = error.in_table(&table);
                 self.report.failed.push(Failure { index: item.index, error });
@@ -178,6 +180,25 @@ impl Pipeline {
             }
         }
         future.await
+    }
+
+    /// Returns whether this run moved the entity whose primary has these keys there, and forgets it then.
+    /// Waits for a transaction in flight that may have moved it.
+    pub(super) async fn take_moved_entity(&mut self, table: &str, keys: (&str, &str)) -> bool {
+        for index in self.moved.indexes_at(table, keys) {
+            // A change that is not sent has moved nothing.
+            if self.open.has_item(table, keys.0, index) {
+                continue;
+            }
+            while self.groups_in_flight.iter().any(|(_, group)| group.has_item(index)) {
+                self.await_outcome().await;
+            }
+            // A change that failed is forgotten.
+            if self.moved.forget(table, keys, index) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Sends groups. Registers their partitions in the outbox first, where that is needed.
@@ -229,11 +250,16 @@ impl Pipeline {
         self.groups_in_flight.retain(|(number, _)| *number != outcome.number);
         self.report.done += outcome.done;
         self.report.requests += outcome.requests;
-        for FailedChange { item, keys: (partition_key, row_key), error } in outcome.failed {
+        for FailedChange { item, change, error } in outcome.failed {
+            let index = item.index;
+            self.moved.note_failure(&outcome.table, &change, index, &error);
             if error.is_superseded() {
-                self.lost_races.push((item.index, partition_key, row_key));
+                // The error may name another row: a later part of a wide entity, or a copy.
+                let (partition_key, row_key) = change.keys();
+                let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
+                self.lost_races.push(LostRace { index, partition_key, row_key });
             }
-            self.report.failed.push(Failure { index: item.index, error });
+            self.report.failed.push(Failure { index, error });
         }
         self.notify_progress();
     }
@@ -258,12 +284,12 @@ impl Pipeline {
         rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
     ) {
         self.flush_groups().await;
-        for (index, partition_key, row_key) in std::mem::take(&mut self.lost_races) {
-            let requests = &mut self.report.requests;
+        for lost in std::mem::take(&mut self.lost_races) {
+            let (index, requests) = (lost.index, &mut self.report.requests);
             let result =
                 match self.client.outbox().guards.has_mutation(Mutation::RacedRewriteIsDone) {
                     true => Ok(()),
-                    false => rewrite.change_entity_again(&partition_key, &row_key, requests).await,
+                    false => rewrite.change_entity_again(&lost, &mut self.moved, requests).await,
                 };
             // The second attempt decides, and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);
@@ -299,7 +325,7 @@ fn register_partitions_boxed(
 
 /// Writes one group.
 async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Outcome {
-    let outcome = Outcome { number, ..Outcome::default() };
+    let outcome = Outcome { number, table: group.table.clone(), ..Outcome::default() };
     let mut writer = ChangeWriter { client: &client, outcome };
     // The writer records every failure for its item: the result holds none.
     drop(write_groups_in_order(&mut writer, &client.store().random, [group.clone_changes()]).await);
@@ -346,15 +372,17 @@ impl GroupWriter for ChangeWriter<'_> {
             }
             Some((item, change)) => {
                 let error = error.without_operation();
-                outcome.failed.push(FailedChange::new(item, &change, error));
+                outcome.failed.push(FailedChange { item, change, error });
             }
             // An error without a position concerns every change alike, as that of a lost answer
             // does.
             None => {
-                let failed = group.items.into_iter().zip(&group.changes);
-                let failed =
-                    failed.map(|(item, change)| FailedChange::new(item, change, error.clone()));
-                outcome.failed.extend(failed);
+                let failed = group.items.into_iter().zip(group.changes);
+                outcome.failed.extend(failed.map(|(item, change)| FailedChange {
+                    item,
+                    change,
+                    error: error.clone(),
+                }));
                 return Ok(GroupWriteOutcome::Done);
             }
         }

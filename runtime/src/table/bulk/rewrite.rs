@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::moved::MovedEntities;
+use super::{moved::MovedEntities, pipeline::Pipeline};
 use crate::{
     backend::Read,
     entity::Stored,
@@ -26,24 +26,31 @@ pub(super) struct Rewrite<T, F> {
     /// Returns whether another writer left nothing to do. Receives the entity as it is now; `None`
     /// if it was deleted.
     pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
-    /// The entities that the run moved to where its query still reads.
-    pub(super) moved: MovedEntities,
+}
+
+/// An entity that another writer changed first.
+pub(super) struct LostRace {
+    /// The position of the entity in the input.
+    pub(super) index: u64,
+    pub(super) partition_key: String,
+    pub(super) row_key: String,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     /// Returns whether the query found an entity again that this run has changed and moved ahead.
-    pub(super) async fn was_moved_here(&mut self, stored: &Stored<T>) -> bool {
-        if self.moved.is_empty() {
+    pub(super) async fn was_moved_here(&self, stored: &Stored<T>, pipeline: &mut Pipeline) -> bool {
+        if pipeline.moved.is_empty() {
             return false;
         }
         if stored.copy_family().is_none() {
             let keys = (stored.partition_key(), stored.row_key());
-            return self.moved.forget(&self.table, keys);
+            return pipeline.take_moved_entity(&self.table, keys).await;
         }
         // A deletion names the primary of the copy. A copy that names none is reported by its change.
         let Ok(removal) = T::removal(stored) else { return false };
-        match fill_tokens_of_change(self.client.outbox(), &self.table, removal.0).await {
-            Ok(removal) => self.moved.forget(&self.table, removal.keys()),
+        let filled = fill_tokens_of_change(self.client.outbox(), &self.table, removal.0);
+        match filled.await {
+            Ok(removal) => pipeline.take_moved_entity(&self.table, removal.keys()).await,
             Err(_) => false,
         }
     }
@@ -51,9 +58,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
     pub(super) async fn change_entity(&mut self, stored: Stored<T>) -> Result<Change> {
         let verb = self.replacement(stored)?;
-        let change = fill_tokens_of_change(self.client.outbox(), &self.table, verb).await?;
-        self.moved.note_change(&self.table, &change)?;
-        Ok(change)
+        fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read.
@@ -76,18 +81,19 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     /// Fails with `is_contended` after 16 lost races, with `is_not_found` if the entity was deleted.
     pub(super) async fn change_entity_again(
         &mut self,
-        partition_key: &str,
-        row_key: &str,
+        lost: &LostRace,
+        moved: &mut MovedEntities,
         requests: &mut u64,
     ) -> Result<()> {
+        let LostRace { index, partition_key, row_key } = lost;
         let (client, table, read_as) = (self.client.clone(), self.table.clone(), self.read_as);
         let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
         // The attempts follow each other, so that nobody ever waits for the lock.
-        let shared = Mutex::new((self, requests));
+        let shared = Mutex::new((self, moved, requests));
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, table, lock, locate) = (&client, &table, &lock, &locate);
         let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
-            *lock().1 += 1;
+            *lock().2 += 1;
             let read = Read { table, partition_key, row_key, select: None };
             let row = client.store().read_decrypted(read, read_as).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
@@ -100,13 +106,17 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             };
             let verb = lock().0.replacement(stored).map_err(locate)?;
             let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
-            lock().0.moved.note_change(table, &change).map_err(locate)?;
-            *lock().1 += 1;
-            match commit_changes(client.outbox(), table, &[change]).await {
-                Ok(_) => Ok(Attempt::Done(())),
+            lock().1.note_change(table, &change, *index).map_err(locate)?;
+            *lock().2 += 1;
+            let changes = [change];
+            let Err(error) = commit_changes(client.outbox(), table, &changes).await else {
+                return Ok(Attempt::Done(()));
+            };
+            lock().1.note_failure(table, &changes[0], *index, &error);
+            match error.is_superseded() {
                 // Changed or deleted since it was read: the next read tells which.
-                Err(error) if error.is_superseded() => Ok(Attempt::Raced),
-                Err(error) => Err(error.without_operation()),
+                true => Ok(Attempt::Raced),
+                false => Err(error.without_operation()),
             }
         });
         changed.await?.ok_or_else(|| locate(backoff::contended_error()))

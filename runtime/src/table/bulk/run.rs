@@ -377,9 +377,9 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
         let is_ordered = client.store().capabilities().ordered;
-        let moved = MovedEntities::new(query.request.family(), is_ordered);
+        pipeline.moved = MovedEntities::new(query.request.family(), is_ordered);
         let read_as = query.types_to_decrypt_as();
-        let mut rewrite = Rewrite { client, table, read_as, change, is_done, moved };
+        let mut rewrite = Rewrite { client, table, read_as, change, is_done };
         let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
@@ -392,7 +392,7 @@ impl Bulk {
             let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
             for item in page.items {
                 let change = match item {
-                    Ok(stored) if rewrite.was_moved_here(&stored).await => continue,
+                    Ok(stored) if rewrite.was_moved_here(&stored, &mut pipeline).await => continue,
                     Ok(stored) => rewrite.change_entity(stored).await,
                     Err(error) => Err(error),
                 };
