@@ -49,16 +49,22 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         // A deletion names the primary of the copy. A copy that names none is reported by its change.
         let Ok(removal) = T::removal(stored) else { return false };
         let filled = fill_tokens_of_change(self.client.outbox(), &self.table, removal.0);
-        match filled.await {
+        match pipeline.drive_transactions_while(filled).await {
             Ok(removal) => pipeline.take_moved_entity(&self.table, removal.keys()).await,
             Err(_) => false,
         }
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
-    pub(super) async fn change_entity(&mut self, stored: Stored<T>) -> Result<Change> {
+    pub(super) async fn change_entity(
+        &mut self,
+        stored: Stored<T>,
+        pipeline: &mut Pipeline,
+    ) -> Result<Change> {
         let verb = self.replacement(stored)?;
-        fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
+        // A transaction in flight may hold the request for the key that this change needs.
+        let filled = fill_tokens_of_change(self.client.outbox(), &self.table, verb);
+        pipeline.drive_transactions_while(filled).await
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read.

@@ -393,7 +393,7 @@ impl Bulk {
             for item in page.items {
                 let change = match item {
                     Ok(stored) if rewrite.was_moved_here(&stored, &mut pipeline).await => continue,
-                    Ok(stored) => rewrite.change_entity(stored).await,
+                    Ok(stored) => rewrite.change_entity(stored, &mut pipeline).await,
                     Err(error) => Err(error),
                 };
                 pipeline.add_change(table.clone(), change, false).await;
