@@ -76,6 +76,7 @@ pub use series::Series;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use split::{SplitColumn, SplitValue, TextOrBytes};
 pub use stored::Stored;
+pub(crate) use stored::etag_if_unchanged;
 pub use table_entity::{FromRow, TableEntity};
 pub(crate) use unknown::{UnknownProperties, lossy_write_error};
 pub use untyped_path::Access;

@@ -248,6 +248,17 @@ impl<T> AsRef<T> for Stored<T> {
     }
 }
 
+/// Returns the ETag that a row has after a write whose answer was lost: that of `found`, which was read
+/// afterwards, if its content is that of the written row. `None` if another writer has changed the row, or
+/// if it could not be read: later writes under its ETag then fail.
+pub(crate) fn etag_if_unchanged<T>(
+    found: Result<Option<Stored<T>>>,
+    written: &Row,
+) -> Option<ETag> {
+    let row = found.ok().flatten()?.row;
+    row.has_same_content(written).then(|| row.etag()).flatten()
+}
+
 /// Two are equal if their values are, and their rows have equal keys and ETags: they are one version of
 /// one row. Whether it was read or written, and when, makes no difference.
 impl<T: PartialEq> PartialEq for Stored<T> {

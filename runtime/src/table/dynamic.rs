@@ -17,6 +17,7 @@ use crate::{
     batch::{Condition, Operation, Written},
     entity::{
         Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::TimeWindow,
+        etag_if_unchanged,
     },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
@@ -357,10 +358,8 @@ impl DynamicTable {
         let mut written = self.write_operation("patch", merge).await?;
         let row = stored.to_row()?;
         if written.etag.is_none() {
-            // The answer was lost. A failed read leaves the ETag unknown: later writes then fail.
-            let found = self.get(row.partition_key(), row.row_key()).await.ok().flatten();
-            written.etag =
-                found.filter(|found| found.row().has_same_content(&row)).map(|it| it.etag());
+            let found = self.get(row.partition_key(), row.row_key()).await;
+            written.etag = etag_if_unchanged(found, &row);
         }
         Ok(with_version(DynamicEntity::clone(stored), row, written))
     }

@@ -8,14 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use super::typed::Table;
 use crate::{
     batch::Written,
-    entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
+    entity::{BackgroundWork, Patch, Point, Stored, TableEntity, etag_if_unchanged},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
         change_tokens::fill_tokens_of_change,
         commit::{Committed, CommittedChange, commit_changes},
     },
     plan::{self, Change, Unresolved},
-    row::Row,
     store::backoff::{self, Attempt},
 };
 
@@ -374,30 +373,18 @@ impl<E: TableEntity> Table<E> {
     /// fields are empty as they will be on the next read.
     async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
         let (outcome, pending) = self.write_change(name, verb).await?;
-        let CommittedChange { written: Some(written), row: Some(row) } = outcome else {
+        let CommittedChange { written: Some(mut written), row: Some(row) } = outcome else {
             return Err(no_answer_error());
         };
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
         })?;
-        let row = match written.etag {
-            Some(_) => written.row_with_written_etag(row),
-            None => self.row_with_etag_if_unchanged(row).await,
-        };
-        Ok(Stored::new(value, row, written.status).with_background_work(pending))
-    }
-
-    /// Reads a row that was written without an answer that has its ETag. Returns the row with the stored ETag
-    /// if the stored content is the same. Returns it without an ETag if another writer has changed the row,
-    /// or if the row cannot be read: later writes under its ETag then fail.
-    async fn row_with_etag_if_unchanged(&self, row: Row) -> Row {
-        let found = self.read_primary(row.partition_key(), row.row_key()).await.ok().flatten();
-        match found
-            .and_then(|found| found.row().etag().filter(|_| found.row().has_same_content(&row)))
-        {
-            Some(etag) => row.with_etag(etag),
-            None => row,
+        if written.etag.is_none() {
+            let found = self.read_primary(row.partition_key(), row.row_key()).await;
+            written.etag = etag_if_unchanged(found, &row);
         }
+        let row = written.row_with_written_etag(row);
+        Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 
     fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {
