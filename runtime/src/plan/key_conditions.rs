@@ -130,22 +130,10 @@ struct Key {
     first: usize,
 }
 
-/// The text of a part that stands before the compared one.
-#[derive(Clone)]
-enum Before {
-    /// The access path gives the text, so all rows have it.
-    Given(String),
-    /// The text is that of the compared value's own period; rows of other periods have another.
-    Period(&'static Part, String),
-}
-
-impl Before {
-    fn text(&self) -> &String {
-        match self {
-            Self::Given(text) | Self::Period(_, text) => text,
-        }
-    }
-}
+/// The text of a part that stands before the compared one. With a part, it is a period, and the text is that of
+/// the compared value's own one; rows of other periods have another. Without one, the access path gives the
+/// text, so all rows have it.
+type TextBefore = (Option<&'static Part>, String);
 
 impl KeyCondition<'_> {
     fn rewrite_as_filter(self, family: &'static Family, access: &Access) -> Result<Filter> {
@@ -157,7 +145,7 @@ impl KeyCondition<'_> {
                 continue;
             }
             let key = if at < split { partition } else { row };
-            let text = match self.text_of_part(key, at) {
+            let text = match self.text_of_part(key, at, part) {
                 Ok(text) => text,
                 // No key holds a value on that side, so every key answers alike.
                 Err(invalid) => match invalid.out_of_range_side() {
@@ -189,25 +177,27 @@ impl KeyCondition<'_> {
         ))
     }
 
-    /// Returns the text that part number `at` of both keys has for the compared value. The part is
+    /// Returns the text that `part`, number `at` of both keys, has for the compared value. The part is
     /// one of `key`.
-    fn text_of_part(&self, key: Key, at: usize) -> Result<String, InvalidValue> {
-        let Key { template, first, .. } = key;
-        let part = template.parts().nth(at - first);
-        template
-            .encode_part(at - first, |out| part.map_or(Ok(()), |part| self.value.encode(part, out)))
+    fn text_of_part(&self, key: Key, at: usize, part: &Part) -> Result<String, InvalidValue> {
+        key.template.encode_part(at - key.first, |out| self.value.encode(part, out))
     }
 
     /// Returns the texts of the parts of `key` before part number `at` of both keys. Returns `None`
     /// if the path leaves one open that does not follow from the compared value.
-    fn texts_before(&self, key: Key, at: usize, access: &Access) -> Result<Option<Vec<Before>>> {
+    fn texts_before(
+        &self,
+        key: Key,
+        at: usize,
+        access: &Access,
+    ) -> Result<Option<Vec<TextBefore>>> {
         let mut texts = Vec::new();
         for (before, part) in (key.first..at).zip(key.template.parts()) {
             texts.push(if let Some(given) = given_text(access, before) {
-                Before::Given(given.to_owned())
+                (None, given.to_owned())
             } else if part.is_period_of(self.field) {
-                let text = self.text_of_part(key, before);
-                Before::Period(part, text.map_err(|invalid| invalid.into_write_error(self.field))?)
+                let text = self.text_of_part(key, before, part);
+                (Some(part), text.map_err(|invalid| invalid.into_write_error(self.field))?)
             } else {
                 return Ok(None);
             });
@@ -224,9 +214,9 @@ impl KeyCondition<'_> {
         key: Key,
         part: &Part,
         text: &str,
-        before: &[Before],
+        before: &[TextBefore],
     ) -> Result<Filter> {
-        let texts: Vec<String> = before.iter().map(|before| before.text().clone()).collect();
+        let texts: Vec<String> = before.iter().map(|(_, text)| text.clone()).collect();
         let (strict, wide) = match self.comparison {
             Comparison::Gt | Comparison::Ge => (Comparison::Gt, Comparison::Ge),
             Comparison::Lt | Comparison::Le => (Comparison::Lt, Comparison::Le),
@@ -237,8 +227,8 @@ impl KeyCondition<'_> {
         };
         let mut filter = self.rewrite_on_key(family, key, part, text, &texts)?;
         // From the finest period to the coarsest.
-        for (at, period) in before.iter().enumerate().rev() {
-            let Before::Period(period, text) = period else { continue };
+        for (at, (period, text)) in before.iter().enumerate().rev() {
+            let Some(period) = period else { continue };
             let texts = texts.get(..at).unwrap_or_default();
             let compare = |comparison| {
                 Self { comparison, ..*self }.rewrite_on_key(family, key, period, text, texts)
@@ -248,8 +238,8 @@ impl KeyCondition<'_> {
         Ok(filter)
     }
 
-    /// Returns conditions on the parts of the PartitionKey with periods of the field that follow
-    /// from this condition, as far as the path leaves them open.
+    /// Returns the condition on the first part of the PartitionKey that the path leaves open, if that part is a
+    /// period of the field, so that its condition follows from this one.
     fn rewrite_on_periods(
         &self,
         family: &Family,
@@ -263,20 +253,16 @@ impl KeyCondition<'_> {
             Comparison::Ne => return Ok(Filter::Constant(true)),
         };
         let condition = Self { comparison, ..*self };
-        let mut texts = Vec::new();
-        for (at, part) in partition.template.parts().enumerate() {
-            if let Some(given) = given_text(access, at) {
-                texts.push(given.to_owned());
-                continue;
-            }
-            if !part.is_period_of(self.field) {
-                break;
-            }
-            let text = self.text_of_part(partition, at);
-            let text = text.map_err(|invalid| invalid.into_write_error(self.field))?;
-            return condition.rewrite_on_key(family, partition, part, &text, &texts);
-        }
-        Ok(Filter::Constant(true))
+        let parts = partition.template.parts();
+        let given: Vec<String> =
+            (0..parts.count()).map_while(|at| given_text(access, at).map(str::to_owned)).collect();
+        let open = partition.template.parts().nth(given.len());
+        let Some(period) = open.filter(|part| part.is_period_of(self.field)) else {
+            return Ok(Filter::Constant(true));
+        };
+        let text = self.text_of_part(partition, given.len(), period);
+        let text = text.map_err(|invalid| invalid.into_write_error(self.field))?;
+        condition.rewrite_on_key(family, partition, period, &text, &given)
     }
 
     /// Compares the condition with the value that the access path gives for the field. Returns a
