@@ -339,32 +339,16 @@ fn pages_of_table<T: Send + 'static>(
     read: Option<FirstPage<T>>,
 ) -> BoxStream<'static, Result<Vec<Result<T>>>> {
     let Some((run, table, first)) = read else { return stream::empty().boxed() };
-    let start = (run, table, TablePosition::Read(first));
-    let pages = stream::try_unfold(start, |(run, table, position)| async move {
-        let page = match position {
-            TablePosition::Read(page) => page,
-            TablePosition::At(cursor) => run.fetch_page_in_span(Some(cursor)).await?,
-            TablePosition::End => return Ok(None),
-        };
-        // After its last page, the cursor stands in the next table.
-        let position = match page.next.filter(|next| next.table == table) {
-            // Fetched at the next poll: an error of that request must not take this page's items away.
-            Some(next) => TablePosition::At(next),
-            None => TablePosition::End,
-        };
-        Ok::<_, Error>(Some((page.items, (run, table, position))))
+    // After its last page, the cursor stands in the next table.
+    let next = first.next.filter(|next| next.table == table);
+    // Each page is fetched when it is polled for: an error of its request must not take earlier items away.
+    let later = stream::try_unfold((run, table, next), |(run, table, next)| async move {
+        let Some(cursor) = next else { return Ok(None) };
+        let page = run.fetch_page_in_span(Some(cursor)).await?;
+        let next = page.next.filter(|next| next.table == table);
+        Ok::<_, Error>(Some((page.items, (run, table, next))))
     });
-    pages.boxed()
-}
-
-/// The position of a stream in one table of several.
-enum TablePosition<T> {
-    /// The first page has been read and not returned.
-    Read(Page<Result<T>>),
-    /// The next page begins at the cursor.
-    At(Cursor),
-    /// The last page has been returned.
-    End,
+    stream::iter([Ok(first.items)]).chain(later).boxed()
 }
 
 /// The position of a stream.
