@@ -56,14 +56,13 @@ pub struct Transaction {
     table: Option<String>,
     /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
     named: bool,
-    /// The partition that the caller named.
-    named_partition: Option<String>,
     verbs: Vec<Unresolved>,
     known: AdmittedChanges,
+    /// The partition that the caller named, and the operations and bytes of the messages. The changes are admitted
+    /// after these once blind tokens have completed their keys.
+    before: AdmittedChanges,
     /// Messages to store in the partition of the transaction.
     messages: Vec<EmittedMessage>,
-    /// The bytes of the messages in the request.
-    message_bytes: usize,
     /// The message whose effect the transaction is, if it is one.
     effect_of: Option<MessageIdentity>,
     /// The end of the lease of that message. Nothing is sent later.
@@ -127,12 +126,11 @@ impl Transaction {
         Self {
             client,
             named: table.is_some(),
-            named_partition: None,
             table,
             verbs: Vec::new(),
             known: AdmittedChanges::default(),
+            before: AdmittedChanges::default(),
             messages: Vec::new(),
-            message_bytes: 0,
             effect_of: None,
             deadline: None,
         }
@@ -395,7 +393,7 @@ impl Transaction {
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
         let bytes = Operation::insert(row.clone()).request_bytes()? + code_bytes;
         self.known.grow_size(1, bytes)?;
-        self.message_bytes += bytes;
+        self.before.grow_size(1, bytes)?;
         self.messages.push(EmittedMessage { row, authenticity: M::AUTHENTICITY });
         Ok(self)
     }
@@ -423,7 +421,7 @@ impl Transaction {
         let partition_key = partition_key.into();
         self.known.refuse_other_partition(&partition_key)?;
         self.known.partition_key = Some(partition_key.clone());
-        self.named_partition = Some(partition_key);
+        self.before.partition_key = Some(partition_key);
         Ok(self)
     }
 
@@ -605,12 +603,7 @@ impl Transaction {
         // Keys with blind tokens are complete only now, so that rows and partitions are compared
         // now.
         if needs_tokens {
-            let before = AdmittedChanges {
-                partition_key: self.named_partition.take(),
-                rows: HashMap::new(),
-                operations: self.messages.len(),
-                bytes: self.message_bytes,
-            };
+            let before = std::mem::take(&mut self.before);
             self.known = admitted_changes(&table, before, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known).await?;
