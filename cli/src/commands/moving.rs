@@ -80,11 +80,8 @@ fn exporting(
         .filter(parse_filter(export.filter.as_deref())?)
         .format(export.format.into())
         .on_progress(move |now| shown.show(|| format!("{name}: {} rows", now.rows)));
-    // CSV cannot be continued, because new columns may have come, and no export from a store without order of
-    // rows: without `resume` the job begins anew.
-    let is_continued =
-        export.resume && !matches!(export.format, RowFormat::Csv) && client.capabilities().ordered;
-    Ok(if is_continued { job.resume() } else { job })
+    // Without `resume` the job begins anew.
+    Ok(if export.resume && job.can_resume() { job.resume() } else { job })
 }
 
 fn export_line(report: &ExportReport, seconds: f64) -> String {

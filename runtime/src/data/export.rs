@@ -136,10 +136,39 @@ impl Export {
 
     /// Continues an earlier [`to_file`](Self::to_file) to the same path that was interrupted, after the last
     /// whole line of that attempt. Begins anew if there was no earlier attempt. The filter has to be that of
-    /// the earlier attempt. An attempt as CSV, or from a store that keeps no order of rows
-    /// ([`Capabilities::ordered`](crate::backend::Capabilities::ordered)), cannot be continued.
+    /// the earlier attempt. Some exports cannot be continued: [`can_resume`](Self::can_resume) says which.
     pub fn resume(self) -> Self {
         Self { is_resumed: true, ..self }
+    }
+
+    /// Returns whether [`resume`](Self::resume) can continue an earlier attempt. An export as CSV cannot be
+    /// continued, because new columns may have come, nor can one from a store that keeps no order of rows
+    /// ([`Capabilities::ordered`](crate::backend::Capabilities::ordered)).
+    ///
+    /// ```
+    /// use entable::{data::Format, prelude::*};
+    ///
+    /// let export = Client::memory().export("Staff");
+    /// assert!(export.can_resume());
+    /// assert!(!export.format(Format::Csv).can_resume());
+    /// ```
+    pub fn can_resume(&self) -> bool {
+        self.resume_error().is_none()
+    }
+
+    /// Returns the error of an attempt to continue an export that cannot be continued.
+    fn resume_error(&self) -> Option<Error> {
+        let unsupported = |message| Error::new(ErrorKind::Unsupported, message);
+        if self.format != Format::JsonLines {
+            return Some(unsupported(
+                "an export as CSV cannot be continued, because new columns may have come; begin anew",
+            ));
+        }
+        if !self.client.capabilities().ordered {
+            let message = "the store keeps no order of rows, so that an export cannot be continued; begin anew, without `resume`";
+            return Some(unsupported(message).in_table(&self.table));
+        }
+        None
     }
 
     /// Reads the rows of one moment, of a store in a file. The snapshot keeps the space of its rows, so that the
@@ -288,14 +317,9 @@ impl Export {
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
             return Ok(earlier);
         }
-        if self.format != Format::JsonLines {
-            let message = "an export as CSV cannot be continued, because new columns may have come; begin anew";
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
         // Before the earlier attempt is read, which can take long.
-        if !self.client.capabilities().ordered {
-            let message = "the store keeps no order of rows, so that an export cannot be continued; begin anew, without `resume`";
-            return Err(Error::new(ErrorKind::Unsupported, message).in_table(&self.table));
+        if let Some(error) = self.resume_error() {
+            return Err(error);
         }
         let mut lines = BufReader::new(file);
         let mut line = Vec::new();
