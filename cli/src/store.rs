@@ -2,11 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use entable::{
-    Client, ClientBuilder,
-    backend::{Embedded, TableCase},
-    object_store::ObjectStore,
-};
+use entable::{Client, ClientBuilder, backend::Embedded, object_store::ObjectStore};
 
 use crate::failure::Failure;
 
@@ -34,15 +30,6 @@ pub(crate) fn open_with_blobs(
 /// Returns whether the name is no path: that of a store on Azure, or an address.
 pub(crate) fn is_service(name: &str) -> bool {
     name.starts_with(AZURE) || name.contains("://")
-}
-
-/// Returns the text by which the store compares the name of a table: the name itself where case counts, else the
-/// name in lower case.
-pub(crate) fn compared_name(client: &Client, table: &str) -> String {
-    match client.capabilities().table_case {
-        TableCase::Sensitive => table.to_owned(),
-        _ => table.to_ascii_lowercase(),
-    }
 }
 
 fn builder(name: &str, creates: bool) -> Result<ClientBuilder, Failure> {

@@ -76,9 +76,16 @@ impl TableCase {
         }
     }
 
-    /// Returns the text by which tables are compared: the name in lower case if the store ignores
-    /// case, else the name itself. Two names of one table have the same text.
-    pub(crate) fn canonical_table_name(self, table: &str) -> String {
+    /// Returns the text by which the store compares the name of a table: the name in lower case if the store
+    /// ignores case, else the name itself. Two names of one table have the same text.
+    ///
+    /// ```
+    /// use entable::backend::TableCase;
+    ///
+    /// assert_eq!(TableCase::Insensitive.canonical_table_name("Staff"), "staff");
+    /// assert_eq!(TableCase::Sensitive.canonical_table_name("Staff"), "Staff");
+    /// ```
+    pub fn canonical_table_name(self, table: &str) -> String {
         match self {
             Self::Insensitive => table.to_ascii_lowercase(),
             Self::Sensitive => table.to_owned(),

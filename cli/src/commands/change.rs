@@ -39,8 +39,9 @@ pub(crate) async fn put(
     mode: Mode,
 ) -> Result<(), Failure> {
     let client = store::open(store, false)?;
-    let wanted = store::compared_name(&client, table);
-    if !client.tables().await?.iter().any(|name| store::compared_name(&client, name) == wanted) {
+    let case = client.capabilities().table_case;
+    let wanted = case.canonical_table_name(table);
+    if !client.tables().await?.iter().any(|name| case.canonical_table_name(name) == wanted) {
         return Err(Failure::not_found(format!("there is no table `{table}`")));
     }
     let progress = Arc::new(Progress::new(output));

@@ -302,7 +302,8 @@ pub(crate) async fn report(
         let client = store::open(store, false)?;
         let found = client.tables().await?;
         let is_own = |name: &String| name.starts_with("Entable");
-        let compared = |name: &str| store::compared_name(&client, name);
+        let case = client.capabilities().table_case;
+        let compared = |name: &str| case.canonical_table_name(name);
         // The name of dated tables ends with a template, such as `Logins{at:%Y%m%d}`.
         let fits = |named: &String, found: &String| match named.split_once('{') {
             Some((start, _)) => compared(found).starts_with(&compared(start)),
