@@ -3,8 +3,8 @@
 use super::{
     columns::SYSTEM,
     encrypted_filter::{
-        MakeTokenCondition, has_encrypted_condition, is_condition_left_out, no_token_error,
-        text_with_tokens, wider_filter_with_tokens,
+        MakeTokenCondition, has_encrypted_condition, no_token_error, text_with_tokens,
+        wider_filter_with_tokens,
     },
     request::{Request, TOKEN_IN_EXPLAIN},
 };
@@ -181,8 +181,9 @@ impl Request {
         let filter = self.filter_of(access, token)?;
         let mut unsent = String::new();
         for condition in &self.conditions {
-            // A list holds ids: the entities are compared and not the list.
-            if self.reads_list() || is_condition_left_out(condition) {
+            // A list holds ids: the entities are compared and not the list. The filter leaves out an encrypted
+            // condition under a negation.
+            if self.reads_list() || has_encrypted_condition(condition) {
                 unsent.push('\u{0}');
                 unsent.push_str(&text_with_tokens(condition, token)?);
             }

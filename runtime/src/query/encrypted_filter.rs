@@ -37,23 +37,6 @@ pub(crate) fn wider_filter_with_tokens(
     }
 }
 
-/// Returns whether [`wider_filter_with_tokens`] leaves out a condition on an encrypted property: one
-/// under a negation.
-pub(crate) fn is_condition_left_out(filter: &Filter) -> bool {
-    leaves_out_condition(filter, Approximation::Wider)
-}
-
-fn leaves_out_condition(filter: &Filter, bound: Approximation) -> bool {
-    match filter {
-        Filter::Blind { .. } => bound == Approximation::Narrower,
-        Filter::And(terms) | Filter::Or(terms) => {
-            terms.iter().any(|term| leaves_out_condition(term, bound))
-        }
-        Filter::Not(inner) => leaves_out_condition(inner, bound.negated()),
-        _ => false,
-    }
-}
-
 /// Returns the text of the filter with blind tokens in place of encrypted values. Filters that
 /// compare values of different blind tokens have different texts, and a text shows no value.
 pub(crate) fn text_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<String> {
