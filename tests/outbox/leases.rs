@@ -16,9 +16,13 @@ use entable::{
     queue::Queue,
 };
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 
-use crate::fixture::{Employee, employee};
+use crate::{
+    expiry::Key,
+    fixture::{Employee, employee},
+};
 
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "Slow", version = 1)]
@@ -340,4 +344,54 @@ async fn no_effect_begins_after_a_lease_that_ended_while_the_machine_was_suspend
     for id in [7, 8] {
         assert!(staff.get(Employee::primary().department("Sales").id(id)).await.unwrap().is_none());
     }
+}
+
+/// The marker of the entity's expiry is written after the machine slept, and its hour ends before the lease
+/// does by the timers' clock. By the wall clock the lease is over.
+#[tokio::test(start_paused = true)]
+async fn an_effect_with_a_marker_is_not_sent_after_a_lease_that_ended_while_the_machine_was_suspended()
+ {
+    // 630_000_000_000_000_000 ticks are a full hour.
+    let hour = 630_000_000_000_000_000 + 3600 * 10_000_000;
+    let start = Ticks::new(hour - 390 * 10_000_000).unwrap();
+    let clock = Arc::new(SteppedClock::new(start));
+    let fault = FaultInjector::around(Memory::with_clock(clock.clone()));
+    let client = Client::builder().backend(fault.clone()).clock(clock.clone()).build().unwrap();
+    let keys = client.table::<Key>();
+    keys.create().await.unwrap();
+    client.table::<Employee>().create().await.unwrap();
+    let mut egt = client.transaction();
+    egt.insert(&employee(1)).unwrap().emit(&Slow { id: 7 }).unwrap();
+    egt.commit().await.unwrap();
+    let until = OffsetDateTime::from(Ticks::new(hour - 1).unwrap());
+    let key = Key { user: "ann".into(), id: 7, until, note: None };
+    let effects = Arc::new(Mutex::new(Vec::new()));
+    let (results, injector) = (effects.clone(), fault.clone());
+    let worker = client.worker().lease(seconds(270)).on(move |cx: Context, _: Slow| {
+        let (clock, fault, key) = (clock.clone(), injector.clone(), key.clone());
+        let results = results.clone();
+        async move {
+            // The second time the message has no effect.
+            if !results.lock().unwrap().is_empty() {
+                return Ok(());
+            }
+            let mut egt = cx.client().transaction();
+            egt.insert(&key)?;
+            // The request for the store's time, which comes before the first marker.
+            fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(seconds(2)));
+            let suspended = async {
+                sleep(seconds(1)).await;
+                clock.advance(seconds(300));
+                fault.pending()
+            };
+            let result = tokio::join!(cx.once(egt), suspended);
+            results.lock().unwrap().push(result);
+            Err("no effect".into())
+        }
+    });
+    worker.drain().await.unwrap();
+    let effects = std::mem::take(&mut *effects.lock().unwrap());
+    let [(effect, 0)] = &effects[..] else { panic!("{effects:?}") };
+    assert!(effect.as_ref().is_err_and(Error::is_contended), "{effect:?}");
+    assert!(keys.get(Key::primary().user("ann").id(7)).await.unwrap().is_none());
 }

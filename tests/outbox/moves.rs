@@ -397,3 +397,25 @@ async fn an_entity_does_not_arrive_in_a_dated_table_after_its_move_was_given_up(
     }
     assert_eq!(world.rows("Logins20140801", "don").await, [""; 0], "the tombstone is gone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tombstone_is_sent_within_the_write_deadline() {
+    let (world, current, archive) = archive_world().await;
+    let stored = current.insert(&employee(456)).await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    // The target is taken, so that the move is given up.
+    let rows = world.client.dynamic("Archive");
+    rows.insert(&DynamicEntity::new("Sales", "empid_000456")).await.unwrap();
+    let is_tombstone =
+        |one: &entable::Operation| one.row().get("GivenUp").is_ok_and(|it| it.is_some());
+    let (store, kept) = Hooked::holding(world.recorder.clone(), is_tombstone);
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let worker = client.worker().with::<Employee>();
+    let drained = tokio::time::timeout(Duration::from_millis(200), worker.drain()).await;
+    assert!(drained.is_err(), "the request waits: {drained:?}");
+    let batch = kept.lock().unwrap().take().unwrap();
+    assert!(batch.check_deadline().is_ok());
+    world.later(OutboxOptions::FLIGHT);
+    assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
+}

@@ -2,13 +2,17 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use entable::{Context, Queue, prelude::*};
+use entable::{
+    Context, Queue,
+    backend::layer::{InjectedFault, RequestKind},
+    prelude::*,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::fixture::{MINUTE, World};
@@ -113,6 +117,32 @@ async fn an_effect_takes_place_once_however_often_the_message_comes() {
     assert_eq!(rows("Visits", "000001").await, ["count"]);
     assert!(rows("EntableQueues", "letters_00").await.is_empty());
     assert_eq!(visits(&client, 1).await, 1);
+}
+
+/// The timers' clock stands still while the machine is suspended: by the wall clock, another worker may have
+/// had the message for hours.
+#[tokio::test(start_paused = true)]
+async fn no_handler_is_called_for_a_message_that_was_received_before_the_machine_was_suspended() {
+    let (world, client, queue) = world().await;
+    queue.send(&Welcome { id: 1, number: None }).await.unwrap();
+    let attempts = Arc::new(Mutex::new(Vec::new()));
+    let seen = attempts.clone();
+    let worker = client.worker().queue(&queue).on(move |cx: Context, _: Welcome| {
+        seen.lock().unwrap().push(cx.attempts());
+        async { Ok(()) }
+    });
+    world.fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(MINUTE / 30));
+    let suspended = async {
+        tokio::time::sleep(MINUTE / 60).await;
+        world.pass(MINUTE * 300);
+    };
+    let (drained, ()) = tokio::join!(worker.drain(), suspended);
+    drained.unwrap();
+    assert_eq!((world.fault.pending(), attempts.lock().unwrap().len()), (0, 0));
+    // The store hid the message from the moment on at which the delayed request arrived.
+    world.pass(MINUTE);
+    worker.drain().await.unwrap();
+    assert_eq!(*attempts.lock().unwrap(), [2], "the second receipt is in time");
 }
 
 #[tokio::test]

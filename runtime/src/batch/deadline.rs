@@ -49,12 +49,16 @@ impl Deadline {
         self.until
     }
 
-    /// Returns the earlier of two deadlines; `None` if both are `None`.
-    pub(crate) fn earlier<'d>(one: Option<&'d Self>, other: Option<&'d Self>) -> Option<&'d Self> {
-        match (one, other) {
-            (Some(one), Some(other)) if other.until < one.until => Some(other),
-            (one, other) => one.or(other),
-        }
+    /// Returns a deadline that is over as soon as one of two is over; `None` if both are `None`.
+    pub(crate) fn earlier(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
+        // Each end for itself: after a suspension, the deadline that ends first by the timers' clock may end
+        // last by the wall clock.
+        Some(Self {
+            until: one.until.min(other.until),
+            wall_until: one.wall_until.min(other.wall_until),
+            clock: one.clock.clone(),
+        })
     }
 
     /// Returns whether either clock has reached the deadline.
@@ -67,12 +71,13 @@ impl Deadline {
     ///
     /// # Errors
     ///
-    /// `is_contended`: the row that the write was derived from may have changed.
+    /// `is_contended`: what the write relies on may have changed since the deadline began.
     pub fn check(&self) -> Result<()> {
         if !self.is_over() {
             return Ok(());
         }
-        let message = "the row may not be written any more: too long since its primary was read";
+        let message =
+            "too late to send the write: the read, lease or upload that it relies on is too old";
         Err(Error::new(ErrorKind::Contended, message))
     }
 }

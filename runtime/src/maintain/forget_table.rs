@@ -169,11 +169,7 @@ async fn free_key_once(
         let Some(id) = claim else { return Ok(Attempt::Done(false)) };
         let row = reservation_row(&found, id, None)?;
         // The row is written as it is stored: nothing of it is sealed again.
-        deadline
-            .run_request(
-                store.apply_one_unsealed(&address.row.table, Operation::replace(row, seen)),
-            )
-            .await
+        deadline.write_unsealed(store, &address.row.table, Operation::replace(row, seen)).await
     };
     match written {
         Err(error) if error.lost_race() => Ok(Attempt::Raced),

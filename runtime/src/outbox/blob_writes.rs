@@ -85,10 +85,10 @@ impl BlobUploads {
     /// `None` without uploads.
     pub(crate) fn send_deadline(&self) -> Option<Deadline> {
         let writes = self.lock_writes();
-        let first = writes
-            .iter()
-            .fold(None, |first, write| Deadline::earlier(first, Some(&write.deadline)));
-        first.cloned()
+        let deadlines = writes.iter().map(|write| &write.deadline);
+        deadlines.fold(None, |first: Option<Deadline>, next| {
+            Deadline::earlier(first.as_ref(), Some(next))
+        })
     }
 
     fn lock_writes(&self) -> std::sync::MutexGuard<'_, Vec<BlobWrite>> {

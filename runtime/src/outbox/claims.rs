@@ -320,12 +320,9 @@ impl ClaimWithReservations {
                 }
                 false => reserve_existing(found, &self.row().id)?,
             };
-            let request = outbox.store.apply_one_unsealed_until(
-                &wanted.address.row.table,
-                operation,
-                self.deadline.batch_deadline(),
-            );
-            let etag = self.deadline.run_request(request).await?.etag;
+            let table = &wanted.address.row.table;
+            let written = self.deadline.write_unsealed(&outbox.store, table, operation).await?;
+            let etag = written.etag;
             return Ok(row_with_written_etag(&reservation_row(found, &self.row().id, from)?, etag));
         }
         let row = reservation_row(copy, &self.row().id, from)?;

@@ -187,7 +187,7 @@ async fn try_commit_once(
         false => None,
     };
     // Sent by the earliest of these moments: a sweep may delete older uploads and markers.
-    let deadline = Deadline::earlier(deadline, marked.as_ref());
+    let deadline = Deadline::earlier(deadline.as_ref(), marked.as_ref());
     let lists = read_lists(outbox, table, &effects).await?;
     // The remote copies are read before the commit. What is written after it under these ETags cannot
     // overwrite a newer version of the primary.
@@ -224,6 +224,7 @@ async fn try_commit_once(
             });
         }
     };
+    let deadline = deadline.as_ref();
     let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists, state, deadline };
     // Claims are there and name this attempt alone: another attempt makes new ones.
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;

@@ -69,6 +69,18 @@ impl WriteDeadline {
         self.run_request(request).await.map_err(|error| error.in_table(table))
     }
 
+    /// Writes one remote row as it is, without encryption. Fails with `Contended` after the deadline,
+    /// with nothing sent.
+    pub(crate) async fn write_unsealed(
+        &self,
+        store: &Store,
+        table: &str,
+        operation: Operation,
+    ) -> Result<Written> {
+        let request = store.apply_one_unsealed_until(table, operation, self.batch_deadline());
+        self.run_request(request).await
+    }
+
     /// Sends a request to another partition. Fails with `Contended` after the deadline, and with
     /// `Ambiguous` if the request takes longer than the request timeout.
     pub(crate) async fn run_request<T>(

@@ -174,10 +174,7 @@ impl MoveJob<'_> {
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.message_identity())?;
-        let insert = || {
-            let insert = self.outbox.store.apply_one_unsealed(to_table, tombstone.clone());
-            deadline.run_request(insert)
-        };
+        let insert = || deadline.write_unsealed(&self.outbox.store, to_table, tombstone.clone());
         let inserted = match insert().await {
             // A carrier that is slow would create a dated table, and insert the entity after this.
             Err(error) if error.is_table_missing() && self.create_target_table().await? => {

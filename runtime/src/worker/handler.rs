@@ -285,9 +285,10 @@ impl Context {
         let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if until.is_over() && !is_mutated {
-            return Err(lease_over_error());
+            let message = "the lease of the message is over";
+            return Err(Error::new(ErrorKind::Contended, message));
         }
-        let deadline = (!is_mutated).then(|| until.clone());
+        let deadline = (!is_mutated).then_some(until);
         // A transaction without changes has no partition, so no receipt either.
         let Some(place) = egt.target_partition().await? else {
             return egt.effect_of_message(&self.message, deadline).commit().await.map(|_| true);
@@ -310,10 +311,6 @@ impl Context {
         // another worker may have had the effect and removed its receipt.
         let is_first = match egt.effect_of_message(&self.message, deadline).commit().await {
             Ok(_) => true,
-            Err(error) if error.is_contended() && until.is_over() => {
-                let error = lease_over_error().with_source(error);
-                self.find_earlier_effect(&place, error).await?
-            }
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
         add_place(&self.settled, &place, case);
@@ -351,10 +348,6 @@ fn add_place(places: &Mutex<Receipts>, place: &(String, String), case: TableCase
     if !contains_place(&places, place, case) {
         places.push(place.clone());
     }
-}
-
-fn lease_over_error() -> Error {
-    Error::new(ErrorKind::Contended, "the lease of the message is over")
 }
 
 fn too_many_effects_error((table, partition_key): &(String, String)) -> Error {

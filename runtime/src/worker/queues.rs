@@ -149,9 +149,9 @@ impl Worker {
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
-        let is_late = message.until() <= Instant::now();
-        if is_late && !self.outbox().guards.has_mutation(Mutation::LateReceiptHandled) {
-            // The queue's answer took longer than the lease: the message may be another worker's.
+        if until.is_over() && !self.outbox().guards.has_mutation(Mutation::LateReceiptHandled) {
+            // The queue's answer took longer than the lease, or the machine was suspended: the message may be
+            // another worker's.
             return Ok(MessageOutcome::Raced);
         }
         let outcome = match Envelope::parse(message.body()) {

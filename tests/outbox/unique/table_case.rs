@@ -1,16 +1,17 @@
 //! Tests unique values of entities in a table whose name has capitals, with an index in a table of its
 //! own, on stores where case counts in names of tables and on stores where it does not.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use entable::{
-    Condition, OutboxOptions, SteppedClock, Ticks,
+    Condition, Operation, OutboxOptions, SteppedClock, Ticks,
     backend::{Backend, Embedded, Memory, TableCase},
     maintain::FindingKind,
     prelude::*,
 };
 
 use super::{Person, person};
+use crate::hooked::Hooked;
 
 /// A client of a store, and the clock of the store if it is stepped by hand.
 struct Store {
@@ -330,4 +331,26 @@ async fn a_forgotten_table_gives_a_value_that_was_taken_over_back() {
     assert_eq!((copy.str("SrcC").unwrap(), copy.str("SrcF").ok()), ("c1", None));
     store.client.dynamic("Badges").delete("B1", "badge", Condition::Any).await.unwrap();
     assert_eq!(store.client.forget_table("Gone").await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_holder_is_removed_from_a_row_within_the_write_deadline() {
+    let (store, _) = Store::memory(TableCase::Sensitive).with_first().await;
+    // The entity was about to take the value over from one of a table that is gone.
+    let mut reserved = store.copy().await.unwrap();
+    reserved.allow_framework_names();
+    reserved.set("SrcC", "c1");
+    reserved.set("SrcF", r#"["Gone","empid_Sales","000009"]"#);
+    store.client.dynamic("Badges").replace(&reserved).await.unwrap();
+    let is_copy = |one: &Operation| one.row().row_key() == "badge";
+    let (held, kept) = Hooked::holding(store.client.backend().clone(), is_copy);
+    let client = Client::builder().backend(held).clock(store.clock.clone()).build().unwrap();
+    client.table::<Person>();
+    let request = client.forget_table("Gone");
+    let forgotten = tokio::time::timeout(Duration::from_millis(200), request).await;
+    assert!(forgotten.is_err(), "the request waits: {forgotten:?}");
+    let batch = kept.lock().unwrap().take().unwrap();
+    assert!(batch.check_deadline().is_ok());
+    store.clock.advance(OutboxOptions::FLIGHT);
+    assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
 }
