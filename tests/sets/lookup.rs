@@ -10,6 +10,8 @@ use entable::{
     },
     prelude::*,
 };
+use futures_util::FutureExt;
+use tokio::time::timeout;
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Departments", partition_key = "departments", row_key = "{id:04}")]
@@ -181,5 +183,47 @@ async fn refreshes_that_meet_share_a_read_that_began_after_them() -> Result<(), 
     early.await.unwrap()?;
     assert_eq!(lookup.all().await?.len(), 4, "none shares a read from before the insert");
     assert_eq!(recorder.count(), 1, "twenty refreshes, one read: {recorder}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_access_that_nobody_polls_holds_up_no_other() -> Result<(), Error> {
+    let Fixture { fault, table, lookup, .. } = fixture().await;
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_secs(1)));
+    let mut first = Box::pin(lookup.all());
+    assert!((&mut first).now_or_never().is_none(), "the read is on its way");
+    let second = timeout(Duration::from_secs(60), lookup.all()).await.expect("it is polled")?;
+    assert_eq!(second.len(), 3);
+    table.insert(&department(4)).await?;
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_secs(1)));
+    let mut refresh = Box::pin(lookup.refresh());
+    assert!((&mut refresh).now_or_never().is_none(), "the read is on its way");
+    timeout(Duration::from_secs(60), lookup.refresh()).await.expect("it is polled")?;
+    assert_eq!(lookup.all().await?.len(), 4);
+    // Late answers do not replace what was read after them.
+    table.insert(&department(5)).await?;
+    lookup.refresh().await?;
+    assert_eq!(first.await?.len(), 5);
+    refresh.await?;
+    assert_eq!(lookup.all().await?.len(), 5);
+    Ok(())
+}
+
+/// A read that is polled late ends after a newer one, which stays.
+#[tokio::test(start_paused = true)]
+async fn a_late_read_does_not_replace_a_newer_one() -> Result<(), Error> {
+    let Fixture { fault, recorder, table, lookup, .. } = fixture().await;
+    assert_eq!(lookup.all().await?.len(), 3);
+    fault.inject(RequestKind::Scan, 0, InjectedFault::ShortPage(1));
+    fault.inject(RequestKind::Scan, 1, InjectedFault::Delay(Duration::from_secs(1)));
+    recorder.clear();
+    let mut late = Box::pin(lookup.refresh());
+    assert!((&mut late).now_or_never().is_none(), "the second page is on its way");
+    assert_eq!(recorder.count(), 1, "the first page is read");
+    table.delete_at(Department::primary().id(1)).await?;
+    timeout(Duration::from_secs(60), lookup.refresh()).await.expect("it is polled")?;
+    assert_eq!(lookup.all().await?.len(), 2);
+    late.await?;
+    assert_eq!(lookup.all().await?.len(), 2);
     Ok(())
 }

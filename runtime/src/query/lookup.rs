@@ -1,17 +1,6 @@
 //! `Lookup` caches a small table that rarely changes, so that a program can join it in memory.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    hash::Hash,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
-
-use tokio::sync::Mutex;
+use std::{collections::HashMap, fmt, hash::Hash, sync::Arc, time::Duration};
 
 use super::build::Query;
 use crate::{
@@ -19,6 +8,7 @@ use crate::{
     edm::Ticks,
     entity::{Point, Stored, TableEntity},
     error::{Error, Result},
+    single_flight::Slot,
 };
 
 /// The entities of a query, cached in memory for a time: the first access reads the store, later
@@ -55,24 +45,19 @@ struct Inner<E> {
     query: Query<E, Stored<E>>,
     ttl: Duration,
     clock: Arc<dyn Clock>,
-    kept: RwLock<CacheSlot<E>>,
-    /// The task that holds this lock reads; the others wait for it and take its result.
-    last_read: Mutex<Option<LastRead>>,
-    /// The number of reads that were begun.
-    begun: AtomicU64,
-    ended: AtomicU64,
+    slot: Slot<LookupState<E>>,
 }
 
-/// The cached entities, and how often the cache was cleared: a read that began before a clearing
-/// must not fill it.
-struct CacheSlot<E> {
+/// The cached entities, and the reads that filled the cache or failed.
+struct LookupState<E> {
     kept: Option<Arc<CachedEntities<E>>>,
+    /// How often the cache was cleared: a read that began before a clearing must not fill it.
     forgotten: u64,
-}
-
-/// The result of the last read that ended.
-struct LastRead {
-    number: u64,
+    /// The number of reads that were begun. Reads are numbered from 1 on.
+    begun: u64,
+    /// The highest number of a read that ended; 0 before the first end.
+    answered: u64,
+    /// The error of read `answered`; `None` if it succeeded.
     failed: Option<Error>,
 }
 
@@ -81,6 +66,12 @@ struct CachedEntities<E> {
     at: Ticks,
     rows: Vec<Arc<Stored<E>>>,
     by_keys: HashMap<(String, String), usize>,
+}
+
+impl<E> Default for LookupState<E> {
+    fn default() -> Self {
+        Self { kept: None, forgotten: 0, begun: 0, answered: 0, failed: None }
+    }
 }
 
 impl<E> Clone for Lookup<E> {
@@ -137,9 +128,7 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
-        let kept = RwLock::new(CacheSlot { kept: None, forgotten: 0 });
-        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Inner { query, ttl, clock, kept, last_read: Mutex::new(None), begun, ended }))
+        Self(Arc::new(Inner { query, ttl, clock, slot: Slot::default() }))
     }
 
     /// Returns the entity at a point; `None` if there was none when the entities were read.
@@ -232,13 +221,12 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub async fn refresh(&self) -> Result<()> {
-        let begun = self.0.begun.load(Ordering::Acquire);
-        let mut last_read = self.0.last_read.lock().await;
-        match last_read.as_ref().filter(|last| last.number > begun) {
+        let begun = self.0.slot.lock_state().begun;
+        let find = |state: &LookupState<E>| {
             // A read that began after this call saw all that was written before it.
-            Some(last) => last.failed.clone().map_or(Ok(()), Err),
-            None => self.read_entities(&mut last_read).await.map(drop),
-        }
+            (state.answered > begun).then(|| state.failed.clone().map_or(Ok(()), Err))
+        };
+        self.0.slot.find_or_run(find, async || self.read_entities().await.map(drop)).await
     }
 
     /// Clears the cache: the next access reads the store.
@@ -257,69 +245,63 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub fn forget(&self) {
-        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
-        *slot = CacheSlot { kept: None, forgotten: slot.forgotten + 1 };
+        let mut state = self.0.slot.lock_state();
+        state.kept = None;
+        state.forgotten += 1;
     }
 
     async fn cached_or_read(&self) -> Result<Arc<CachedEntities<E>>> {
-        if let Some(kept) = self.cached_if_fresh() {
-            return Ok(kept);
-        }
         // Noted before waiting: only a read that ends after this answers this access.
-        let ended = self.0.ended.load(Ordering::Acquire);
-        let mut last_read = self.0.last_read.lock().await;
-        // Another task may have read while this one waited for the lock.
-        if let Some(kept) = self.cached_if_fresh() {
-            return Ok(kept);
-        }
-        // A read that failed while this access waited would fail again: its error is this access's
-        // too.
-        match last_read
-            .as_ref()
-            .filter(|last| last.number > ended)
-            .and_then(|last| last.failed.clone())
-        {
-            Some(error) => Err(error),
-            None => self.read_entities(&mut last_read).await,
-        }
+        let answered = self.0.slot.lock_state().answered;
+        let find = |state: &LookupState<E>| {
+            if let Some(kept) = self.cached_if_fresh(state) {
+                return Some(Ok(kept));
+            }
+            // A read that failed while this access waited would fail again: its error is this access's
+            // too.
+            state.failed.clone().filter(|_| state.answered > answered).map(Err)
+        };
+        self.0.slot.find_or_run(find, async || self.read_entities().await).await
     }
 
-    fn cached_if_fresh(&self) -> Option<Arc<CachedEntities<E>>> {
-        // A poisoned lock is used on: the slot is only ever replaced as a whole.
-        let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let kept = slot.kept.clone()?;
+    fn cached_if_fresh(&self, state: &LookupState<E>) -> Option<Arc<CachedEntities<E>>> {
+        let kept = state.kept.as_ref()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
         // After a clock went back, the age is unknown.
         let age = Duration::from_nanos(u64::try_from(age).ok()?.saturating_mul(100));
-        (age < self.0.ttl).then_some(kept)
+        (age < self.0.ttl).then(|| kept.clone())
     }
 
     /// Reads the entities, and keeps the result for the accesses that wait for this read.
-    async fn read_entities(
-        &self,
-        last_read: &mut Option<LastRead>,
-    ) -> Result<Arc<CachedEntities<E>>> {
-        let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
+    async fn read_entities(&self) -> Result<Arc<CachedEntities<E>>> {
+        let (number, forgotten) = {
+            let mut state = self.0.slot.lock_state();
+            state.begun += 1;
+            (state.begun, state.forgotten)
+        };
         let result = self.read_store().await;
-        *last_read = Some(LastRead { number, failed: result.as_ref().err().cloned() });
-        self.0.ended.store(number, Ordering::Release);
+        let mut state = self.0.slot.lock_state();
+        // A read that was not polled may end after a later one, and is older then.
+        if number > state.answered {
+            state.answered = number;
+            state.failed = result.as_ref().err().cloned();
+            // Cleared during the read: what was read may be older than the clearing.
+            if let Ok(read) = &result
+                && state.forgotten == forgotten
+            {
+                state.kept = Some(read.clone());
+            }
+        }
         result
     }
 
     async fn read_store(&self) -> Result<Arc<CachedEntities<E>>> {
-        let forgotten = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).forgotten;
         // Before the read: the entities are as old as its request.
         let at = self.0.clock.now();
         let rows: Vec<Arc<Stored<E>>> =
             self.0.query.collect().await?.into_iter().map(Arc::new).collect();
         let keys = |row: &Stored<E>| (row.partition_key().to_owned(), row.row_key().to_owned());
         let by_keys = rows.iter().enumerate().map(|(at, row)| (keys(row), at)).collect();
-        let kept = Arc::new(CachedEntities { at, rows, by_keys });
-        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
-        // Cleared during the read: what was read may be older than the clearing.
-        if slot.forgotten == forgotten {
-            slot.kept = Some(kept.clone());
-        }
-        Ok(kept)
+        Ok(Arc::new(CachedEntities { at, rows, by_keys }))
     }
 }
