@@ -307,7 +307,7 @@ fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filte
 /// Returns a condition that finds the rows whose discriminator names a version, such as `Employee.v2`, and
 /// so all rows of version 2 and later: primaries, copies and parts. It also finds rows of version 1 that
 /// name it as `.v1`.
-fn written_version_condition(name: &str, schema: &Schema) -> Filter {
+pub(crate) fn written_version_condition(name: &str, schema: &Schema) -> Filter {
     // `.w` is the first text after all that begin with `.v`.
     let versions = [schema.entity_type, ".v"].concat();
     let after = [schema.entity_type, ".w"].concat();

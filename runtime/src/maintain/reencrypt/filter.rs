@@ -6,6 +6,7 @@ use crate::{
     edm::Value,
     entity::{SEAL, Schema},
     filter::Filter,
+    query::conditions::written_version_condition,
     seal::{KeyId, envelope_range},
 };
 
@@ -13,10 +14,7 @@ use crate::{
 /// not know; `None` if the entity's type is not a property.
 pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
     let name = schema.type_property()?;
-    let versions = [schema.entity_type, ".v"].concat();
-    // `.w` is the first text after all that begin with `.v`.
-    let after = [schema.entity_type, ".w"].concat();
-    let named = Filter::ge(name, versions) & Filter::lt(name, after);
+    let named = written_version_condition(name, schema);
     Some(filter_of_version_rows(name, schema.entity_type) | named)
 }
 

@@ -170,6 +170,11 @@ fn stays_cached<V>(lifetime: Lifetime<'_>) -> impl Fn(&CacheEntry<V>, usize) -> 
     }
 }
 
+/// Returns whether the error says that the key store did not answer; any other error is an answer.
+fn is_unanswered(error: &Error) -> bool {
+    error.seal_fault() == Some(SealFault::KeyUnavailable { retryable: true })
+}
+
 impl<V> CacheEntry<V> {
     /// Returns the cached answer that needs no request: a fresh key, an expired key while the key
     /// store does not answer, or a recent "no such key". Returns `None` if the key store has to be
@@ -192,10 +197,7 @@ impl<V> CacheEntry<V> {
 
     /// Returns whether the key store answered a request sent after `at`, and gave no key.
     fn was_refused_after(&self, at: Ticks) -> bool {
-        let retryable = SealFault::KeyUnavailable { retryable: true };
-        self.failed
-            .as_ref()
-            .is_some_and(|(error, asked)| *asked > at && error.seal_fault() != Some(retryable))
+        self.failed.as_ref().is_some_and(|(error, asked)| *asked > at && !is_unanswered(error))
     }
 
     /// Returns the expired key if `error` says that the key store does not answer and the lifetime
@@ -206,8 +208,7 @@ impl<V> CacheEntry<V> {
         now: Ticks,
         lifetime: Lifetime<'_>,
     ) -> Option<(Arc<V>, Ticks)> {
-        let retryable = SealFault::KeyUnavailable { retryable: true };
-        let (key, at) = self.key.as_ref().filter(|_| error.seal_fault() == Some(retryable))?;
+        let (key, at) = self.key.as_ref().filter(|_| is_unanswered(error))?;
         let span = lifetime.fresh.saturating_add(lifetime.stale);
         let is_allowed = !lifetime.stale.is_zero() && is_time_within(*at, now, span);
         is_allowed.then(|| (key.clone(), *at))
@@ -244,8 +245,7 @@ impl<V> CacheEntry<V> {
                 let stale = self.stale_key(&error, lifetime.clock.now(), lifetime);
                 if is_latest {
                     self.failures += 1;
-                    let retryable = SealFault::KeyUnavailable { retryable: true };
-                    if error.seal_fault() != Some(retryable) {
+                    if !is_unanswered(&error) {
                         // The key store answered: it does not give this key out any more.
                         self.key = None;
                     }
