@@ -72,8 +72,10 @@ impl fmt::Display for KeyScope {
 ///   key of the writer's choice.
 /// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
 ///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable: it says that the keys are
-///   destroyed. If the key store does not answer, or refuses to, as for a missing permission, all three
-///   fail with a `KeyUnavailable` that is retryable.
+///   destroyed, and lookups by blind tokens then find nothing. If the key store does not answer, or refuses
+///   to, as for a missing permission, all three fail with a `KeyUnavailable` that is retryable. `CachedKeys`
+///   with [`stale_for_decrypt`](super::CachedKeys::stale_for_decrypt) decrypts with its expired keys
+///   meanwhile, after a refusal, too.
 /// * It answers in bounded time: reads and writes wait for it without a limit of their own.
 /// * A provider around another provider passes on all of its functions, also those that have a body here.
 ///
