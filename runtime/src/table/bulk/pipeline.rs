@@ -23,6 +23,7 @@ use super::{
     rewrite::{LostRace, Rewrite},
 };
 use crate::{
+    entity::Stored,
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
@@ -182,19 +183,29 @@ impl Pipeline {
         future.await
     }
 
-    /// Returns whether this run moved the entity whose primary has these keys there, and forgets it then.
-    /// Waits for a transaction in flight that may have moved it.
-    pub(super) async fn take_moved_entity(&mut self, table: &str, keys: (&str, &str)) -> bool {
-        for index in self.moved.indexes_at(table, keys) {
+    /// Returns whether the query found an entity again that this run has changed and moved ahead, and forgets
+    /// it then. Waits for a transaction in flight that may have moved it.
+    pub(super) async fn was_moved_here<T: Rewritable>(
+        &mut self,
+        stored: &Stored<T>,
+        rewrite: &Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
+    ) -> bool {
+        if self.moved.is_empty() {
+            return false;
+        }
+        let primary = self.drive_transactions_while(rewrite.primary_keys(stored)).await;
+        let Some((partition_key, row_key)) = &primary else { return false };
+        let keys = (&**partition_key, &**row_key);
+        for index in self.moved.indexes_at(&rewrite.table, keys) {
             // A change that is not sent has moved nothing.
-            if self.open.has_item(table, keys.0, index) {
+            if self.open.has_item(&rewrite.table, partition_key, index) {
                 continue;
             }
             while self.groups_in_flight.iter().any(|(_, group)| group.has_item(index)) {
                 self.await_outcome().await;
             }
             // A change that failed is forgotten.
-            if self.moved.forget(table, keys, index) {
+            if self.moved.forget(&rewrite.table, keys, index) {
                 return true;
             }
         }

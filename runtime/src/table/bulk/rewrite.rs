@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{moved::MovedEntities, pipeline::Pipeline};
+use super::moved::MovedEntities;
 use crate::{
     backend::Read,
     entity::Stored,
@@ -37,34 +37,23 @@ pub(super) struct LostRace {
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
-    /// Returns whether the query found an entity again that this run has changed and moved ahead.
-    pub(super) async fn was_moved_here(&self, stored: &Stored<T>, pipeline: &mut Pipeline) -> bool {
-        if pipeline.moved.is_empty() {
-            return false;
-        }
+    /// Returns the keys of the primary of an entity that the query found; `None` if its copy does not tell them.
+    pub(super) async fn primary_keys(&self, stored: &Stored<T>) -> Option<(String, String)> {
+        let owned =
+            |(partition_key, row_key): (&str, &str)| (partition_key.to_owned(), row_key.to_owned());
         if stored.copy_family().is_none() {
-            let keys = (stored.partition_key(), stored.row_key());
-            return pipeline.take_moved_entity(&self.table, keys).await;
+            return Some(owned((stored.partition_key(), stored.row_key())));
         }
         // A deletion names the primary of the copy. A copy that names none is reported by its change.
-        let Ok(removal) = T::removal(stored) else { return false };
-        let filled = fill_tokens_of_change(self.client.outbox(), &self.table, removal.0);
-        match pipeline.drive_transactions_while(filled).await {
-            Ok(removal) => pipeline.take_moved_entity(&self.table, removal.keys()).await,
-            Err(_) => false,
-        }
+        let removal = T::removal(stored).ok()?;
+        let removal = fill_tokens_of_change(self.client.outbox(), &self.table, removal.0).await;
+        removal.ok().map(|removal| owned(removal.keys()))
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
-    pub(super) async fn change_entity(
-        &mut self,
-        stored: Stored<T>,
-        pipeline: &mut Pipeline,
-    ) -> Result<Change> {
+    pub(super) async fn change_entity(&mut self, stored: Stored<T>) -> Result<Change> {
         let verb = self.replacement(stored)?;
-        // A transaction in flight may hold the request for the key that this change needs.
-        let filled = fill_tokens_of_change(self.client.outbox(), &self.table, verb);
-        pipeline.drive_transactions_while(filled).await
+        fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read.

@@ -392,8 +392,11 @@ impl Bulk {
             let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
             for item in page.items {
                 let change = match item {
-                    Ok(stored) if rewrite.was_moved_here(&stored, &mut pipeline).await => continue,
-                    Ok(stored) => rewrite.change_entity(stored, &mut pipeline).await,
+                    Ok(stored) if pipeline.was_moved_here(&stored, &rewrite).await => continue,
+                    // A transaction in flight may hold the request for the key that this change needs.
+                    Ok(stored) => {
+                        pipeline.drive_transactions_while(rewrite.change_entity(stored)).await
+                    }
                     Err(error) => Err(error),
                 };
                 pipeline.add_change(table.clone(), change, false).await;
