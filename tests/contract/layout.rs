@@ -754,9 +754,12 @@ fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
     let size = (Version, "property `Size` (Int64) is new".to_owned());
     let taken = [size, (Version, described), (Nothing, new)];
     assert_eq!(changes(length, &format!("  property Size Int64\n{blob}")), taken);
-    // The reverse.
-    let gone = "blob `Photo` is gone".to_owned();
-    assert_eq!(changes(blob, length), [(Needs::Migration, gone)]);
+    // The reverse. Rows without a photo have no length, so that its field cannot be read from them.
+    let length_is_new = (Version, "property `PhotoLength` (Int64) is new".to_owned());
+    let gone = (Needs::Migration, "blob `Photo` is gone".to_owned());
+    assert_eq!(changes(blob, length), [length_is_new, gone.clone()]);
+    let optional = (Nothing, "property `PhotoLength` (Int64) is new".to_owned());
+    assert_eq!(changes(blob, "  property PhotoLength Int64 optional\n"), [optional, gone]);
     let series = "  series sent 3 to Sent2 first Sent0 Int32 optional\n";
     let gone = "series `sent` is gone, 3 properties from `Sent0`".to_owned();
     assert_eq!(changes(series, "  property Sent2 Int32\n"), [(Version, gone)]);

@@ -14,12 +14,17 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
             compare_property(was, is, changes);
         }
     }
-    // A property that a blob or a series stores now, or stored before, is compared with blobs or series.
+    // A property that a blob or a series stores now is compared with blobs or series, and so is one that was a
+    // blob or a slot. Not all rows have the length and the like of a blob that was.
     let is_gone = |was: &&PropertyShape| {
         !new.has_property_or_key_field(&was.name) && !new.has_slot_or_blob_property(&was.name)
     };
-    let is_new =
-        |is: &&PropertyShape| !old.stores(&is.name) && !versions.is_key_field_that_moved(&is.name);
+    let is_new = |is: &&PropertyShape| {
+        !old.has_property(&is.name)
+            && old.find_slot(&is.name).is_none()
+            && !old.blobs.iter().any(|blob| blob.name == is.name)
+            && !versions.is_key_field_that_moved(&is.name)
+    };
     let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
     let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
