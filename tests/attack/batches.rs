@@ -413,6 +413,80 @@ async fn update_all_finds_no_entity_again_that_it_moved_ahead() -> Result<(), Er
     changes_once(levels, promote).await
 }
 
+/// Another writer moves an entity ahead before the change that moves it is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn update_all_changes_an_entity_once_that_another_writer_moved_ahead() -> Result<(), Error> {
+    use moving::Worker;
+    let workers = moving::workers(3).await?;
+    let (other, now) = (workers.clone(), tokio::runtime::Handle::current());
+    let first = Worker::primary().department("Sales").age(30).id(0);
+    let move_first = async {
+        other.update(first, |worker| Ok(worker.shift = 5)).await.unwrap();
+    };
+    let mut interfering = Some(move_first);
+    let query = workers.query(Worker::by_shift().department("Sales").shift_range(0..=9));
+    let change = |worker: &mut Worker| {
+        (worker.shift, worker.writes) = (worker.shift + 1, worker.writes + 1);
+        if let Some(interfering) = interfering.take_if(|_| worker.id == 1) {
+            tokio::task::block_in_place(|| now.block_on(interfering));
+        }
+        Ok(())
+    };
+    let report = workers.bulk().update_all(query.page_size(1), change).await?;
+    assert_eq!((report.done, report.failed.len()), (3, 0), "{:?}", report.failed.first());
+    let all = workers.query(Worker::primary().department("Sales")).collect().await?;
+    let mut stored: Vec<_> = all.iter().map(|one| (one.id, one.shift, one.writes)).collect();
+    stored.sort_unstable();
+    assert_eq!(stored, [(0, 6, 1), (1, 2, 1), (2, 3, 1)]);
+    assert!(workers.check().await?.is_clean());
+    Ok(())
+}
+
+/// A change that cannot be written moves nothing to the keys that it asks for.
+#[tokio::test]
+async fn update_all_changes_an_entity_at_keys_in_another_partition_that_a_change_asks_for()
+-> Result<(), Error> {
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(
+        name = "Transferred",
+        partition_key = "{department}",
+        row_key = "{id:03}",
+        index(ByLevel, partition_key = "level_{level}", row_key = "{department}_{id:03}")
+    )]
+    struct Clerk {
+        department: String,
+        id: u32,
+        level: u32,
+        writes: u32,
+    }
+
+    for page_size in [1000, 1] {
+        let clerks = Client::memory().table::<Clerk>();
+        clerks.create().await?;
+        let clerk =
+            |department: &str| Clerk { department: department.into(), id: 5, level: 3, writes: 0 };
+        clerks.bulk().insert_all(["Sales", "Support"].map(clerk)).await?.into_result()?;
+        clerks.client().wait_for_copies().await;
+        let query = clerks.query(Clerk::by_level().level(3)).page_size(page_size);
+        let change = |clerk: &mut Clerk| {
+            (clerk.department, clerk.writes) = ("Support".into(), clerk.writes + 1);
+            Ok(())
+        };
+        let report = clerks.bulk().update_all(query, change).await?;
+        let failed: Vec<_> = report.failed.iter().map(|failure| failure.index).collect();
+        assert_eq!((report.done, failed), (1, vec![0]), "pages of {page_size}");
+        assert!(
+            report.failed[0].error.to_string().contains("move_to"),
+            "{}",
+            report.failed[0].error
+        );
+        let all = clerks.query(Clerk::scan()).collect().await?;
+        let stored: Vec<_> = all.iter().map(|one| (&*one.department, one.writes)).collect();
+        assert_eq!(stored, [("Sales", 0), ("Support", 1)]);
+    }
+    Ok(())
+}
+
 mod renamed {
     use entable::prelude::*;
 

@@ -163,6 +163,10 @@ impl Change {
             // An entity that was read through a copy is replaced after its primary is read.
             Self::OnCurrent(verb) => {
                 let Verb::Replace { loaded, rows } = &verb.verb else { return None };
+                // The commit refuses a change to another partition.
+                if rows.primary.partition_key() != verb.keys().0 {
+                    return None;
+                }
                 let after = rows.keys_in_family(loaded.copy?);
                 (vec![loaded.row.keys()], after, rows.primary.keys())
             }

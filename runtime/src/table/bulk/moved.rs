@@ -1,7 +1,7 @@
 //! Remembers the entities that a bulk rewrite moved to keys which its query has not read yet, so that
 //! the query does not have them changed again there.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -18,20 +18,29 @@ pub(super) struct MovedEntities {
     family: Option<&'static Family>,
     /// Whether the store returns rows in the order of their keys.
     is_ordered: bool,
-    /// By a hash of table, PartitionKey and RowKey of the primary, the positions in the input of the entities
-    /// whose changes move them there. Of several changes, all but one will fail.
-    ahead: HashMap<String, Vec<u64>>,
+    /// Hashes of table, PartitionKey and RowKey of the primaries that keep their keys, while a copy or list
+    /// entry moves. The keys tell each entity again, whatever becomes of its change.
+    same_primary: HashSet<String>,
+    /// By the hash of the primary's new keys, the positions in the input of the entities whose changes move
+    /// them there. Of several changes, all but one will fail.
+    new_primary: HashMap<String, Vec<u64>>,
     most: usize,
 }
 
 impl MovedEntities {
     pub(super) fn new(family: Option<&'static Family>, is_ordered: bool) -> Self {
-        Self { family, is_ordered, ahead: HashMap::new(), most: MAX_AHEAD }
+        Self {
+            family,
+            is_ordered,
+            same_primary: HashSet::new(),
+            new_primary: HashMap::new(),
+            most: MAX_AHEAD,
+        }
     }
 
     /// Returns whether no entity is ahead of the query.
     pub(super) fn is_empty(&self) -> bool {
-        self.ahead.is_empty()
+        self.same_primary.is_empty() && self.new_primary.is_empty()
     }
 
     /// Remembers the entity at position `index` of the input if the change moves it ahead.
@@ -44,36 +53,51 @@ impl MovedEntities {
             return Ok(());
         };
         let hash = hash_of(table, keys);
-        if self.ahead.len() >= self.most && !self.ahead.contains_key(&hash) {
+        let is_remembered =
+            self.same_primary.contains(&hash) || self.new_primary.contains_key(&hash);
+        if self.same_primary.len() + self.new_primary.len() >= self.most && !is_remembered {
             let message = format!(
                 "the change moves more than {} entities to keys that the query still reads; query them by keys that the change keeps",
                 self.most
             );
             return Err(Error::new(ErrorKind::TooLarge, message).at_keys(keys.0, keys.1));
         }
-        self.ahead.entry(hash).or_default().push(index);
+        match change.keys() == keys {
+            true => drop(self.same_primary.insert(hash)),
+            false => self.new_primary.entry(hash).or_default().push(index),
+        }
         Ok(())
     }
 
-    /// Forgets that the change moves the entity at position `index` of the input ahead, since it failed with
-    /// `error`. Remembers it if the answer was lost: the entity may have moved.
+    /// Forgets that the change moves the entity at position `index` of the input to other keys of its primary,
+    /// since it failed with `error`. Remembers it if the answer was lost: the entity may have moved.
     pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
         if !error.is_answer_lost()
             && let Some(keys) = change.keys_if_moved_ahead(self.family, self.is_ordered)
         {
-            self.forget(table, keys, index);
+            self.forget_new_primary(table, keys, index);
         }
     }
 
-    /// Returns the positions in the input of entities whose changes move them to these keys.
-    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
-        self.ahead.get(&hash_of(table, keys)).cloned().unwrap_or_default()
+    /// Forgets the entity that has kept these keys of its primary. Returns whether it was remembered.
+    pub(super) fn forget_same_primary(&mut self, table: &str, keys: (&str, &str)) -> bool {
+        self.same_primary.remove(&hash_of(table, keys))
     }
 
-    /// Forgets the entity at position `index` of the input, whose primary has these keys. Returns whether it
-    /// was remembered.
-    pub(super) fn forget(&mut self, table: &str, keys: (&str, &str), index: u64) -> bool {
-        let Entry::Occupied(mut there) = self.ahead.entry(hash_of(table, keys)) else {
+    /// Returns the positions in the input of entities whose changes move their primaries to these keys.
+    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
+        self.new_primary.get(&hash_of(table, keys)).cloned().unwrap_or_default()
+    }
+
+    /// Forgets the entity at position `index` of the input, whose primary has moved to these keys. Returns
+    /// whether it was remembered.
+    pub(super) fn forget_new_primary(
+        &mut self,
+        table: &str,
+        keys: (&str, &str),
+        index: u64,
+    ) -> bool {
+        let Entry::Occupied(mut there) = self.new_primary.entry(hash_of(table, keys)) else {
             return false;
         };
         let indexes = there.get_mut();
@@ -133,9 +157,9 @@ mod tests {
         moved.note_change("Staff", &renamed(5, 7), 3).unwrap();
         let error = moved.note_change("Staff", &renamed(7, 8), 4).unwrap_err();
         assert!(error.is_too_large(), "{error}");
-        assert!(!moved.forget("Other", ("Sales", "a_06"), 1));
-        assert!(moved.forget("Staff", ("Sales", "a_06"), 1));
-        assert!(!moved.forget("Staff", ("Sales", "a_06"), 1), "found once");
+        assert!(!moved.forget_new_primary("Other", ("Sales", "a_06"), 1));
+        assert!(moved.forget_new_primary("Staff", ("Sales", "a_06"), 1));
+        assert!(!moved.forget_new_primary("Staff", ("Sales", "a_06"), 1), "found once");
         moved.note_change("Staff", &renamed(7, 8), 5).unwrap();
 
         // Two were on their way to 7: one may fail, and an answer may be lost.
@@ -149,6 +173,6 @@ mod tests {
         let mut moved = MovedEntities::new(None, false);
         moved.note_change("Staff", &renamed(5, 4), 6).unwrap();
         moved.note_change("Staff", &renamed(5, 5), 7).unwrap();
-        assert!(moved.forget("Staff", ("Sales", "a_04"), 6) && moved.is_empty());
+        assert!(moved.forget_new_primary("Staff", ("Sales", "a_04"), 6) && moved.is_empty());
     }
 }

@@ -196,6 +196,9 @@ impl Pipeline {
         let primary = self.drive_transactions_while(rewrite.primary_keys(stored)).await;
         let Some((partition_key, row_key)) = &primary else { return false };
         let keys = (&**partition_key, &**row_key);
+        if self.moved.forget_same_primary(&rewrite.table, keys) {
+            return true;
+        }
         for index in self.moved.indexes_at(&rewrite.table, keys) {
             // A change that is not sent has moved nothing.
             if self.open.has_item(&rewrite.table, partition_key, index) {
@@ -205,7 +208,7 @@ impl Pipeline {
                 self.await_outcome().await;
             }
             // A change that failed is forgotten.
-            if self.moved.forget(&rewrite.table, keys, index) {
+            if self.moved.forget_new_primary(&rewrite.table, keys, index) {
                 return true;
             }
         }

@@ -329,7 +329,8 @@ impl Bulk {
     /// A change may move entities to keys that the query has not read yet: a run leaves them alone when it
     /// finds them there, and refuses the change of more than 1,000,000 such entities at a time with
     /// `is_too_large`. A run that resumes at a checkpoint does not know what the run before it moved: to be
-    /// able to resume, query by keys that the change keeps.
+    /// able to resume, query by keys that the change keeps. An entity that another writer moves to keys which
+    /// the query has not read yet may be changed twice.
     ///
     /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
     /// not try the entities before it again.
