@@ -6,7 +6,11 @@ use std::{
 };
 
 use entable::{
-    backend::{Memory, layer::Recorder},
+    ErrorKind,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+    },
     prelude::*,
 };
 
@@ -413,32 +417,66 @@ async fn update_all_finds_no_entity_again_that_it_moved_ahead() -> Result<(), Er
     changes_once(levels, promote).await
 }
 
-/// Another writer moves an entity ahead before the change that moves it is sent.
+/// Another writer moves an entity ahead twice: before the change that moves it ahead, too, is sent, and after the
+/// query has found it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn update_all_changes_an_entity_once_that_another_writer_moved_ahead() -> Result<(), Error> {
     use moving::Worker;
-    let workers = moving::workers(3).await?;
-    let (other, now) = (workers.clone(), tokio::runtime::Handle::current());
-    let first = Worker::primary().department("Sales").age(30).id(0);
-    let move_first = async {
-        other.update(first, |worker| Ok(worker.shift = 5)).await.unwrap();
+    let workers = moving::workers(4).await?;
+    let point = |id: u32| {
+        Worker::primary().department("Sales").age(30 + i32::try_from(id % 2).unwrap()).id(id)
     };
-    let mut interfering = Some(move_first);
-    let query = workers.query(Worker::by_shift().department("Sales").shift_range(0..=9));
+    workers.update(point(2), |worker| Ok(worker.shift = 7)).await?;
+    workers.update(point(3), |worker| Ok(worker.shift = 20)).await?;
+    let query = workers.query(Worker::by_shift().department("Sales").shift_range(0..=50));
+    let mut shifts = Vec::new();
     let change = |worker: &mut Worker| {
+        shifts.push(worker.shift);
         (worker.shift, worker.writes) = (worker.shift + 1, worker.writes + 1);
-        if let Some(interfering) = interfering.take_if(|_| worker.id == 1) {
-            tokio::task::block_in_place(|| now.block_on(interfering));
+        // The query finds the first worker at both shifts.
+        if let Some(shift) = [Some(5), None, Some(30), None][worker.id as usize]
+            && shifts.len() < 5
+        {
+            let first = workers.update(point(0), move |first| Ok(first.shift = shift));
+            let now = tokio::runtime::Handle::current();
+            tokio::task::block_in_place(|| now.block_on(first)).unwrap();
         }
         Ok(())
     };
     let report = workers.bulk().update_all(query.page_size(1), change).await?;
-    assert_eq!((report.done, report.failed.len()), (3, 0), "{:?}", report.failed.first());
+    assert_eq!((report.done, report.failed.len()), (4, 0), "{:?}", report.failed.first());
     let all = workers.query(Worker::primary().department("Sales")).collect().await?;
     let mut stored: Vec<_> = all.iter().map(|one| (one.id, one.shift, one.writes)).collect();
     stored.sort_unstable();
-    assert_eq!(stored, [(0, 6, 1), (1, 2, 1), (2, 3, 1)]);
+    assert_eq!(stored, [(0, 31, 1), (1, 2, 1), (2, 8, 1), (3, 21, 1)]);
+    // The last one is the second attempt at the first worker.
+    assert_eq!(shifts, [0, 1, 7, 20, 30]);
     assert!(workers.check().await?.is_clean());
+    Ok(())
+}
+
+/// A copy in another partition that is still to be deleted leads to an entity that the query finds by its present
+/// copy, too: before or after it.
+#[tokio::test]
+async fn update_all_changes_an_entity_once_that_has_a_stale_copy() -> Result<(), Error> {
+    use moving::Worker;
+    for rank in [2, 0] {
+        let workers = moving::workers(1).await?;
+        let point = || Worker::primary().department("Sales").age(30).id(0);
+        workers.update(point(), |worker| Ok(worker.rank = 1)).await?;
+        workers.client().wait_for_copies().await;
+        let rows = workers.client().dynamic("Moving");
+        let at_one = rows.query(Keys::partition("rank_Sales")).collect().await?.remove(0);
+        workers.update(point(), |worker| Ok(worker.rank = rank)).await?;
+        workers.client().wait_for_copies().await;
+        rows.insert(&at_one).await?;
+        for page_size in [1000, 1] {
+            let ranks = workers.query(Worker::by_rank().department("Sales")).page_size(page_size);
+            let report = workers.bulk().update_all(ranks, |worker| Ok(worker.writes += 1)).await?;
+            assert_eq!((report.done, report.failed.len()), (1, 0), "rank {rank}: {report:?}");
+        }
+        assert_eq!(workers.get(point()).await?.map(|worker| worker.writes), Some(2), "rank {rank}");
+    }
     Ok(())
 }
 
@@ -499,7 +537,11 @@ mod renamed {
     }
 
     pub(super) async fn numbered(ids: impl Iterator<Item = u32>) -> Table<Numbered> {
-        let table = Client::memory().table::<Numbered>();
+        filled(&Client::memory(), ids).await
+    }
+
+    pub(super) async fn filled(client: &Client, ids: impl Iterator<Item = u32>) -> Table<Numbered> {
+        let table = client.table::<Numbered>();
         table.create().await.unwrap();
         let one = |id| Numbered { team: "Sales".into(), id, writes: 0 };
         assert!(table.bulk().insert_all(ids.map(one)).await.unwrap().is_complete());
@@ -547,4 +589,97 @@ async fn update_all_changes_an_entity_at_keys_that_another_failed_to_take() {
         let expected = (vec![], vec![(1, 1), (2, 1), (3, 1)]);
         assert_eq!(rename(&table, page_size, |id| id - 1).await, expected, "pages of {page_size}");
     }
+}
+
+/// Another writer changes an entity whose keys the next one asks for.
+#[tokio::test(flavor = "multi_thread")]
+async fn update_all_changes_an_entity_again_whose_keys_another_failed_to_take() -> Result<(), Error>
+{
+    use renamed::{Numbered, numbered};
+    let table = numbered(1..=3).await;
+    let mut calls = 0;
+    let change = |one: &mut Numbered| {
+        calls += 1;
+        if calls == 1 {
+            let now = tokio::runtime::Handle::current();
+            let other = table
+                .patch_at(Numbered::primary().team("Sales").id(1), Numbered::patch().writes(5));
+            tokio::task::block_in_place(|| now.block_on(other)).unwrap();
+        }
+        (one.id, one.writes) = (one.id - 1, one.writes + 1);
+        Ok(())
+    };
+    let query = || table.query(Numbered::primary().team("Sales"));
+    let report = table.bulk().update_all(query(), change).await?;
+    let failed: Vec<_> = report.failed.iter().map(|failure| failure.index).collect();
+    assert_eq!((report.done, failed), (1, vec![1, 2]));
+    assert!(report.failed.iter().all(|failure| failure.error.is_conflict()), "{report:?}");
+    let all = query().collect().await?;
+    let numbers: Vec<_> = all.iter().map(|one| (one.id, one.writes)).collect();
+    assert_eq!(numbers, [(0, 6), (2, 0), (3, 0)]);
+    Ok(())
+}
+
+/// Another writer deletes an entity whose keys the next one takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn update_all_changes_no_entity_at_the_keys_of_one_that_was_deleted() -> Result<(), Error> {
+    use renamed::{Numbered, numbered};
+    // The next one comes from behind, and from ahead.
+    for (deleted, number, stored) in
+        [(1, (|id| id - 1) as fn(u32) -> u32, [1, 2]), (2, |id| id + 1, [2, 4])]
+    {
+        for page_size in [1000, 1] {
+            let table = numbered(1..=3).await;
+            let point = Numbered::primary().team("Sales").id(deleted);
+            let change = |one: &mut Numbered| {
+                if one.id == deleted {
+                    let now = tokio::runtime::Handle::current();
+                    let delete = table.delete_at(point.clone());
+                    tokio::task::block_in_place(|| now.block_on(delete)).unwrap();
+                }
+                (one.id, one.writes) = (number(one.id), one.writes + 1);
+                Ok(())
+            };
+            let query = || table.query(Numbered::primary().team("Sales"));
+            let report = table.bulk().update_all(query().page_size(page_size), change).await?;
+            let failed: Vec<_> = report.failed.iter().map(|failure| failure.index).collect();
+            assert_eq!((report.done, failed), (2, vec![u64::from(deleted - 1)]), "{deleted}");
+            assert!(report.failed[0].error.is_not_found(), "{}", report.failed[0].error);
+            let all = query().collect().await?;
+            let numbers: Vec<_> = all.iter().map(|one| (one.id, one.writes)).collect();
+            assert_eq!(numbers, stored.map(|id| (id, 1)), "{deleted}");
+        }
+    }
+    Ok(())
+}
+
+/// An answer is lost, and the keys that the entity was to take have one already.
+#[tokio::test]
+async fn update_all_changes_an_entity_at_keys_that_a_lost_write_asked_for() -> Result<(), Error> {
+    use renamed::{Numbered, filled};
+    let lost = || Error::new(ErrorKind::Backend, "the answer was lost");
+    // The write was carried out, so that the query finds the entity again; it was not, so that another has the keys.
+    for (ids, fault, stored) in [
+        ([1, 3, 9], InjectedFault::After(lost()), [(5, 1), (7, 1), (13, 1)]),
+        ([1, 3, 5], InjectedFault::Before(lost()), [(1, 0), (7, 1), (9, 1)]),
+    ] {
+        let injector = FaultInjector::around(Memory::new());
+        let client = Client::builder().backend(injector.clone()).build()?;
+        let table = filled(&client, ids.into_iter()).await;
+        injector.inject(RequestKind::Apply, 0, fault);
+        let query = || table.query(Numbered::primary().team("Sales"));
+        // Each page is written before the next one is read.
+        let bulk = table.bulk().on_checkpoint(|_| ());
+        let report = bulk.update_all(query().page_size(1), |one| {
+            (one.id, one.writes) = (one.id + 4, one.writes + 1);
+            Ok(())
+        });
+        let report = report.await?;
+        assert!(report.failed.iter().all(|failure| failure.error.is_backend()), "{report:?}");
+        assert_eq!((report.done, report.failed.len()), (2, 1));
+        let all = query().collect().await?;
+        assert_eq!(all.iter().map(|one| (one.id, one.writes)).collect::<Vec<_>>(), stored);
+        assert_eq!(injector.pending(), 0);
+    }
+    Ok(())
 }

@@ -315,6 +315,28 @@ async fn a_copy_is_updated_through_its_primary() -> Result<(), Error> {
     Ok(())
 }
 
+/// A query of a set finds a primary and its copies: its entity is changed once.
+#[tokio::test]
+async fn an_entity_is_changed_once_beside_its_copies() -> Result<(), Error> {
+    let client = stored().await;
+    let staff = client.set::<staff::Row>("Staff");
+    let rows = staff.query(Keys::partition("Sales")).include_copies();
+    let report = staff.bulk().update_all(rows, |row| {
+        if let staff::Row::Employee(employee) = row {
+            employee.desk.push('+');
+        }
+        Ok(())
+    });
+    let report = report.await?;
+    // The partial copies do not fit their entity.
+    assert_eq!((report.done, report.failed.len()), (3, 3), "{report:?}");
+    assert!(report.failed.iter().all(|failure| failure.error.is_decode()), "{report:?}");
+    let rows = client.table::<staff::Employee>();
+    let rows = rows.query(staff::Employee::primary().department("Sales")).collect().await?;
+    assert!(rows.iter().all(|row| row.desk.matches('+').count() == 1), "{rows:?}");
+    Ok(())
+}
+
 #[test]
 fn damaged_rows_are_errors_and_no_panic() {
     let whole = employee(1).to_row().unwrap();

@@ -29,7 +29,7 @@ pub(super) struct ChangeGroup {
     pub(super) changes: Vec<Change>,
     pub(super) items: Vec<InputPosition>,
     /// The RowKeys of the primaries that the changes write.
-    row_keys: HashSet<String>,
+    primary_row_keys: HashSet<String>,
     operations: usize,
     bytes: usize,
     /// When the group was opened.
@@ -45,7 +45,7 @@ impl ChangeGroup {
             partition_key: partition_key.to_owned(),
             changes: Vec::new(),
             items: Vec::new(),
-            row_keys: HashSet::new(),
+            primary_row_keys: HashSet::new(),
             operations: 0,
             bytes: 0,
             shared_rows: 0,
@@ -61,12 +61,15 @@ impl ChangeGroup {
         // that proves too large is halved, which costs more requests.
         self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !change.primary_row_keys().iter().any(|row_key| self.row_keys.contains(*row_key))
+            && !change
+                .primary_row_keys()
+                .iter()
+                .any(|row_key| self.primary_row_keys.contains(*row_key))
     }
 
     fn push(&mut self, change: Change, item: InputPosition, (operations, bytes): (usize, usize)) {
         self.shared_rows = self.shared_rows.max(change.shared_framework_row_count());
-        self.row_keys.extend(change.primary_row_keys().into_iter().map(str::to_owned));
+        self.primary_row_keys.extend(change.primary_row_keys().into_iter().map(str::to_owned));
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
@@ -82,13 +85,25 @@ impl ChangeGroup {
             // a partition may share one.
             && (self.may_write_local_lists()
                 || other.may_write_local_lists()
-                || !self.row_keys.is_disjoint(&other.row_keys))
+                || !self.primary_row_keys.is_disjoint(&other.primary_row_keys))
     }
 
     /// Returns whether the group has the change of an input item.
     pub(super) fn has_item(&self, index: u64) -> bool {
         // Items are added in the order of the input.
         self.items.binary_search_by_key(&index, |item| item.index).is_ok()
+    }
+
+    /// Returns the position in the input of the entity that the group moves to these keys of its primary.
+    pub(super) fn index_of_move_to(&self, partition_key: &str, row_key: &str) -> Option<u64> {
+        if self.partition_key != partition_key || !self.primary_row_keys.contains(row_key) {
+            return None;
+        }
+        let moves_there = |change: &Change| {
+            change.keys().1 != row_key && change.primary_row_keys().contains(&row_key)
+        };
+        let position = self.changes.iter().position(moves_there)?;
+        self.items.get(position).map(|item| item.index)
     }
 
     /// Returns table and partition if the group's rows record open work. The partition must then be

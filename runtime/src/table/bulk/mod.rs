@@ -4,7 +4,7 @@
 pub(crate) mod report;
 pub(crate) mod group_writer;
 pub(crate) mod group;
-pub(crate) mod moved;
+pub(crate) mod handled;
 pub(crate) mod rewrite;
 pub(crate) mod pipeline;
 pub(crate) mod delete_all;

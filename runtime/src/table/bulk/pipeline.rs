@@ -18,11 +18,12 @@ use tokio::time::Instant;
 use super::{
     group::{ChangeGroup, InputPosition, OpenGroups},
     group_writer::{GroupWriteOutcome, GroupWriter, Splittable, write_groups_in_order},
-    moved::MovedEntities,
+    handled::HandledEntities,
     report::{BulkReport, Failure, Progress},
     rewrite::{LostRace, Rewrite},
 };
 use crate::{
+    address::RowAt,
     entity::Stored,
     error::{BoxError, Error, Result},
     guard::Mutation,
@@ -55,8 +56,8 @@ pub(super) struct Pipeline {
     report: BulkReport,
     /// The entities that another writer changed first.
     lost_races: Vec<LostRace>,
-    /// The entities that a rewrite moved to where its query still reads. Other writes move none.
-    pub(super) moved: MovedEntities,
+    /// The entities that the query of a rewrite may find again. Other writes have no query.
+    pub(super) handled: HandledEntities,
 }
 
 /// The result of one group, whatever number of transactions it took.
@@ -90,7 +91,7 @@ impl Pipeline {
             next_index: 0,
             report: BulkReport::default(),
             lost_races: Vec::new(),
-            moved: MovedEntities::new(None, true),
+            handled: HandledEntities::without_query(),
         }
     }
 
@@ -125,7 +126,7 @@ impl Pipeline {
         self.next_index += 1;
         let sized = change.and_then(|change| {
             let size = change.estimate_size()?;
-            self.moved.note_change(&table, &change, item.index)?;
+            self.handled.note_change(&table, &change, item.index)?;
             Ok((change, size))
         });
         match sized {
@@ -183,23 +184,27 @@ impl Pipeline {
         future.await
     }
 
-    /// Returns whether the query found an entity again that this run has changed and moved ahead, and forgets
-    /// it then. Waits for a transaction in flight that may have moved it.
-    pub(super) async fn was_moved_here<T: Rewritable>(
+    /// Notes that the query found an entity. Returns whether this run has handled it before: it was found through
+    /// another row, or was moved ahead to its keys. Waits for a transaction in flight that may have moved it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a write that lost its answer may have moved it here, and the read that tells this fails.
+    pub(super) async fn was_handled<T: Rewritable>(
         &mut self,
         stored: &Stored<T>,
         rewrite: &Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
-    ) -> bool {
-        if self.moved.is_empty() {
-            return false;
+    ) -> Result<bool> {
+        if self.handled.finds_all_once() {
+            return Ok(false);
         }
         let primary = self.drive_transactions_while(rewrite.primary_keys(stored)).await;
-        let Some((partition_key, row_key)) = &primary else { return false };
+        let Some((partition_key, row_key)) = &primary else { return Ok(false) };
         let keys = (&**partition_key, &**row_key);
-        if self.moved.forget_same_primary(&rewrite.table, keys) {
-            return true;
+        if self.handled.note_found(&rewrite.table, keys) {
+            return Ok(true);
         }
-        for index in self.moved.indexes_at(&rewrite.table, keys) {
+        for index in self.handled.indexes_at(&rewrite.table, keys) {
             // A change that is not sent has moved nothing.
             if self.open.has_item(&rewrite.table, partition_key, index) {
                 continue;
@@ -207,12 +212,25 @@ impl Pipeline {
             while self.groups_in_flight.iter().any(|(_, group)| group.has_item(index)) {
                 self.await_outcome().await;
             }
+            let has_moved = self.has_moved(&rewrite.table, index).await?;
             // A change that failed is forgotten.
-            if self.moved.forget_new_primary(&rewrite.table, keys, index) {
-                return true;
+            if self.handled.forget_moved_primary(&rewrite.table, keys, index) && has_moved {
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
+    }
+
+    /// Returns whether a change that was sent and did not fail moved its entity. After a lost answer, the row at
+    /// the earlier keys tells this.
+    async fn has_moved(&mut self, table: &str, index: u64) -> Result<bool> {
+        let Some((partition_key, row_key)) = self.handled.earlier_keys_in_doubt(index).cloned()
+        else {
+            return Ok(true);
+        };
+        let client = self.client.clone();
+        let read = client.store().read_row(RowAt::new(table, &partition_key, &row_key));
+        Ok(self.drive_transactions_while(read).await?.is_none())
     }
 
     /// Sends groups. Registers their partitions in the outbox first, where that is needed.
@@ -247,6 +265,9 @@ impl Pipeline {
         {
             self.await_outcome().await;
         }
+        for lost in &mut self.lost_races {
+            lost.followers.extend(group.index_of_move_to(&lost.partition_key, &lost.row_key));
+        }
         let number = self.next_number;
         self.next_number += 1;
         let group = Arc::new(group);
@@ -266,12 +287,13 @@ impl Pipeline {
         self.report.requests += outcome.requests;
         for FailedChange { item, change, error } in outcome.failed {
             let index = item.index;
-            self.moved.note_failure(&outcome.table, &change, index, &error);
+            self.handled.note_failure(&outcome.table, &change, index, &error);
             if error.is_superseded() {
                 // The error may name another row: a later part of a wide entity, or a copy.
                 let (partition_key, row_key) = change.keys();
                 let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
-                self.lost_races.push(LostRace { index, partition_key, row_key });
+                let followers = Vec::new();
+                self.lost_races.push(LostRace { index, partition_key, row_key, followers });
             }
             self.report.failed.push(Failure { index, error });
         }
@@ -283,7 +305,7 @@ impl Pipeline {
     }
 
     /// Sends all open groups and waits for all transactions.
-    async fn flush_groups(&mut self) {
+    async fn send_and_await_all(&mut self) {
         let rest = self.open.take_all_groups();
         self.send_all_groups(rest).await;
         while !self.in_flight.is_empty() {
@@ -297,13 +319,16 @@ impl Pipeline {
         &mut self,
         rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
     ) {
-        self.flush_groups().await;
+        self.send_and_await_all().await;
         for lost in std::mem::take(&mut self.lost_races) {
-            let (index, requests) = (lost.index, &mut self.report.requests);
+            let index = lost.index;
+            let keys_are_taken = self.are_keys_taken(&lost, &rewrite.table);
+            let (handled, requests) = (&mut self.handled, &mut self.report.requests);
             let result =
                 match self.client.outbox().guards.has_mutation(Mutation::RacedRewriteIsDone) {
                     true => Ok(()),
-                    false => rewrite.change_entity_again(&lost, &mut self.moved, requests).await,
+                    false if keys_are_taken => rewrite.end_as_deleted(&lost),
+                    false => rewrite.change_entity_again(&lost, handled, requests).await,
                 };
             // The second attempt decides, and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);
@@ -315,9 +340,16 @@ impl Pipeline {
         }
     }
 
+    /// Returns whether this run moved another entity to the keys of one that lost a race, which was deleted then.
+    fn are_keys_taken(&self, lost: &LostRace, table: &str) -> bool {
+        let has_failed = |index| self.report.failed.iter().any(|failure| failure.index == index);
+        let moved_before = self.handled.indexes_at(table, (&lost.partition_key, &lost.row_key));
+        moved_before.iter().chain(&lost.followers).any(|index| !has_failed(*index))
+    }
+
     /// Writes everything that is left and returns the report.
     pub(super) async fn finish_all(mut self) -> BulkReport {
-        self.flush_groups().await;
+        self.send_and_await_all().await;
         self.report.failed.sort_by_key(|failure| failure.index);
         self.report
     }

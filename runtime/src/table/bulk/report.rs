@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 pub struct Progress {
     /// Entities that are written.
     pub done: u64,
-    /// Entities that failed.
+    /// Entities that failed so far. An update that another writer was faster than counts until it is made again.
     pub failed: u64,
-    /// Requests that wrote entities: transactions and single writes. Reads, and rows that the library
+    /// Requests to write entities: transactions and single writes. Reads, and rows that the library
     /// writes for itself, are not counted; `Client::usage` counts all.
     pub requests: u64,
 }
@@ -19,7 +19,8 @@ pub struct Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The position of the entity in the input, counted from 0.
+    /// The position of the entity in the input, counted from 0; of an update, among the entities that the query
+    /// found, each counted once.
     pub index: u64,
     /// The error because of which the entity was not written.
     pub error: Error,
@@ -33,7 +34,7 @@ pub struct BulkReport {
     pub done: u64,
     /// Entities that are not written, in the order of the input.
     pub failed: Vec<Failure>,
-    /// Requests that wrote entities: transactions and single writes. Reads, and rows that the library
+    /// Requests to write entities: transactions and single writes. Reads, and rows that the library
     /// writes for itself, are not counted; `Client::usage` counts all.
     pub requests: u64,
 }

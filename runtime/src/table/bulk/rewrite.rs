@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::moved::MovedEntities;
+use super::handled::HandledEntities;
 use crate::{
     backend::Read,
     entity::Stored,
@@ -34,6 +34,8 @@ pub(super) struct LostRace {
     pub(super) index: u64,
     pub(super) partition_key: String,
     pub(super) row_key: String,
+    /// The positions of entities whose changes were sent later and move them to these keys.
+    pub(super) followers: Vec<u64>,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
@@ -51,13 +53,13 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
-    pub(super) async fn change_entity(&mut self, stored: Stored<T>) -> Result<Change> {
-        let verb = self.replacement(stored)?;
+    pub(super) async fn plan_change(&mut self, stored: Stored<T>) -> Result<Change> {
+        let verb = self.apply_and_plan(stored)?;
         fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read.
-    fn replacement(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
+    fn apply_and_plan(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {
@@ -68,8 +70,20 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         }
     }
 
+    /// Ends the rewrite of an entity that was deleted before it was written.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_not_found` unless the deletion left nothing to do.
+    pub(super) fn end_as_deleted(&self, lost: &LostRace) -> Result<()> {
+        match (self.is_done)(None) {
+            true => Ok(()),
+            false => Err(deleted_error(&self.table, lost)),
+        }
+    }
+
     /// Reads one entity, changes it and writes it, and begins again if another writer changed the
-    /// entity in between. Increases `requests` by the number of requests.
+    /// entity in between. Increases `requests` by the number of writes.
     ///
     /// # Errors
     ///
@@ -77,29 +91,25 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     pub(super) async fn change_entity_again(
         &mut self,
         lost: &LostRace,
-        moved: &mut MovedEntities,
+        handled: &mut HandledEntities,
         requests: &mut u64,
     ) -> Result<()> {
-        let LostRace { index, partition_key, row_key } = lost;
+        let LostRace { index, partition_key, row_key, .. } = lost;
         let (client, table, read_as) = (self.client.clone(), self.table.clone(), self.read_as);
         let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
         // The attempts follow each other, so that nobody ever waits for the lock.
-        let shared = Mutex::new((self, moved, requests));
+        let shared = Mutex::new((self, handled, requests));
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, table, lock, locate) = (&client, &table, &lock, &locate);
         let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
-            *lock().2 += 1;
             let read = Read { table, partition_key, row_key, select: None };
             let row = client.store().read_decrypted(read, read_as).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
             if (lock().0.is_done)(stored.as_ref()) {
                 return Ok(Attempt::Done(()));
             }
-            let Some(stored) = stored else {
-                let message = "the entity was deleted meanwhile";
-                return Err(locate(Error::service(ServiceCode::ResourceNotFound, message)));
-            };
-            let verb = lock().0.replacement(stored).map_err(locate)?;
+            let Some(stored) = stored else { return Err(deleted_error(table, lost)) };
+            let verb = lock().0.apply_and_plan(stored).map_err(locate)?;
             let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
             lock().1.note_change(table, &change, *index).map_err(locate)?;
             *lock().2 += 1;
@@ -116,4 +126,10 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         });
         changed.await?.ok_or_else(|| locate(backoff::contended_error()))
     }
+}
+
+fn deleted_error(table: &str, lost: &LostRace) -> Error {
+    let message = "the entity was deleted meanwhile";
+    let error = Error::service(ServiceCode::ResourceNotFound, message);
+    error.in_table(table).at_keys(&lost.partition_key, &lost.row_key)
 }

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use futures_util::{Stream, StreamExt, stream};
 
 use super::{
-    moved::MovedEntities,
+    handled::HandledEntities,
     pipeline::Pipeline,
     report::{BulkReport, Progress},
     rewrite::Rewrite,
@@ -240,8 +240,8 @@ impl Bulk {
         self.write_entities(stream::iter(entities), BulkVerb::Insert).await
     }
 
-    /// Inserts the entities of a stream as they come: none waits much longer than
-    /// [`linger`](Self::linger) for others of its partition.
+    /// Inserts the entities of a stream as they come: while the stream has nothing to give, none waits much longer
+    /// than [`linger`](Self::linger) for others of its partition.
     ///
     /// # Errors
     ///
@@ -326,11 +326,14 @@ impl Bulk {
     /// entities without a type. If the query selects a window of times over dated tables, the tables are
     /// changed one after the other.
     ///
-    /// A change may move entities to keys that the query has not read yet: a run leaves them alone when it
-    /// finds them there, and refuses the change of more than 1,000,000 such entities at a time with
-    /// `is_too_large`. A run that resumes at a checkpoint does not know what the run before it moved: to be
-    /// able to resume, query by keys that the change keeps. An entity that another writer moves to keys which
-    /// the query has not read yet may be changed twice.
+    /// Each entity is changed once, also if the change moves it to keys that the query has not read yet, or if several
+    /// copies lead to it. A run refuses the change of more than 1,000,000 entities at a time that are ahead
+    /// of the query with `is_too_large`. An entity that is found again counts for [`take`](Query::take). A run that resumes at
+    /// a checkpoint does not know what the run before it moved: to be able to resume, query by keys that the
+    /// change keeps.
+    ///
+    /// If another writer moves the primary of an entity to a RowKey that the query has not read yet, the entity may be
+    /// changed twice. In a query of copies, this may also happen to the entities after the first 1,000,000 that the query finds.
     ///
     /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
     /// not try the entities before it again.
@@ -377,8 +380,7 @@ impl Bulk {
     {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
-        let is_ordered = client.store().capabilities().ordered;
-        pipeline.moved = MovedEntities::new(query.request.family(), is_ordered);
+        pipeline.handled = HandledEntities::of_query(&query.request);
         let read_as = query.types_to_decrypt_as();
         let mut rewrite = Rewrite { client, table, read_as, change, is_done };
         let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
@@ -393,11 +395,14 @@ impl Bulk {
             let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
             for item in page.items {
                 let change = match item {
-                    Ok(stored) if pipeline.was_moved_here(&stored, &rewrite).await => continue,
-                    // A transaction in flight may hold the request for the key that this change needs.
-                    Ok(stored) => {
-                        pipeline.drive_transactions_while(rewrite.change_entity(stored)).await
-                    }
+                    Ok(stored) => match pipeline.was_handled(&stored, &rewrite).await {
+                        Ok(true) => continue,
+                        // A transaction in flight may hold the request for the key that this change needs.
+                        Ok(false) => {
+                            pipeline.drive_transactions_while(rewrite.plan_change(stored)).await
+                        }
+                        Err(error) => Err(error),
+                    },
                     Err(error) => Err(error),
                 };
                 pipeline.add_change(table.clone(), change, false).await;

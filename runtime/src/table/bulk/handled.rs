@@ -1,0 +1,255 @@
+//! Remembers the entities that a bulk rewrite has handled and that its query may find again, so that it changes
+//! each once.
+
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    key::Family,
+    plan::{Change, outbox::hash128},
+    query::request::Request,
+};
+
+/// Entities that are remembered at a time for each of two reasons: each takes some 150 bytes of memory.
+const MAX_REMEMBERED: usize = 1_000_000;
+
+/// The entities of one run that its query may find again.
+#[derive(Debug)]
+pub(super) struct HandledEntities {
+    /// The index or list that the query reads; `None` if it reads primaries.
+    family: Option<&'static Family>,
+    /// Whether the store returns rows in the order of their keys.
+    is_ordered: bool,
+    /// Whether the query finds entities through copies or lists: several rows may lead to one entity, some of
+    /// them for a while only.
+    finds_copies: bool,
+    /// Whether the query finds entities that the run has changed.
+    finds_changed: bool,
+    /// Hashes of table, PartitionKey and RowKey of the first primaries that a query of copies led to.
+    first: HashSet<String>,
+    /// The same of later primaries, if a copy or list entry of theirs moves ahead. Each is forgotten when it is
+    /// found again.
+    moved_copies: HashSet<String>,
+    /// By the hash of a primary's new keys, the positions in the input of the entities whose changes move
+    /// their primaries there. Of several changes, all but one may fail.
+    moved_primaries: HashMap<String, Vec<u64>>,
+    /// The earlier keys of moved primaries whose write lost its answer, by position in the input.
+    in_doubt: HashMap<u64, (String, String)>,
+    most: usize,
+}
+
+impl HandledEntities {
+    /// Remembers nothing, for writes without a query.
+    pub(super) fn without_query() -> Self {
+        Self {
+            family: None,
+            is_ordered: true,
+            finds_copies: false,
+            finds_changed: false,
+            first: HashSet::new(),
+            moved_copies: HashSet::new(),
+            moved_primaries: HashMap::new(),
+            in_doubt: HashMap::new(),
+            most: MAX_REMEMBERED,
+        }
+    }
+
+    /// Has remembered nothing yet, for the entities of a query.
+    pub(super) fn of_query(query: &Request) -> Self {
+        let family = query.family();
+        Self {
+            family,
+            is_ordered: query.store.capabilities().ordered,
+            finds_copies: query.copies || family.is_some_and(|family| !family.is_primary()),
+            finds_changed: !query.only_older,
+            ..Self::without_query()
+        }
+    }
+
+    /// Returns whether no entity that the query finds can be one that the run has handled.
+    pub(super) fn finds_all_once(&self) -> bool {
+        !self.finds_copies && self.moved_primaries.is_empty()
+    }
+
+    /// Notes that a row of the query led to the primary with these keys. Returns whether an earlier row did.
+    pub(super) fn note_found(&mut self, table: &str, keys: (&str, &str)) -> bool {
+        if !self.finds_copies {
+            return false;
+        }
+        let hash = hash_of(table, keys);
+        if self.first.contains(&hash) || self.moved_copies.remove(&hash) {
+            return true;
+        }
+        if self.first.len() < self.most {
+            self.first.insert(hash);
+        }
+        false
+    }
+
+    /// Remembers the entity at position `index` of the input if the change moves it ahead in the query.
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` if too many entities are ahead: the change must not be written then.
+    pub(super) fn note_change(&mut self, table: &str, change: &Change, index: u64) -> Result<()> {
+        let Some(keys) = self.keys_if_found_again(change) else { return Ok(()) };
+        let hash = hash_of(table, keys);
+        let keeps_primary = change.keys() == keys;
+        let is_remembered = match keeps_primary {
+            true => self.first.contains(&hash) || self.moved_copies.contains(&hash),
+            false => self.moved_primaries.contains_key(&hash),
+        };
+        if !is_remembered && self.moved_copies.len() + self.moved_primaries.len() >= self.most {
+            let message = format!(
+                "the change moves more than {} entities to keys that the query still reads; query them by keys that the change keeps",
+                self.most
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message).at_keys(keys.0, keys.1));
+        }
+        match keeps_primary {
+            true if is_remembered => {}
+            true => drop(self.moved_copies.insert(hash)),
+            false => self.moved_primaries.entry(hash).or_default().push(index),
+        }
+        Ok(())
+    }
+
+    /// Forgets that the change moves the primary of the entity at position `index` of the input, since it failed
+    /// with `error`. If the answer was lost, notes that it may have moved.
+    pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
+        let Some(keys) = self.keys_if_found_again(change) else { return };
+        let earlier = change.keys();
+        if earlier == keys {
+            // Its primary tells the entity again, whatever became of the change.
+        } else if error.is_answer_lost() {
+            self.in_doubt.insert(index, (earlier.0.to_owned(), earlier.1.to_owned()));
+        } else {
+            self.forget_moved_primary(table, keys, index);
+        }
+    }
+
+    fn keys_if_found_again<'c>(&self, change: &'c Change) -> Option<(&'c str, &'c str)> {
+        change.keys_if_moved_ahead(self.family, self.is_ordered).filter(|_| self.finds_changed)
+    }
+
+    /// Returns the positions in the input of the entities whose changes move their primaries to these keys.
+    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
+        self.moved_primaries.get(&hash_of(table, keys)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the earlier keys of the primary of the entity at position `index` of the input if the answer to its
+    /// change was lost.
+    pub(super) fn earlier_keys_in_doubt(&self, index: u64) -> Option<&(String, String)> {
+        self.in_doubt.get(&index)
+    }
+
+    /// Forgets the entity at position `index` of the input, whose primary was to move to these keys. Returns
+    /// whether it was remembered.
+    pub(super) fn forget_moved_primary(
+        &mut self,
+        table: &str,
+        keys: (&str, &str),
+        index: u64,
+    ) -> bool {
+        self.in_doubt.remove(&index);
+        let Entry::Occupied(mut there) = self.moved_primaries.entry(hash_of(table, keys)) else {
+            return false;
+        };
+        let indexes = there.get_mut();
+        let Some(position) = indexes.iter().position(|other| *other == index) else { return false };
+        indexes.swap_remove(position);
+        if indexes.is_empty() {
+            there.remove();
+        }
+        true
+    }
+}
+
+fn hash_of(table: &str, (partition_key, row_key): (&str, &str)) -> String {
+    hash128(&[table, partition_key, row_key])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HandledEntities;
+    use crate::{
+        edm::Ticks,
+        entity::Stored,
+        error::{Error, ErrorKind, ServiceCode},
+        plan::{self, Change, Unresolved},
+        prelude::*,
+        row::ETag,
+    };
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(name = "Staff", partition_key = "{team}", row_key = "a_{id:02}")]
+    struct Single {
+        team: String,
+        id: u32,
+    }
+
+    fn renamed(from: u32, to: u32) -> Change {
+        let single = |id| Single { team: "Sales".into(), id };
+        let row = single(from).to_row().unwrap();
+        let row = row.with_etag(ETag::from_timestamp(Ticks::UNIX_EPOCH));
+        let schema: &'static crate::entity::Schema = Single::SCHEMA;
+        let stored = Stored::from_read_row(single(to), row, &schema.families[0]);
+        match plan::replace(&stored).unwrap() {
+            Unresolved::Ready(change) => change,
+            Unresolved::NeedsTokens(_) => panic!("no key has a token"),
+        }
+    }
+
+    fn of_primaries(is_ordered: bool) -> HandledEntities {
+        HandledEntities { is_ordered, finds_changed: true, ..HandledEntities::without_query() }
+    }
+
+    #[test]
+    fn entities_ahead_are_remembered_up_to_a_limit() {
+        let mut moved = HandledEntities { most: 2, ..of_primaries(true) };
+        for (from, to) in [(5, 4), (5, 5)] {
+            moved.note_change("Staff", &renamed(from, to), 0).unwrap();
+            assert!(moved.finds_all_once(), "{to} is not ahead of {from}");
+        }
+        moved.note_change("Staff", &renamed(5, 6), 1).unwrap();
+        moved.note_change("Staff", &renamed(6, 7), 2).unwrap();
+        moved.note_change("Staff", &renamed(5, 7), 3).unwrap();
+        let error = moved.note_change("Staff", &renamed(7, 8), 4).unwrap_err();
+        assert!(error.is_too_large(), "{error}");
+        assert!(!moved.forget_moved_primary("Other", ("Sales", "a_06"), 1));
+        assert!(moved.forget_moved_primary("Staff", ("Sales", "a_06"), 1));
+        assert!(!moved.forget_moved_primary("Staff", ("Sales", "a_06"), 1), "found once");
+        moved.note_change("Staff", &renamed(7, 8), 5).unwrap();
+
+        // Two were on their way to 7: one may fail, and an answer may be lost.
+        assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2, 3]);
+        let conflict = Error::service(ServiceCode::EntityAlreadyExists, "taken");
+        moved.note_failure("Staff", &renamed(5, 7), 3, &conflict);
+        moved.note_failure("Staff", &renamed(6, 7), 2, &Error::new(ErrorKind::Backend, "lost"));
+        assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2]);
+
+        // Without an order, a smaller key may come later, too.
+        let mut moved = of_primaries(false);
+        moved.note_change("Staff", &renamed(5, 4), 6).unwrap();
+        moved.note_change("Staff", &renamed(5, 5), 7).unwrap();
+        assert!(
+            moved.forget_moved_primary("Staff", ("Sales", "a_04"), 6) && moved.finds_all_once()
+        );
+    }
+    #[test]
+    fn a_query_of_older_versions_finds_no_changed_entity_again() {
+        let mut handled = HandledEntities { most: 0, ..HandledEntities::without_query() };
+        handled.note_change("Staff", &renamed(5, 6), 0).unwrap();
+        assert!(handled.finds_all_once());
+    }
+
+    #[test]
+    fn the_first_entities_of_a_query_of_copies_are_remembered() {
+        let copies = HandledEntities { finds_copies: true, ..of_primaries(true) };
+        let mut handled = HandledEntities { most: 2, ..copies };
+        let mut found = |row_key| handled.note_found("Staff", ("Sales", row_key));
+        assert_eq!(["1", "2", "3"].map(&mut found), [false; 3]);
+        assert_eq!(["1", "2", "3", "1"].map(&mut found), [true, true, false, true]);
+        assert!(!of_primaries(true).note_found("Staff", ("Sales", "1")));
+    }
+}
