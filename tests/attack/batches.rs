@@ -476,6 +476,15 @@ async fn update_all_changes_an_entity_once_that_has_a_stale_copy() -> Result<(),
             assert_eq!((report.done, report.failed.len()), (1, 0), "rank {rank}: {report:?}");
         }
         assert_eq!(workers.get(point()).await?.map(|worker| worker.writes), Some(2), "rank {rank}");
+        // The entity that a stale copy ahead shows is refused, the present one is not.
+        let refused = usize::from(rank > 1);
+        let ranks = workers.query(Worker::by_rank().department("Sales"));
+        let report = workers.bulk().update_all(ranks, |worker| match worker.rank {
+            1 => Err("not this rank".into()),
+            _ => Ok(worker.writes += 1),
+        });
+        let report = report.await?;
+        assert_eq!((report.done, report.failed.len()), (1, refused), "rank {rank}: {report:?}");
     }
     Ok(())
 }

@@ -25,7 +25,8 @@ pub(super) struct HandledEntities {
     finds_copies: bool,
     /// Whether the query finds entities that the run has changed.
     finds_changed: bool,
-    /// Hashes of table, PartitionKey and RowKey of the first primaries that a query of copies led to.
+    /// Hashes of table, PartitionKey and RowKey of the first primaries whose changes were planned in a query of
+    /// copies. A stale copy whose change is refused says nothing of its primary.
     first: HashSet<String>,
     /// The same of later primaries, if a copy or list entry of theirs moves ahead. Each is forgotten when it is
     /// found again.
@@ -71,28 +72,26 @@ impl HandledEntities {
         !self.finds_copies && self.moved_primaries.is_empty()
     }
 
-    /// Notes that a row of the query led to the primary with these keys. Returns whether an earlier row did.
-    pub(super) fn note_found(&mut self, table: &str, keys: (&str, &str)) -> bool {
+    /// Returns whether an earlier row of the query led to the primary with these keys, and its change was planned.
+    pub(super) fn was_found(&mut self, table: &str, keys: (&str, &str)) -> bool {
         if !self.finds_copies {
             return false;
         }
         let hash = hash_of(table, keys);
-        if self.first.contains(&hash) || self.moved_copies.remove(&hash) {
-            return true;
-        }
-        if self.first.len() < self.most {
-            self.first.insert(hash);
-        }
-        false
+        self.first.contains(&hash) || self.moved_copies.remove(&hash)
     }
 
-    /// Remembers the entity at position `index` of the input if the change moves it ahead in the query.
+    /// Remembers the entity at position `index` of the input if the query may find it again: it reads copies, or
+    /// the change moves the entity ahead.
     ///
     /// # Errors
     ///
     /// `is_too_large` if too many entities are ahead: the change must not be written then.
     pub(super) fn note_change(&mut self, table: &str, change: &Change, index: u64) -> Result<()> {
-        let Some(keys) = self.keys_if_found_again(change) else { return Ok(()) };
+        if self.finds_copies && self.first.len() < self.most {
+            self.first.insert(hash_of(table, change.keys()));
+        }
+        let Some(keys) = self.keys_if_moved_ahead(change) else { return Ok(()) };
         let hash = hash_of(table, keys);
         let keeps_primary = change.keys() == keys;
         let is_remembered = match keeps_primary {
@@ -117,7 +116,7 @@ impl HandledEntities {
     /// Forgets that the change moves the primary of the entity at position `index` of the input, since it failed
     /// with `error`. If the answer was lost, notes that it may have moved.
     pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
-        let Some(keys) = self.keys_if_found_again(change) else { return };
+        let Some(keys) = self.keys_if_moved_ahead(change) else { return };
         let earlier = change.keys();
         if earlier == keys {
             // Its primary tells the entity again, whatever became of the change.
@@ -128,7 +127,7 @@ impl HandledEntities {
         }
     }
 
-    fn keys_if_found_again<'c>(&self, change: &'c Change) -> Option<(&'c str, &'c str)> {
+    fn keys_if_moved_ahead<'c>(&self, change: &'c Change) -> Option<(&'c str, &'c str)> {
         change.keys_if_moved_ahead(self.family, self.is_ordered).filter(|_| self.finds_changed)
     }
 
@@ -238,18 +237,28 @@ mod tests {
     }
     #[test]
     fn a_query_of_older_versions_finds_no_changed_entity_again() {
-        let mut handled = HandledEntities { most: 0, ..HandledEntities::without_query() };
-        handled.note_change("Staff", &renamed(5, 6), 0).unwrap();
-        assert!(handled.finds_all_once());
+        let table = Client::memory().table::<Single>();
+        let mut query = table.query(Single::primary().team("Sales")).request;
+        for is_found_again in [true, false] {
+            let mut handled = HandledEntities::of_query(&query);
+            handled.note_change("Staff", &renamed(5, 6), 0).unwrap();
+            assert_eq!(handled.finds_all_once(), !is_found_again);
+            query.select_older_versions();
+        }
     }
 
     #[test]
     fn the_first_entities_of_a_query_of_copies_are_remembered() {
         let copies = HandledEntities { finds_copies: true, ..of_primaries(true) };
         let mut handled = HandledEntities { most: 2, ..copies };
-        let mut found = |row_key| handled.note_found("Staff", ("Sales", row_key));
-        assert_eq!(["1", "2", "3"].map(&mut found), [false; 3]);
-        assert_eq!(["1", "2", "3", "1"].map(&mut found), [true, true, false, true]);
-        assert!(!of_primaries(true).note_found("Staff", ("Sales", "1")));
+        for id in 1..=3 {
+            assert!(!handled.was_found("Staff", ("Sales", &format!("a_0{id}"))));
+            handled.note_change("Staff", &renamed(id, id), 0).unwrap();
+        }
+        let mut was_found = |row_key| handled.was_found("Staff", ("Sales", row_key));
+        assert_eq!(["a_01", "a_02", "a_03", "a_01"].map(&mut was_found), [true, true, false, true]);
+        let mut handled = of_primaries(true);
+        handled.note_change("Staff", &renamed(1, 1), 0).unwrap();
+        assert!(!handled.was_found("Staff", ("Sales", "a_01")));
     }
 }

@@ -184,8 +184,8 @@ impl Pipeline {
         future.await
     }
 
-    /// Notes that the query found an entity. Returns whether this run has handled it before: it was found through
-    /// another row, or was moved ahead to its keys. Waits for a transaction in flight that may have moved it.
+    /// Returns whether this run has handled an entity of the query before: through another row, or at the keys from
+    /// which the run moved it ahead. Waits for a transaction in flight that may have moved it.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Pipeline {
         let primary = self.drive_transactions_while(rewrite.primary_keys(stored)).await;
         let Some((partition_key, row_key)) = &primary else { return Ok(false) };
         let keys = (&**partition_key, &**row_key);
-        if self.handled.note_found(&rewrite.table, keys) {
+        if self.handled.was_found(&rewrite.table, keys) {
             return Ok(true);
         }
         for index in self.handled.indexes_at(&rewrite.table, keys) {

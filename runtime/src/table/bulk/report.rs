@@ -19,8 +19,8 @@ pub struct Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The position of the entity in the input, counted from 0; of an update, among the entities that the query
-    /// found, each counted once.
+    /// The position of the entity in the input, counted from 0; of an update, among the items of the query, without
+    /// the entities that it found again.
     pub index: u64,
     /// The error because of which the entity was not written.
     pub error: Error,

@@ -327,13 +327,14 @@ impl Bulk {
     /// changed one after the other.
     ///
     /// Each entity is changed once, also if the change moves it to keys that the query has not read yet, or if several
-    /// copies lead to it. A run refuses the change of more than 1,000,000 entities at a time that are ahead
-    /// of the query with `is_too_large`. An entity that is found again counts for [`take`](Query::take). A run that resumes at
-    /// a checkpoint does not know what the run before it moved: to be able to resume, query by keys that the
-    /// change keeps.
+    /// copies lead to it. An entity that is found again counts for [`take`](Query::take). A run remembers the first
+    /// 1,000,000 entities of a query of copies, and at most 1,000,000 others at a time that its changes moved ahead of
+    /// the query; it refuses further such changes with `is_too_large`. A run that resumes at a checkpoint does not know the
+    /// entities of the run before it: to be able to resume, query primaries by keys that the change keeps.
     ///
-    /// If another writer moves the primary of an entity to a RowKey that the query has not read yet, the entity may be
-    /// changed twice. In a query of copies, this may also happen to the entities after the first 1,000,000 that the query finds.
+    /// If another writer changes the RowKey of an entity's primary meanwhile, the entity may be changed twice, or not
+    /// at all if it takes keys from which the run has moved another one. In a query of copies, entities after the
+    /// first 1,000,000 may be changed twice.
     ///
     /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
     /// not try the entities before it again.
