@@ -64,8 +64,9 @@ enum DependencyLine {
     Other,
 }
 
-/// Returns the dependencies in a manifest: for each line about one, its name and what the line says.
-/// Without `of_workspace`, reads the package's own dependencies, else `[workspace.dependencies]`.
+/// Reads the lines about dependencies in a manifest: returns for each the name of the dependency
+/// and what the line says about it. Reads `[workspace.dependencies]` if `of_workspace` is set,
+/// otherwise all dependencies of the package itself.
 fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, DependencyLine)> {
     let mut table = String::new();
     let mut found = Vec::new();

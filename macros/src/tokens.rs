@@ -89,7 +89,7 @@ impl From<Token> for TokenTree {
 }
 
 /// Returns whether a text can be a [`Token::Text`]. Operators of several characters cannot.
-pub(crate) const fn is_text(text: &str) -> bool {
+pub(crate) const fn is_single_token_text(text: &str) -> bool {
     matches!(
         text.as_bytes(),
         [_] | [b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'"', ..]
@@ -378,7 +378,7 @@ macro_rules! push_code {
         $crate::tokens::push_code! { $tokens $span $($rest)* }
     };
     ($tokens:ident $span:ident $token:tt $($rest:tt)*) => {
-        const { assert!($crate::tokens::is_text(stringify!($token)), "an operator without a rule") };
+        const { assert!($crate::tokens::is_single_token_text(stringify!($token)), "an operator without a rule") };
         $tokens.push_text(stringify!($token), $span);
         $crate::tokens::push_code! { $tokens $span $($rest)* }
     };

@@ -34,7 +34,8 @@ pub(crate) struct RequestOutcome<'a> {
 }
 
 impl Metering {
-    /// Reports figures from now on, and tells the recorder what they mean.
+    /// Returns the metering of a client that reports metrics, and registers unit and description of
+    /// each metric with the installed recorder.
     #[cfg(feature = "metrics")]
     pub(crate) fn enabled() -> Self {
         describe_figures();

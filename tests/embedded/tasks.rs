@@ -180,7 +180,7 @@ async fn a_write_that_is_given_up_is_whole_or_not_there() {
 async fn slow_store(sync: Duration) -> (tempfile::TempDir, Arc<Embedded>, Arc<AtomicUsize>) {
     let (directory, path) = scratch();
     let syncs = Arc::new(AtomicUsize::new(0));
-    let options = EmbeddedOptions::new().extra_sync_time(sync).count_syncs_into(syncs.clone());
+    let options = EmbeddedOptions::new().simulated_sync_delay(sync).count_syncs_into(syncs.clone());
     let store = Arc::new(options.open(&path).unwrap());
     create(&store, "Staff").await;
     (directory, store, syncs)

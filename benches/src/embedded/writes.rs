@@ -48,7 +48,7 @@ pub(crate) fn run() {
 
 /// Several tasks beside one, on a disk whose sync takes [`SYNC`].
 fn run_on_slow_disk(runtime: &tokio::runtime::Runtime, path: &std::path::Path) {
-    let slow = Arc::new(store(runtime, path, EmbeddedOptions::new().extra_sync_time(SYNC)));
+    let slow = Arc::new(store(runtime, path, EmbeddedOptions::new().simulated_sync_delay(SYNC)));
     let next = Cell::new(0);
     let insert = |tasks: usize| {
         let first = next.replace(next.get() + tasks * SLOW_EACH);

@@ -90,8 +90,8 @@ fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
     all
 }
 
-/// Returns the settings of a list that can be read. Reports the others, each of which reaches to the
-/// next comma.
+/// Reads the settings of an attribute, separated by commas. Reports each malformed setting and goes
+/// on after the next comma. Also returns a setting that lacks only the comma after it.
 fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting> {
     let mut read = Vec::new();
     while !input.is_empty() {

@@ -87,7 +87,7 @@ pub(super) fn write_statement(field: &Field, out: &Tokens) -> Tokens {
         Storage::Blob(names) => {
             let blob = type_as_trait_item(ty, "BlobField", "blob");
             let names = blob_property_names_expression(names);
-            quote! { _rt::store_blob(&mut *#out, &#names, #blob(&self.#ident)); }
+            quote! { _rt::write_blob_properties(&mut *#out, &#names, #blob(&self.#ident)); }
         }
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
@@ -280,7 +280,7 @@ pub(super) fn finish_expression(field: &Field, slot: &Tokens, prefix: Option<&To
         Storage::Blob(names) => {
             let of_blob = type_as_trait_item(&field.ty, "BlobField", "of_blob");
             let names = blob_property_names_expression(names);
-            return quote! { _rt::finish_blob(#slot, &#names, #of_blob) };
+            return quote! { _rt::read_blob_properties(#slot, &#names, #of_blob) };
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -436,7 +436,7 @@ pub(super) fn blob_property_names_expression(names: &[String]) -> Tokens {
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
-pub(super) fn push_blob_statements(fields: &[Field], values: &Tokens) -> Vec<Tokens> {
+pub(super) fn blob_value_statements(fields: &[Field], values: &Tokens) -> Vec<Tokens> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
         let (ident, name, names) =
@@ -550,7 +550,7 @@ pub(super) fn series_schema(field: &Field) -> Option<Tokens> {
 /// unchanged for part 1.
 fn column_in_part(part: usize, column: Tokens) -> Tokens {
     match u8::try_from(part) {
-        Ok(part @ 2..) => quote! { _rt_ColumnSchema::in_part(#column, #part) },
+        Ok(part @ 2..) => quote! { _rt_ColumnSchema::stored_in_part(#column, #part) },
         _ => column,
     }
 }

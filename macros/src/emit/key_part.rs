@@ -188,7 +188,8 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> Tokens {
     }
 }
 
-/// Returns the expression for the part in the constant that describes its template.
+/// Returns the expression that makes the `Segment` of a key part, for the constant that describes
+/// the key's template.
 pub(super) fn part_constant(part: &Part, field: &Field) -> Tokens {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);

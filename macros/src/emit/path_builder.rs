@@ -74,8 +74,8 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Token
     quote! { _rt_point(_rt_start_path(#constant) #(#fixes)* #table) }
 }
 
-/// Returns the call that gives a `PathDraft` the value of the field that names the table. `value`
-/// is a reference to the field's value.
+/// Returns the generated call that selects the dated table of a path by the field that names the
+/// table. `value` is the expression of a reference to the field's value.
 fn set_table_call(field: &Field, value: &Tokens) -> Tokens {
     let (name, to_ticks) =
         (&field.name, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
@@ -213,8 +213,8 @@ impl<'m> Builder<'m> {
             .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
     }
 
-    /// Returns whether the builder state has the methods that choose the tables, which come before those that
-    /// set parts of the keys.
+    /// Returns whether a path builder on which the parts in `given` are set has the methods that
+    /// choose dated tables: they come before those that set parts of the keys.
     fn begins_with_table(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.iter().all(|given| !given)
     }

@@ -103,7 +103,7 @@ fn conditions(entity: &Entity) -> Option<Tokens> {
 
 /// Returns the method that lists the values of fields that are kept in blobs, if there are any.
 fn blobs(entity: &Entity) -> Option<Tokens> {
-    let pushed = field::push_blob_statements(&entity.fields, &quote! { &mut __blobs });
+    let pushed = field::blob_value_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
         quote! {
             fn blobs(&self) -> _rt::Vec<_rt::BlobFieldValue> {

@@ -155,7 +155,8 @@ fn other_form_error() -> InvalidValue {
     InvalidValue::new("the part has another form than its encoder")
 }
 
-/// Appends a time in a date form. `ticks` is the result of [`DatePart::to_ticks`].
+/// Appends a time to a key, in the date form `form`. `ticks` is the result of
+/// [`DatePart::to_ticks`].
 ///
 /// # Errors
 ///

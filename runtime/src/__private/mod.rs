@@ -47,7 +47,7 @@ pub use crate::{
         Properties, PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
         blob::{Blob, BlobField, BlobFieldValue, BlobNames, collect_blob_field_value},
-        blob_column::{BlobColumn, finish_blob, store_blob},
+        blob_column::{BlobColumn, read_blob_properties, write_blob_properties},
         column::ReadPart,
         dated::DatedTables,
         encode_rows::{EncodeRows, finish_owner_key_writers},

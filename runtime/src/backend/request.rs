@@ -3,7 +3,8 @@
 pub use crate::address::TableCase;
 use crate::{edm::Ticks, error::Result, filter::Filter, page::Continuation, row::Row};
 
-/// The abilities and limits of a backend.
+/// The promises that a backend makes and that callers rely on, such as the order of rows and
+/// durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {

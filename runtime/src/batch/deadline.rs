@@ -40,7 +40,7 @@ impl Deadline {
     }
 
     /// Returns the deadline, or one that ends at `end` of the timers' clock if that is earlier.
-    pub(crate) fn not_after(self, end: Instant) -> Self {
+    pub(crate) fn capped_at(self, end: Instant) -> Self {
         Self { until: self.until.min(end), ..self }
     }
 

@@ -1,5 +1,5 @@
-//! The store of a client's blobs, and whether that store or this process compares versions when a
-//! blob is replaced.
+//! The blob store of a client. When a blob is replaced, its version is compared by the store, or by
+//! this process if the store cannot do so.
 
 use std::{any::TypeId, fmt, sync::Arc};
 

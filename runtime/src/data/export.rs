@@ -14,7 +14,7 @@ use super::{
     digest::RowsDigest,
     lines::{Format, push_json_line, read_json_line},
     pages::RowPages,
-    row_reader::value_as_unquoted_text,
+    row_reader::csv_text_of_value,
     task_or_future::TaskOrFuture,
 };
 use crate::{
@@ -506,7 +506,7 @@ impl Columns {
             left = left.saturating_sub(1);
             match value {
                 ValueRef::String(value) => push_field(text, &escape_formula(value)),
-                value => push_field(text, &value_as_unquoted_text(value)),
+                value => push_field(text, &csv_text_of_value(value)),
             }
         }
         text.push(b'\n');

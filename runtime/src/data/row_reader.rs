@@ -273,8 +273,7 @@ fn infer_value(field: &Field) -> Value {
     if field.is_quoted {
         return string();
     }
-    let number =
-        |edm| parse(edm, text).filter(|value| value_as_unquoted_text(value.as_ref()) == text);
+    let number = |edm| parse(edm, text).filter(|value| csv_text_of_value(value.as_ref()) == text);
     let is_double = text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     // A UUID can be read without its dashes as well, but 32 digits may be any other id.
@@ -294,7 +293,7 @@ fn infer_value(field: &Field) -> Value {
 }
 
 /// Returns the text of a value in a column of its type; that of a String is without quotes.
-pub(crate) fn value_as_unquoted_text(value: crate::edm::ValueRef<'_>) -> String {
+pub(crate) fn csv_text_of_value(value: crate::edm::ValueRef<'_>) -> String {
     use crate::edm::ValueRef;
     match value {
         ValueRef::Boolean(v) => v.to_string(),

@@ -1,5 +1,5 @@
-//! Defines on which side of all valid values a value lies that a property or a part of a key cannot
-//! hold. So conditions and ranges with such a value have a result and do not fail.
+//! Values that do not fit a property or a part of a key. Such a value lies below or above all
+//! values that fit, so that conditions and ranges with it have a result and do not fail.
 
 use super::Ticks;
 

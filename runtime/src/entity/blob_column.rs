@@ -84,14 +84,18 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
         let BlobNames { name, len, hash, content_type, key } = *self.names;
         let key = key.map(|key| row.get(key)).transpose()?.flatten();
         let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?, key];
-        finish_blob(found, self.names, F::of_blob)
+        read_blob_properties(found, self.names, F::of_blob)
     }
 }
 
 /// Writes the properties in which a row describes a blob. Before the upload, the name is empty, and the key of
 /// a blob that will be encrypted is left out. An absent value writes nothing.
 #[doc(hidden)]
-pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option<&Blob>) {
+pub fn write_blob_properties(
+    out: &mut PropertyWriter<'_>,
+    names: &BlobNames,
+    value: Option<&Blob>,
+) {
     let Some(blob) = value else { return };
     out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
     // No blob has 2^63 bytes, so the fallback is never taken.
@@ -110,7 +114,7 @@ pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option
 ///
 /// `is_decode`, naming the property that is missing or does not fit.
 #[doc(hidden)]
-pub fn finish_blob<F, const N: usize>(
+pub fn read_blob_properties<F, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
     names: &BlobNames,
     of_blob: fn(Option<Blob>) -> Result<F, InvalidValue>,

@@ -22,8 +22,8 @@ enum ReadProperty<F> {
     Row(fn(&Row, &str) -> Result<F>),
 }
 
-/// The function that reads a field from the text of a part of a key. The form of the part selects
-/// the variant.
+/// The function that reads a field from a part of a key. It gets the part's text, or for a date
+/// form the beginning of the period that the text names.
 pub enum ReadPart<F> {
     /// The form is the type's own; escapes are undone where the part's width varies.
     Plain(fn(&str) -> Result<F, InvalidValue>),
@@ -178,7 +178,7 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Creates the column for a slot number that a series does not have, such as slot 12 of a field
     /// with 12 slots. Each use of the column fails.
-    pub(super) fn for_missing_slot(slot: usize, length: usize) -> Self {
+    pub(super) fn for_slot_out_of_range(slot: usize, length: usize) -> Self {
         let read = ReadProperty::Row(|_, name: &str| {
             Err(InvalidValue::new("a slot out of range").into_read_error(name))
         });

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{
     Blob, BlobFieldValue, BlobNames, ColumnSchema, Properties, PropertyWriter,
-    blob_column::store_blob, column::slot_out_of_range_error, flattened::push_property_names,
+    blob_column::write_blob_properties, column::slot_out_of_range_error,
+    flattened::push_property_names,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
@@ -193,7 +194,7 @@ impl<E> Patch<E> {
     pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
         self.removed.retain(|removed| names.property_names().all(|name| name != *removed));
         self = self.set_nested("", |out| {
-            store_blob(out, names, Some(&value));
+            write_blob_properties(out, names, Some(&value));
             Ok(())
         });
         self.blobs.retain(|known| known.names != names);

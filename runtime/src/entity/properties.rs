@@ -180,7 +180,8 @@ impl<'b> PropertyWriter<'b> {
     /// property of each name, and for what reads as the id of a write.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
-        crate::limits::check_property_name(name).map_err(|error| self.error_at_row(error))?;
+        crate::limits::check_property_name(name)
+            .map_err(|error| self.write_error_with_row_keys(error))?;
         if schema.column(name).is_some_and(|column| column.stored) {
             let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
             return Err(self.write_error(InvalidValue::new(message), name));
@@ -219,11 +220,13 @@ impl<'b> PropertyWriter<'b> {
     }
 
     fn write_error(&self, invalid: InvalidValue, name: &str) -> crate::Error {
-        self.error_at_row(invalid.into_write_error(&[self.prefix.as_str(), name].concat()))
+        self.write_error_with_row_keys(
+            invalid.into_write_error(&[self.prefix.as_str(), name].concat()),
+        )
     }
 
     /// Adds the keys of the row that is being written to the error. A patch has none.
-    pub(super) fn error_at_row(&self, error: crate::Error) -> crate::Error {
+    pub(super) fn write_error_with_row_keys(&self, error: crate::Error) -> crate::Error {
         // The builder holds the keys as bytes of the row only; errors are rare enough for a copy of
         // it.
         match self.row.clone().finish() {

@@ -37,10 +37,10 @@ impl EntityRows {
 impl EntityRows {
     /// Marks the properties as encrypted that are marked in `before`, the primary that these rows
     /// replace or are made from. A row that has marks keeps its own.
-    pub(crate) fn with_encrypted_names_of(mut self, before: &Row) -> Self {
-        self.primary = self.primary.with_encrypted_names_of(before);
+    pub(crate) fn inherit_encrypted_names_of(mut self, before: &Row) -> Self {
+        self.primary = self.primary.inherit_encrypted_names_of(before);
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
-            copy.row = copy.row.clone().with_encrypted_names_of(before);
+            copy.row = copy.row.clone().inherit_encrypted_names_of(before);
         }
         self
     }

@@ -171,7 +171,7 @@ impl ColumnSchema {
     /// Returns the column as one that is stored in part `part` of a wide entity.
     #[doc(hidden)]
     #[must_use]
-    pub const fn in_part(mut self, part: u8) -> Self {
+    pub const fn stored_in_part(mut self, part: u8) -> Self {
         self.part = part;
         self
     }

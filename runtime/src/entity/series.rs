@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData};
 
 use super::{
     Column, PropertyWriter, ReadColumn,
-    several_properties::{ComparedAsOne, find_values, redacted_if, refuse_comparisons},
+    several_properties::{ComparedAsOne, find_values, redact_error_if, refuse_comparisons},
 };
 use crate::{
     edm::{EdmCow, InvalidValue, Property, ValueRef},
@@ -65,7 +65,7 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
         match self.names.get(slot) {
             Some(name) if self.is_secret => Column::secret(name, T::from_stored),
             Some(name) => Column::for_stored_property(name, T::from_stored),
-            None => Column::for_missing_slot(slot, N),
+            None => Column::for_slot_out_of_range(slot, N),
         }
     }
 }
@@ -124,9 +124,10 @@ pub fn finish_series<T: Default, const N: usize>(
         // `Option`.
         if found.is_some() {
             let read = from_stored(found);
-            *slot = Some(
-                read.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(name))?,
-            );
+            *slot =
+                Some(read.map_err(|invalid| {
+                    redact_error_if(is_secret, invalid).into_read_error(name)
+                })?);
         }
     }
     Ok(slots.map(Option::unwrap_or_default))

@@ -48,6 +48,6 @@ pub(super) fn find_values<'r, const N: usize>(
 }
 
 /// Returns the error `invalid`. Removes the value from its text if `is_secret`.
-pub(super) fn redacted_if(is_secret: bool, invalid: InvalidValue) -> InvalidValue {
+pub(super) fn redact_error_if(is_secret: bool, invalid: InvalidValue) -> InvalidValue {
     if is_secret { invalid.redacted() } else { invalid }
 }

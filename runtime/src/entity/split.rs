@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     PropertyWriter, ReadColumn,
-    several_properties::{ComparedAsOne, find_values, redacted_if, refuse_comparisons},
+    several_properties::{ComparedAsOne, find_values, redact_error_if, refuse_comparisons},
 };
 use crate::{
     edm::{EdmType, InvalidValue, ValueRef, json_from_edm, json_to_edm},
@@ -249,7 +249,9 @@ fn value_too_large_error(
         "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}: write a larger `split(n)`, or keep the value in a blob"
     );
     let name = names.first().copied().unwrap_or_default();
-    out.error_at_row(Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name))
+    out.write_error_with_row_keys(
+        Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name),
+    )
 }
 
 /// Writes the JSON text of a value in pieces.
@@ -267,7 +269,9 @@ pub fn store_split_json<T: Serialize, const N: usize>(
     let name = names.first().copied().unwrap_or_default();
     let json = json_to_edm(value).map_err(|invalid| {
         // The message of serde can quote the value.
-        out.error_at_row(redacted_if(pad.is_some(), invalid).into_write_error(name))
+        out.write_error_with_row_keys(
+            redact_error_if(pad.is_some(), invalid).into_write_error(name),
+        )
     })?;
     match json.as_ref() {
         ValueRef::String(text) => store_text(out, names, text, pad),
@@ -292,7 +296,7 @@ pub fn finish_split<T, const N: usize>(
 ) -> Result<T> {
     let first = names.first().copied().unwrap_or_default();
     let value = join(whole_pieces(found, names)?);
-    value.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(first))
+    value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
 
 /// Returns all pieces, or `None` if the row has none of them. Fails with `is_decode` if the row has only some
@@ -325,7 +329,7 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     let first = names.first().copied().unwrap_or_default();
     let value = String::join(whole_pieces(found, names)?)
         .and_then(|text| json_from_edm(Some(ValueRef::String(&text))));
-    value.map_err(|invalid| redacted_if(is_secret, invalid).into_read_error(first))
+    value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
 
 /// Reads a text or bytes from a row. `join` is the method of [`SplitValue`]. If the row has no

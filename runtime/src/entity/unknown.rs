@@ -30,7 +30,7 @@ impl UnknownProperties {
     /// Returns the name of the first value that is still encrypted, because this program has no encryption
     /// keys. Such a value cannot be written to another row: it is bound to the PartitionKey and RowKey of its
     /// own row.
-    pub(crate) fn first_encrypted_name(&self) -> Option<&str> {
+    pub(crate) fn first_undecrypted_name(&self) -> Option<&str> {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
@@ -47,7 +47,7 @@ impl UnknownProperties {
                 out.put(name, value.as_ref());
             }
         }
-        Ok(out.finish()?.with_encrypted_names_of(row))
+        Ok(out.finish()?.inherit_encrypted_names_of(row))
     }
 
     /// Returns a primary row with the undeclared properties added.

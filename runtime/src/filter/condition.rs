@@ -52,8 +52,8 @@ impl Comparison {
         }
     }
 
-    /// Returns whether the comparison is true for every value that a property can hold, if the literal that
-    /// they are compared with lies beyond all of them, on the side `side`.
+    /// Returns whether `value <comparison> literal` is true for every value that a property can
+    /// hold, if the literal is out of their range: below or above it, as `side` says.
     pub(crate) const fn holds_for_out_of_range(self, side: Side) -> bool {
         match (self, side) {
             (Self::Ne, _)

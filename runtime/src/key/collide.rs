@@ -15,8 +15,8 @@ use crate::limits::is_forbidden_in_key;
 /// the compiler warns when it takes long.
 const STEPS: u32 = 4000;
 
-/// Returns whether a row of `a` and a row of `b` can have equal PartitionKey and RowKey. `false` is
-/// a proof; `true` can be wrong.
+/// Returns whether a row of `a` and a row of `b` can have the same address: equal table,
+/// PartitionKey and RowKey. `false` is a proof; `true` can be wrong.
 pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
     may_tables_be_equal(a.table, b.table)
         && templates_may_collide(&a.row, &b.row)

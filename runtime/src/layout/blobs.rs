@@ -93,7 +93,7 @@ fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityT
     let name = &was.name;
     if was.is_optional != is.is_optional {
         let how_to_keep = format!("keep the `Option`; or {UPGRADE}");
-        changes.push_absence(&format!("blob `{name}`"), is.is_optional, &how_to_keep);
+        changes.push_changed_optionality(&format!("blob `{name}`"), is.is_optional, &how_to_keep);
     }
     if was.others != is.others {
         // The property of the key is the last one, and only encrypted blobs have it.

@@ -1,4 +1,5 @@
-//! Compares two layouts.
+//! Compares the layouts of two programs: lists for each entity type what changed, and what each
+//! change needs.
 
 use super::{
     blobs,

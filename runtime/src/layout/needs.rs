@@ -76,7 +76,12 @@ impl EntityTypeChanges {
 
     /// Adds that a field may be absent now, or may no longer. `how_to_keep` says what lets stored rows without it
     /// be read on.
-    pub(super) fn push_absence(&mut self, field: &str, may_be_absent: bool, how_to_keep: &str) {
+    pub(super) fn push_changed_optionality(
+        &mut self,
+        field: &str,
+        may_be_absent: bool,
+        how_to_keep: &str,
+    ) {
         match may_be_absent {
             true => self.push(
                 Needs::Nothing,

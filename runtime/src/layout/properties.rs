@@ -148,17 +148,17 @@ pub(super) fn compare_property(
             format!("stored values would not be found: {UPGRADE}"),
         );
     }
-    let mut push_absence = |may_be_absent| {
+    let mut push_changed_optionality = |may_be_absent| {
         let how_to_keep = "give the field `#[table(default)]`; or raise `version` with `upgrade_from`, and run \
                            `table.upgrade_all()`";
-        changes.push_absence(&format!("property `{name}`"), may_be_absent, how_to_keep);
+        changes.push_changed_optionality(&format!("property `{name}`"), may_be_absent, how_to_keep);
     };
     match (was.may_be_absent(), is.may_be_absent()) {
-        (true, false) => push_absence(false),
-        (false, true) => push_absence(true),
+        (true, false) => push_changed_optionality(false),
+        (false, true) => push_changed_optionality(true),
         // The struct that it belongs to was an `Option`, or is one now.
         (false, false) if was.within.is_some() != is.within.is_some() => {
-            push_absence(is.within.is_some());
+            push_changed_optionality(is.within.is_some());
         }
         _ => {
             if (was.is_optional, was.has_default) != (is.is_optional, is.has_default) {

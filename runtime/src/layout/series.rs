@@ -174,7 +174,7 @@ fn compare_pieces(was: &PropertyShape, is: &SeriesShape, changes: &mut EntityTyp
     let mut was = was.clone();
     if was.is_optional != is.first.is_optional {
         let how_to_keep = format!("keep the `Option`; or {UPGRADE}");
-        changes.push_absence(&name, is.first.is_optional, &how_to_keep);
+        changes.push_changed_optionality(&name, is.first.is_optional, &how_to_keep);
         was.is_optional = is.first.is_optional;
     }
     match (&was.encryption, &is.first.encryption) {

@@ -21,7 +21,7 @@ use crate::{
 const ADDRESSES_PER_TRANSACTION: usize = 1_000;
 
 /// A write of one dirty row.
-pub(crate) struct DirtyRowWrite {
+pub(crate) struct DirtyRowOperation {
     pub(crate) operation: Operation,
     /// Number of copies and lists that the dirty row names.
     pub(crate) addresses: usize,
@@ -31,10 +31,10 @@ pub(crate) struct DirtyRowWrite {
 /// partition share a transaction. Returns how many addresses they name.
 pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
-    rows: impl IntoIterator<Item = DirtyRowWrite>,
+    rows: impl IntoIterator<Item = DirtyRowOperation>,
 ) -> Result<u64> {
-    let groups = group_consecutive_items(rows, |group: &[DirtyRowWrite], row| {
-        let partition_of = |row: &DirtyRowWrite| row.operation.row().partition_key().to_owned();
+    let groups = group_consecutive_items(rows, |group: &[DirtyRowOperation], row| {
+        let partition_of = |row: &DirtyRowOperation| row.operation.row().partition_key().to_owned();
         let addresses: usize = group.iter().map(|row| row.addresses).sum();
         group.first().map(partition_of) == Some(partition_of(row))
             && group.len() + 1 < BATCH_OPERATIONS
@@ -54,7 +54,7 @@ struct DirtyRowWriter<'t, E> {
 }
 
 impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
-    type Group = Vec<DirtyRowWrite>;
+    type Group = Vec<DirtyRowOperation>;
 
     async fn attempt(&mut self, group: Self::Group) -> Result<GroupWriteOutcome<Self::Group>> {
         let table = self.table;

@@ -10,8 +10,7 @@ use crate::{
     error::Result,
     guard::Mutation,
     plan::{StoredAs, TokenMaker, derive::Derived, wide},
-    query::decode::error_with_row_keys,
-    row::Row,
+    row::{Row, error_with_row_keys},
     store::sealing::{open::ReadAs, plan::OperationToSeal},
     table::Table,
 };

@@ -9,7 +9,7 @@ use super::{
     expired::DeleteExpiredHolder,
     fast_path::FastPath,
     keys::{ReleasedKey, WantedKey},
-    left_claims::{ClaimInUse, ClaimRow},
+    left_claims::{ClaimLeftOnDrop, ClaimRow},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record_outbox_rows,
     reservation::resolve_reservation,
@@ -37,7 +37,7 @@ const ATTEMPTS: u32 = 4;
 /// The claim row of one transaction, and the keys that are reserved under it.
 #[derive(Debug)]
 pub(crate) struct ClaimWithReservations {
-    claim: ClaimInUse,
+    claim: ClaimLeftOnDrop,
     /// The keys that are reserved, or may be after a lost answer.
     wanted_keys: Vec<WantedKey>,
     released_keys: Vec<ReleasedKey>,
@@ -119,7 +119,7 @@ impl ClaimWithReservations {
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
         let row = ClaimRow { table: table.to_owned(), partition_key, id, etag };
         let mut claims = Self {
-            claim: ClaimInUse::new(row, outbox.left_claims.clone()),
+            claim: ClaimLeftOnDrop::new(row, outbox.left_claims.clone()),
             wanted_keys,
             released_keys,
             deadline,

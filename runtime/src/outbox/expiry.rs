@@ -133,7 +133,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
                 }
                 page => page?,
             };
-            // Backends in this process send no date: their clock is this clock.
+            // A page without a date tells nothing of the store's time: the clock of this machine has to do.
             if page.date.is_none() {
                 outbox.store.time.accept_local_time();
             }

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
-        CopyAddress, CopyChange, CopyStep, DirtyRowToWrite, ListAddress, ListMembership,
+        CopyAddress, CopyChange, CopyStep, ListAddress, ListMembership, PlannedDirtyRow,
         compare_owner_in_copy, plan_step_for_row, reserving_claim,
     },
     row::{ETag, Row},
@@ -41,7 +41,7 @@ pub(crate) struct FastPath {
 /// The remote copies of one entity of the transaction.
 #[derive(Debug)]
 struct EntityWork {
-    dirty: DirtyRowToWrite,
+    dirty: PlannedDirtyRow,
     /// The copies as they were before the commit, in the order of the dirty row's changes. `None`
     /// if they could not be read: a worker writes them then.
     copies: Option<Vec<Option<Row>>>,
@@ -58,7 +58,7 @@ impl FastPath {
     pub(crate) async fn read_before_commit(
         outbox: &Outbox,
         table: &str,
-        dirty: Vec<DirtyRowToWrite>,
+        dirty: Vec<PlannedDirtyRow>,
     ) -> Self {
         // The deadline counts from here: the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
@@ -111,7 +111,7 @@ impl FastPath {
     }
 
     /// Returns the dirty rows that the transaction has to write.
-    pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &DirtyRowToWrite> {
+    pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &PlannedDirtyRow> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
@@ -119,7 +119,7 @@ impl FastPath {
     pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedKey> {
         let mut wanted_keys = Vec::new();
         for (entity_at, entity) in self.entities.iter().enumerate() {
-            let DirtyRowToWrite { primary, copy_changes, .. } = &entity.dirty;
+            let PlannedDirtyRow { primary, copy_changes, .. } = &entity.dirty;
             for (change_at, change) in copy_changes.iter().enumerate() {
                 let Some(copy) = change.wanted.as_ref().filter(|_| change.needs_claim()) else {
                     continue;
@@ -235,7 +235,7 @@ impl FastPath {
         // Entries that are there already are written once more, which stops older writers.
         let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
-        let mut late: BTreeMap<ListAddress, Vec<(&DirtyRowToWrite, &ListMembership)>> =
+        let mut late: BTreeMap<ListAddress, Vec<(&PlannedDirtyRow, &ListMembership)>> =
             BTreeMap::new();
         for (dirty, membership) in with_dirty() {
             let address = membership.address.assume_list_address();
@@ -317,7 +317,7 @@ impl FastPath {
         change: &CopyChange,
         found: Option<&Row>,
     ) -> Result<bool> {
-        let DirtyRowToWrite { partition_key, primary, .. } = &entity.dirty;
+        let PlannedDirtyRow { partition_key, primary, .. } = &entity.dirty;
         let owner = RowAt::new(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(reserving_claim).transpose()?.flatten();

@@ -1,5 +1,6 @@
-//! Remembers the claims that dropped or failed writes of this client have left alive. A later write
-//! of this client that such a claim blocks marks the claim dead at once, instead of waiting for it.
+//! Remembers the claims that dropped or failed writes of this client have left alive. If such a
+//! claim blocks a later write of this client, that write marks the claim dead at once and does not
+//! wait for it.
 
 use std::{
     collections::VecDeque,
@@ -80,13 +81,13 @@ impl LeftClaims {
 /// The claim row of a write that is under way. Dropping it while the claim is alive adds the claim to
 /// those that were left.
 #[derive(Debug)]
-pub(crate) struct ClaimInUse {
+pub(crate) struct ClaimLeftOnDrop {
     pub(crate) row: ClaimRow,
     left: Arc<LeftClaims>,
     is_over: AtomicBool,
 }
 
-impl ClaimInUse {
+impl ClaimLeftOnDrop {
     /// Takes a claim row into use.
     pub(crate) fn new(row: ClaimRow, left: Arc<LeftClaims>) -> Self {
         Self { row, left, is_over: AtomicBool::new(false) }
@@ -98,7 +99,7 @@ impl ClaimInUse {
     }
 }
 
-impl Drop for ClaimInUse {
+impl Drop for ClaimLeftOnDrop {
     fn drop(&mut self) {
         if !self.is_over.load(Ordering::Acquire) {
             self.left.add_claim(self.row.clone());
@@ -118,11 +119,11 @@ mod tests {
     #[test]
     fn the_oldest_claim_is_forgotten_first() {
         let left = Arc::new(LeftClaims::default());
-        let over = ClaimInUse::new(claim(5_000), left.clone());
+        let over = ClaimLeftOnDrop::new(claim(5_000), left.clone());
         over.note_over();
         drop(over);
         assert!(left.find_claim("5000").is_none());
-        (0..=MOST).for_each(|id| drop(ClaimInUse::new(claim(id), left.clone())));
+        (0..=MOST).for_each(|id| drop(ClaimLeftOnDrop::new(claim(id), left.clone())));
         assert!(left.find_claim("0").is_none());
         assert!(left.find_claim("1").is_some());
         left.forget_claim("1");

@@ -11,7 +11,7 @@ use crate::{
     address::RowAt,
     error::{Error, ErrorKind, Result},
     guard::Mutation,
-    plan::outbox::{DirtyRowToWrite, ListAddress, ListMembership},
+    plan::outbox::{ListAddress, ListMembership, PlannedDirtyRow},
     store::{
         backoff::{self, Attempt},
         derive::{derive_stored_primary, read_primary_to_derive},
@@ -30,7 +30,7 @@ pub(crate) async fn write_list_again(
     outbox: &Outbox,
     table: &str,
     address: &ListAddress,
-    late: &[(&DirtyRowToWrite, &ListMembership)],
+    late: &[(&PlannedDirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
     // Only one of the writers that meet at a list can win: those of one client take turns.
     let _lock = outbox.list_locks.lock_list(address).await;
@@ -70,7 +70,7 @@ fn left_to_worker() -> Error {
 async fn current_membership(
     outbox: &Outbox,
     table: &str,
-    dirty: &DirtyRowToWrite,
+    dirty: &PlannedDirtyRow,
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);

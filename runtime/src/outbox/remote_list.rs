@@ -40,7 +40,7 @@ pub(crate) enum ListAfterWrite {
 
 /// For each list that was read before: what its write did, or why it failed. Lists whose read
 /// failed have no item.
-pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListAfterWrite>>;
+pub(crate) type ListWriteResults = BTreeMap<ListAddress, Result<ListAfterWrite>>;
 
 /// Adds or removes the entry of each membership (an entry that a list should or should not
 /// contain), with one write for each list. The write fails if the list has changed since it was
@@ -52,7 +52,7 @@ pub(crate) async fn write_lists(
     lists: &ListsByAddress,
     memberships: &[&ListMembership],
     rewrite_unchanged: bool,
-) -> WrittenLists {
+) -> ListWriteResults {
     let rewrite_unchanged = rewrite_unchanged && outbox.guards.guard_holds(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {

@@ -193,7 +193,8 @@ impl Change {
     }
 
     /// Returns the least number of operations that the change adds to a transaction, and the least
-    /// number of bytes of those on its primary, as far as both are known before any read.
+    /// number of bytes of those on its primary. A change whose effect depends on the stored primary
+    /// counts as one operation without bytes.
     pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);

@@ -19,7 +19,8 @@ pub(crate) enum Derived {
 }
 
 impl Derived {
-    /// Returns the derived rows, or `None` if the row is no primary of `schema`.
+    /// Returns the derived rows, or `None` if the row that they should be derived from is no
+    /// primary of `schema`.
     ///
     /// # Errors
     ///
@@ -50,6 +51,6 @@ impl Schema {
         // By the version that wrote the row, whose copies have that version's keys.
         let rows = (self.rows_through)(opened, family)?;
         let rows = tokens.fill_key_tokens_of_rows(self, rows)?;
-        Ok(Derived::Rows(Box::new(rows.with_encrypted_names_of(opened))))
+        Ok(Derived::Rows(Box::new(rows.inherit_encrypted_names_of(opened))))
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     entity::{BlobFieldValue, CopyRow, EntityRows, Schema, UnknownProperties, lossy_write_error},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
-    row::{Row, is_operation_id},
+    row::{Row, error_with_row_keys, is_operation_id},
 };
 
 /// The effect of a verb on the rows of one entity.
@@ -170,7 +170,7 @@ impl Planner {
         // Derived by the version that wrote the row: its copies may have other keys than today's.
         let old = self.copies_of_entity(current)?;
         // A property that was encrypted stays encrypted, whether or not the type declares it.
-        let new = new.with_encrypted_names_of(current);
+        let new = new.inherit_encrypted_names_of(current);
         let row = new.primary.clone();
         let (old_partition, old_row) = current.keys();
         // Two partitions cannot change in one transaction.
@@ -219,7 +219,7 @@ impl Planner {
         effect: &Effect,
         unknown: &UnknownProperties,
     ) -> Result<()> {
-        let Some(property) = unknown.first_encrypted_name() else { return Ok(()) };
+        let Some(property) = unknown.first_undecrypted_name() else { return Ok(()) };
         let copies = |rows: &EntityRows| {
             let copies = rows.local_copies.iter().chain(&rows.remote_copies);
             copies.filter(|copy| copy.family.left_out.is_empty()).cloned().collect::<Vec<_>>()
@@ -281,7 +281,7 @@ impl Planner {
             return self.patch_by_replacing(current, patch);
         }
         refuse_moving(current)?;
-        let row = row_of_bag(current.keys(), &patch.set)?.with_encrypted_names_of(current);
+        let row = row_of_bag(current.keys(), &patch.set)?.inherit_encrypted_names_of(current);
         let guard = Condition::unchanged(current)?;
         Ok(self.primary_only(Operation::merge(row, guard), None))
     }
@@ -294,7 +294,7 @@ impl Planner {
     ) -> Result<Effect> {
         refuse_moving(current)?;
         let row = apply_patch(&*self.primary_in_current_form(current)?, patch)?
-            .with_encrypted_names_of(current);
+            .inherit_encrypted_names_of(current);
         if self.is_single_row() && row.row_key() == current.row_key() {
             let guard = Condition::unchanged(current)?;
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
@@ -406,11 +406,6 @@ impl Planner {
     }
 }
 
-/// Adds the row's keys to an error.
-pub(super) fn error_with_row_keys(row: &Row, error: Error) -> Error {
-    error.at_keys(row.partition_key(), row.row_key())
-}
-
 /// Returns a row with the properties of `new` that `old` lacks or that differ. Returns `None` if
 /// nothing changed, or if `old` has a property that `new` lacks, since a merge cannot remove it.
 fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
@@ -432,7 +427,7 @@ fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     if changed.is_empty() {
         return Ok(None);
     }
-    Ok(Some(row_of_bag(new.keys(), &changed)?.with_encrypted_names_of(new)))
+    Ok(Some(row_of_bag(new.keys(), &changed)?.inherit_encrypted_names_of(new)))
 }
 
 /// Returns a row after a patch: some properties set, others removed.

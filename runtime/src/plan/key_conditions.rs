@@ -293,8 +293,8 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// Rewrites the condition as a filter on `key`. `before` holds the texts of all parts before
-    /// `part` in that key.
+    /// Rewrites the condition as a filter on the PartitionKey or RowKey `key`. `before` holds the
+    /// texts of all parts before `part` in that key.
     fn rewrite_on_key(
         &self,
         family: &Family,

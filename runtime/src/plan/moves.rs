@@ -110,7 +110,7 @@ fn with_move_mark(
     if let Some((name, id)) = own {
         built.put(name, ValueRef::String(id));
     }
-    Ok(built.finish()?.with_encrypted_names_of(row))
+    Ok(built.finish()?.inherit_encrypted_names_of(row))
 }
 
 fn etag_condition(row: &Row) -> Condition {
@@ -150,7 +150,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
         );
     }
     refuse_moving(row)?;
-    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_encrypted_name() {
+    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_undecrypted_name() {
         return Err(place(lossy_write_error(property)));
     }
     let wanted = (**stored).to_row().map_err(place)?;
@@ -257,7 +257,7 @@ pub(crate) fn update_inserted_target(
     for (name, value) in bag.iter() {
         row.put(name, value.as_ref());
     }
-    let row = row.finish()?.with_encrypted_names_of(source);
+    let row = row.finish()?.inherit_encrypted_names_of(source);
     let (old, new) = (derive_moving_rows(schema, target)?, Some(rows_of_primary(schema, &row)?));
     let replace = Operation::replace(row, etag_condition(target));
     Ok(Some(Effect { old, new, ..primary_only(schema, replace) }))

@@ -198,7 +198,7 @@ impl TokenMaker {
         not(feature = "encrypt"),
         allow(clippy::unused_self, reason = "the other form has keys")
     )]
-    pub(crate) fn check_scope(&self, scope: &TokenScope) -> Result<()> {
+    pub(crate) fn check_index_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
         #[cfg(feature = "encrypt")]
         if let (TokenKeys::ByScope(keys), Some(scope)) = (&self.keys, scope) {
             return keys.index_key_of_scope(scope).map(drop);
@@ -448,7 +448,8 @@ fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> Stri
     template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 
-/// Refuses a row whose key still contains a placeholder: nothing is stored under such a key.
+/// Fails with `Decode` if the row's key still contains the placeholder of a blind token, since the
+/// row does not hold the field to make the token of. Nothing is stored under such a key.
 fn check_complete(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {

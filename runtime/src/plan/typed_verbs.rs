@@ -3,16 +3,14 @@
 use super::{
     TokenMaker,
     change::Unresolved,
-    effect::{
-        Effect, EntityReadByCaller, Planner, PropertyChanges, error_with_row_keys, row_of_bag,
-    },
+    effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag},
     verb::Verb,
 };
 use crate::{
     edm::Bag,
     entity::{Access, EntityRows, Patch, Schema, Stored, TableEntity},
     error::{Error, Result},
-    row::Row,
+    row::{Row, error_with_row_keys},
 };
 
 /// Returns the entity's rows. Fails with `Rejected` if the user's own `validate` refuses the

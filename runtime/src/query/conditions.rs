@@ -207,7 +207,10 @@ impl Request {
         let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {
-            let key = self.store.run_with_index_keys(&tokens, || tokens.check_scope(scope)).await;
+            let key = self
+                .store
+                .run_with_index_keys(&tokens, || tokens.check_index_key_of_scope(scope))
+                .await;
             match key {
                 Err(error)
                     if self.store.is_lookup_of_shredded_scope(&error, access, scope).await => {}
@@ -292,9 +295,9 @@ pub(crate) fn type_condition(
     })
 }
 
-/// Returns the condition on the rows of a wide entity that a query reads. If the type has older
-/// versions, the condition also finds unknown later versions, so that they cause an error and are
-/// not missed.
+/// Returns a condition that finds the parts of wide entities that a query reads. If the type has
+/// older versions, the condition also finds rows of unknown later versions, so that they
+/// cause an error and are not missed.
 fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
     let markers = wide::type_markers_of_parts(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));

@@ -139,7 +139,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         self.counting_query().count().await
     }
 
-    /// Returns whether there is a copy on the path, as [`Query::exists`] does.
+    /// Returns whether the query has an item: a partial copy on the path that meets the conditions.
+    /// Sends the requests of [`Query::exists`].
     ///
     /// ```
     /// use entable::prelude::*;

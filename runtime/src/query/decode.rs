@@ -2,9 +2,9 @@
 
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_other_version},
-    error::{Error, Result},
+    error::Result,
     key::Family,
-    row::Row,
+    row::{Row, error_with_row_keys},
 };
 
 /// Decodes a row of `E`'s `family` as a `T`. Any other row is an error.
@@ -46,9 +46,4 @@ fn decode_recognized<E: TableEntity, T: FromRow>(
         }
         other => Ok(Err(other)),
     }
-}
-
-/// Adds the row's keys to an error.
-pub(crate) fn error_with_row_keys(row: &Row, error: Error) -> Error {
-    error.at_keys(row.partition_key(), row.row_key())
 }

@@ -5,10 +5,7 @@ use std::collections::HashSet;
 use futures_util::{StreamExt, stream};
 
 use super::{
-    columns::columns_of_point,
-    decode::{decode_required, error_with_row_keys},
-    prepare::PreparedRequest,
-    request::Request,
+    columns::columns_of_point, decode::decode_required, prepare::PreparedRequest, request::Request,
 };
 use crate::{
     address::{RowAddress, RowAt, TableCase},
@@ -23,7 +20,7 @@ use crate::{
         outbox::{ListAddress, list_entry_keys},
         spill_bounds,
     },
-    row::Row,
+    row::{Row, error_with_row_keys},
     store::{
         dated::is_dated_table_missing,
         lists::{find_list, list_blob_name, read_local_list},
@@ -180,9 +177,9 @@ fn keys_of(
 
 /// Reads one page of the entities in lists with a point read for each id, in the order of the ids.
 ///
-/// Leaves out an id whose entity does not exist. A remote list is written after its entity, so an
-/// id is also left out if its entity does not belong in the list any more. An entity that cannot be read is an
-/// error at its place; the error of a request ends the page.
+/// Leaves out an id whose entity does not exist, has expired or does not meet the query's conditions. A remote
+/// list is written after its entity, so an id is also left out if its entity does not belong in the list any
+/// more. An entity that cannot be read is an error at its place; the error of a request ends the page.
 pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
     prepared: &PreparedRequest,
     cursor: Option<&Cursor>,

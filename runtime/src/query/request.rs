@@ -219,7 +219,7 @@ impl Request {
         Self { tokens, ..self }
     }
 
-    /// Turns the request into one for the members of a set.
+    /// Returns the request with its rows read as the members of a set.
     pub(crate) fn for_members(
         self,
         members: &'static Members,

@@ -6,14 +6,13 @@ use time::OffsetDateTime;
 
 use super::{
     build::{Query, Source},
-    decode::error_with_row_keys,
     partial_query::PartialQuery,
 };
 use crate::{
     edm::Bag,
     entity::{Stored, TableEntity},
     error::Result,
-    row::{ETag, Row},
+    row::{ETag, Row, error_with_row_keys},
 };
 
 impl<E, T: 'static> Query<E, Stored<T>> {

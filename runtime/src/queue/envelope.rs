@@ -45,8 +45,8 @@ pub(crate) struct Envelope {
     pub(crate) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
-    /// Deliveries that do not count towards poison: to workers that do not know the type, and
-    /// deliveries whose handling failed with a transient error.
+    /// Deliveries that do not count towards poison: the worker could not handle the type or
+    /// version, had no key to verify the message, was stopping, or failed with a transient error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) skipped: u32,
     /// Whether a handler has completed, and the message only stays until its receipts are removed.

@@ -48,8 +48,8 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Sends and receives typed messages through `queue`, without keys: workers that have keys refuse
-    /// such messages unless their type is declared `unauthenticated`.
+    /// Sends and receives typed messages through `queue`, without keys: messages are sent unsigned.
+    /// Workers that have keys refuse them unless their type is declared `unauthenticated`.
     /// [`Client::queue_over`](crate::Client::queue_over) signs with the keys of a client.
     ///
     /// ```

@@ -218,7 +218,7 @@ impl Row {
     /// Copies the marks of encrypted properties from `before`, the row that this one replaces or is made
     /// from. Keeps the marks of this row if it has any.
     #[must_use]
-    pub(crate) fn with_encrypted_names_of(mut self, before: &Self) -> Self {
+    pub(crate) fn inherit_encrypted_names_of(mut self, before: &Self) -> Self {
         if self.encrypted.is_none() {
             self.encrypted.clone_from(&before.encrypted);
         }

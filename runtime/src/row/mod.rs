@@ -17,7 +17,12 @@ pub use read::PropertyReader;
 pub(crate) use read::corrupt_row_error;
 pub(crate) use row_bytes::RowBytes;
 
-use crate::edm::ValueRef;
+use crate::{edm::ValueRef, error::Error};
+
+/// Adds the row's keys to an error.
+pub(crate) fn error_with_row_keys(row: &Row, error: Error) -> Error {
+    error.at_keys(row.partition_key(), row.row_key())
+}
 
 /// The property with the id of the request that wrote a row, if the client adds such ids.
 pub(crate) const OPERATION_ID: &str = "OpId";

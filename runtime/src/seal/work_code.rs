@@ -78,7 +78,8 @@ impl WorkInput {
 }
 
 impl DataKey {
-    /// Returns the code over some work.
+    /// Returns the code over work, such as a message or a move: names the suite and the key, and
+    /// ends with the HMAC of `input`.
     ///
     /// # Errors
     ///

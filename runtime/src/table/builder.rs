@@ -260,8 +260,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the client's clock. It decides the order in which workers find work, and, together with the
-    /// timers, when a write deadline or a held lease ends. Stores have clocks of their own.
+    /// Sets the client's clock. It dates messages and the outbox's rows, by which workers find work in order,
+    /// and decides, together with the timers, when a write deadline or a held lease ends. It stands in for the
+    /// store's time until the store has told it. Stores have clocks of their own.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -23,10 +23,10 @@ use crate::{
     filter::Filter,
     limits::check_key,
     plan,
-    row::Row,
+    row::{Row, error_with_row_keys},
 };
 use crate::{
-    query::{build::Query, decode::error_with_row_keys, request::Request},
+    query::{build::Query, request::Request},
     store::{
         backoff::{self, Attempt},
         sealing::{open::ReadAs, plan::OperationToSeal},

@@ -15,12 +15,11 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    row::Row,
+    row::{Row, error_with_row_keys},
 };
 use crate::{
     query::{
         build::{Condition, Query},
-        decode::error_with_row_keys,
         request::Request,
     },
     store::sealing::open::ReadAs,

@@ -5,7 +5,7 @@ use crate::{
     entity::{DynamicEntity, EntitySet, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     plan,
-    query::decode::error_with_row_keys,
+    row::error_with_row_keys,
 };
 
 /// Returns the change that replaces an entity which was read as a variant of a set. `member` is the

@@ -89,7 +89,8 @@ pub trait Target<E>: Send + Sync {
         None
     }
 
-    /// Copies a blob to the target, before the row that points to it. Does nothing if the copy is there.
+    /// Copies a blob to the target, before the row that points to it. Does nothing if the copy is
+    /// there. By default fails with `Unsupported`: the target takes no blobs.
     #[cfg(feature = "blob")]
     #[doc(hidden)]
     fn put_blob<'a>(&'a self, blob: &'a super::BlobReader) -> BoxFuture<'a, Result<()>> {

@@ -96,15 +96,12 @@ impl Handlers {
     }
 
     /// Returns whether there is a handler for the type and version of the message.
-    pub(super) fn has_handler_for(&self, message: &StoredMessage) -> bool {
-        self.has_handler_of_version(
-            &message.name,
-            u32::try_from(message.version).unwrap_or(u32::MAX),
-        )
+    pub(super) fn can_handle_message(&self, message: &StoredMessage) -> bool {
+        self.can_handle_version(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
     /// Returns whether there is a handler for that message type in that version or a newer one.
-    pub(super) fn has_handler_of_version(&self, name: &str, version: u32) -> bool {
+    pub(super) fn can_handle_version(&self, name: &str, version: u32) -> bool {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 

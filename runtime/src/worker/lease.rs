@@ -1,5 +1,6 @@
-//! Leases of messages. The holder counts a lease from before its request is sent and the store from
-//! later, so that no other worker takes a message that is still held.
+//! Leases of messages. A lease ends for its holder before it ends in the store, because the holder
+//! counts it from before the request is sent. So no other worker takes a message that is still
+//! held.
 
 use std::{sync::Arc, time::Duration};
 
@@ -178,7 +179,7 @@ impl Lease for QueueLease<'_> {
             let extended = self.port.extend(self.message, self.length, None);
             match timeout_at(until, extended).await {
                 Ok(Ok(())) => {
-                    self.until = renewed.not_after(self.message.until());
+                    self.until = renewed.capped_at(self.message.until());
                     Ok(true)
                 }
                 Ok(Err(error)) if error.is_lease_lost() => Ok(false),

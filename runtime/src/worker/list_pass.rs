@@ -17,7 +17,7 @@ use crate::{
     guard::{Guard, Mutation},
     outbox::{
         deadline::WriteDeadline,
-        remote_list::{ListAfterWrite, WrittenLists, is_membership_settled, write_lists},
+        remote_list::{ListAfterWrite, ListWriteResults, is_membership_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
     store::lists::{ListsByAddress, find_lists, read_lists_until_bytes},
@@ -128,7 +128,7 @@ impl Worker {
         deadline: &WriteDeadline,
         lists: &ListsByAddress,
         passes: &[Result<PassBeforeLists>],
-    ) -> WrittenLists {
+    ) -> ListWriteResults {
         let passes = || passes.iter().filter_map(|pass| pass.as_ref().ok());
         let memberships: Vec<&ListMembership> =
             passes().flat_map(|pass| &pass.memberships).collect();
@@ -144,7 +144,7 @@ impl Worker {
         &self,
         mut pass: PassBeforeLists,
         lists: &ListsByAddress,
-        written: &WrittenLists,
+        written: &ListWriteResults,
     ) -> Result<PassBeforeLists> {
         for membership in std::mem::take(&mut pass.memberships) {
             let address = membership.address.assume_list_address();

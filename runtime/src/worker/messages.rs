@@ -116,7 +116,7 @@ impl Worker {
             return true;
         }
         let is_known =
-            self.handlers.has_handler_for(message) && self.can_verify_message(&message.name);
+            self.handlers.can_handle_message(message) && self.can_verify_message(&message.name);
         if !is_known && !self.knows_entity_of_move(message) {
             visit.unknown += 1;
             return false;

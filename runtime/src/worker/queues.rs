@@ -129,7 +129,7 @@ impl Worker {
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
         memory.count_unknown_messages();
         let with_deadline = |message: Received| {
-            let deadline = deadline.clone().not_after(message.until());
+            let deadline = deadline.clone().capped_at(message.until());
             (message, deadline)
         };
         Ok(received.into_iter().map(with_deadline).collect())
@@ -184,7 +184,7 @@ impl Worker {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
-        let is_known = self.handlers.has_handler_of_version(&envelope.name, envelope.version)
+        let is_known = self.handlers.can_handle_version(&envelope.name, envelope.version)
             && self.can_verify_message(&envelope.name);
         // Without a code, only the declaration of the type tells whether one is missing.
         let may_end = envelope.done
@@ -222,7 +222,7 @@ impl Worker {
         let (name, body) = (&envelope.name, envelope.body_json());
         let time = self.time_of_handlers();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
-        let until = until.not_after(instant_after(Instant::now(), self.lease));
+        let until = until.capped_at(instant_after(Instant::now(), self.lease));
         let clock = &self.outbox().clock;
         let mut lease = QueueLease { port, message, length, until, clock };
         let stopping = &self.stopping;

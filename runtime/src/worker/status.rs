@@ -53,8 +53,8 @@ pub struct OutboxStatus {
     pub stuck: Vec<StuckRow>,
 }
 
-/// An outbox row that time alone does not finish: it is damaged, its type is unknown, or its
-/// handler failed.
+/// An open outbox row that is damaged, that names an index or a list unknown to this client, or
+/// that is a message whose last attempt failed. Workers try such a message again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StuckRow {

@@ -100,7 +100,7 @@ impl Worker {
         };
         // Without a code, only the declaration of the type tells whether one is missing.
         if message.codes.code.is_none() {
-            let is_declared = is_move || self.handlers.has_handler_for(&message);
+            let is_declared = is_move || self.handlers.can_handle_message(&message);
             return match is_required {
                 true if !is_declared => (WorkAuthenticity::Unverified, None),
                 true => (WorkAuthenticity::NotAuthentic, None),

@@ -8,7 +8,7 @@ use super::{
     account::Account,
     call::{ReadOrWrite, ServiceCall},
     read::{pick_properties_unless_selected, select_list},
-    screen::RowConditions,
+    screen::AnswerScreen,
     wire::{self, QueryFilter},
 };
 use crate::{
@@ -54,7 +54,7 @@ impl Account {
         let next = next.filter(|_| most > 0);
         check_progress(request.from, next.as_ref()).map_err(name_table)?;
         let date = answer.header_value("date").and_then(wire::parse_http_date);
-        let screen = RowConditions::new(&request);
+        let screen = AnswerScreen::new(&request);
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
         let rows = rows
             .into_iter()

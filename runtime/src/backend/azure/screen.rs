@@ -16,12 +16,12 @@ use crate::{
 
 /// The conditions of one query that can be evaluated on the rows of its answer.
 #[derive(Debug)]
-pub(super) struct RowConditions<'a> {
+pub(super) struct AnswerScreen<'a> {
     bounds: KeyBounds,
     conditions: Vec<&'a Filter>,
 }
 
-impl<'a> RowConditions<'a> {
+impl<'a> AnswerScreen<'a> {
     /// Collects the conditions of the scan that can be compared here, because they name only
     /// properties that the answer contains. Other conditions are left to the service.
     pub(super) fn new(scan: &Scan<'a>) -> Self {
@@ -130,7 +130,7 @@ mod tests {
             select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let select = select.as_deref();
         let scan = Scan { table: "Staff", filter: &filter, select, top: None, from: None };
-        RowConditions::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
+        AnswerScreen::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
     }
 
     #[test]

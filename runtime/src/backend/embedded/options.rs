@@ -50,7 +50,7 @@ pub struct EmbeddedOptions {
     pub(super) clock: Arc<dyn Clock>,
     /// Time that each commit to disk waits in addition, as on a slower disk.
     #[cfg(feature = "conformance")]
-    pub(super) extra_sync_time: Duration,
+    pub(super) simulated_sync_delay: Duration,
     /// Counts the commits of rows to disk.
     #[cfg(feature = "conformance")]
     pub(super) sync_count: Option<Arc<AtomicUsize>>,
@@ -65,7 +65,7 @@ impl Default for EmbeddedOptions {
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
             #[cfg(feature = "conformance")]
-            extra_sync_time: Duration::ZERO,
+            simulated_sync_delay: Duration::ZERO,
             #[cfg(feature = "conformance")]
             sync_count: None,
         }
@@ -118,8 +118,8 @@ impl EmbeddedOptions {
     /// Lets each commit to disk take this much longer, as on a slower disk: for measurements.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
-    pub fn extra_sync_time(mut self, time: Duration) -> Self {
-        self.extra_sync_time = time;
+    pub fn simulated_sync_delay(mut self, time: Duration) -> Self {
+        self.simulated_sync_delay = time;
         self
     }
 

@@ -264,7 +264,7 @@ impl WriterStore {
         }
         #[cfg(feature = "conformance")]
         if mode != CommitMode::Unsynced {
-            std::thread::sleep(self.options.extra_sync_time);
+            std::thread::sleep(self.options.simulated_sync_delay);
             if let Some(count) = &self.options.sync_count {
                 count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }

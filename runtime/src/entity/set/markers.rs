@@ -156,7 +156,7 @@ pub(super) fn find_marker(
     }
 }
 
-/// Compares two short texts without a function call.
+/// Returns whether two texts are equal. Compares texts of 8 to 16 bytes without a function call.
 #[inline]
 pub(super) fn are_short_texts_equal(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {

@@ -25,8 +25,7 @@ use crate::{
         },
         read_ids_of_row, read_row_keys,
     },
-    query::decode::error_with_row_keys,
-    row::Row,
+    row::{Row, error_with_row_keys},
     table::Table,
 };
 

@@ -7,7 +7,7 @@ use super::finding::{Finding, FindingKind};
 use crate::{
     entity::TableEntity,
     error::Result,
-    maintain::outbox_writer::{DirtyRowWrite, record_dirty_rows},
+    maintain::outbox_writer::{DirtyRowOperation, record_dirty_rows},
     plan::outbox::{CopyAddress, insert_or_merge_dirty_row},
     table::Table,
 };
@@ -36,7 +36,7 @@ pub(crate) async fn repair_remote<E: TableEntity>(
         addresses.truncate(ADDRESSES_PER_ROW);
         // Merged into a dirty row that exists: its names stay.
         let operation = insert_or_merge_dirty_row(partition_key, primary, &addresses)?;
-        rows.push(DirtyRowWrite { operation, addresses: addresses.len() });
+        rows.push(DirtyRowOperation { operation, addresses: addresses.len() });
     }
     record_dirty_rows(table, rows).await
 }

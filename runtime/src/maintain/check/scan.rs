@@ -37,8 +37,8 @@ pub struct CheckProgress {
     pub primaries: u64,
     /// Partitions that are finished.
     pub partitions: u64,
-    /// Remote copies that did not match and for whose primary the outbox has open work, which workers
-    /// will do.
+    /// Remote copies and list entries that did not match and for which the outbox has open work,
+    /// which workers will do.
     pub pending: u64,
     /// Remote copies that did not match at the first reading. Those that still do not match one write
     /// deadline later (5 minutes by default) are findings.

@@ -6,10 +6,10 @@ use crate::{
     error::Result,
     key::Family,
     maintain::{
-        outbox_writer::{DirtyRowWrite, record_dirty_rows},
+        outbox_writer::{DirtyRowOperation, record_dirty_rows},
         rows::derive_rows_of_primary,
     },
-    plan::outbox::DirtyRowToWrite,
+    plan::outbox::PlannedDirtyRow,
     row::Row,
     table::Table,
 };
@@ -33,7 +33,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
         }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
             // `true`: merged, since earlier work of the primary may be open.
-            rows.push(DirtyRowWrite { operation: dirty.insert_operation(true)?, addresses: 1 });
+            rows.push(DirtyRowOperation { operation: dirty.insert_operation(true)?, addresses: 1 });
         }
     }
     record_dirty_rows(table, rows).await
@@ -46,12 +46,12 @@ fn dirty_row<E: TableEntity>(
     primary: &Row,
     rows: &EntityRows,
     family: &'static Family,
-) -> Option<DirtyRowToWrite> {
+) -> Option<PlannedDirtyRow> {
     if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
         let case = table.client.store().table_case();
-        return Some(DirtyRowToWrite::for_list(E::SCHEMA, &table.name, primary, list, case));
+        return Some(PlannedDirtyRow::for_list(E::SCHEMA, &table.name, primary, list, case));
     }
     let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
-    DirtyRowToWrite::for_copy(E::SCHEMA, &table.name, primary, copy)
+    PlannedDirtyRow::for_copy(E::SCHEMA, &table.name, primary, copy)
 }

@@ -19,9 +19,9 @@ pub struct ReencryptProgress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReencryptFailure {
-    /// The PartitionKey of the row.
+    /// The PartitionKey of the row; empty if the row cannot be decoded and the error names no keys.
     pub partition_key: String,
-    /// The RowKey of the row.
+    /// The RowKey of the row; empty if the row cannot be decoded and the error names no keys.
     pub row_key: String,
     /// Why the row was not encrypted again.
     pub error: Error,
@@ -60,8 +60,9 @@ pub struct ReencryptReport {
 }
 
 impl ReencryptReport {
-    /// Returns whether no row was left as it was. Then nothing needs the earlier key any more, if
-    /// every writer used the new one before the re-encryption began.
+    /// Returns whether no row that was read still has to be encrypted again:
+    /// [`remaining`](Self::remaining) is 0. Then nothing needs the earlier key any more, if every
+    /// writer used the new one before the re-encryption began.
     pub fn is_complete(&self) -> bool {
         self.remaining == 0
     }

@@ -189,7 +189,8 @@ fn failure(error: &Error) -> String {
     format!("{:?}", error.kind())
 }
 
-/// Writes what each reader of type `E` makes of a row.
+/// Returns a line of text that tells how each function that classifies rows takes this one, for the
+/// type `E`.
 fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let primary = schema.primary().unwrap();
     let read = match decode_or_skip::<E, E>(row.clone(), primary) {

@@ -163,7 +163,7 @@ pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -
             serde_json::Value::from(from.as_row_at().table_and_key_texts().to_vec()).to_string();
         row.put(PREVIOUS_OWNER, ValueRef::String(&from_json));
     }
-    Ok(row.finish()?.with_encrypted_names_of(copy))
+    Ok(row.finish()?.inherit_encrypted_names_of(copy))
 }
 
 /// Returns the operation that marks an existing row as reserved by claim `id` and changes nothing

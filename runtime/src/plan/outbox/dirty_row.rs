@@ -50,7 +50,7 @@ impl CopyChange {
 /// A dirty row to write: the remote copies and list memberships of one primary that change, and the
 /// blobs that the primary no longer points to.
 #[derive(Debug, Clone)]
-pub(crate) struct DirtyRowToWrite {
+pub(crate) struct PlannedDirtyRow {
     pub(crate) partition_key: String,
     /// The primary's RowKey.
     pub(crate) primary: String,
@@ -67,11 +67,11 @@ pub(crate) fn dirty_rows_of(
     effects: &[impl AsRef<Effect>],
     table: &str,
     case: TableCase,
-) -> Vec<DirtyRowToWrite> {
+) -> Vec<PlannedDirtyRow> {
     effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table, case)).collect()
 }
 
-fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<DirtyRowToWrite> {
+fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<PlannedDirtyRow> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let (old, new) = (effect.old.as_ref(), effect.new.as_ref());
     // A changed RowKey makes two operations: the old primary loses its copies, the new one gains
@@ -90,7 +90,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
         let memberships = changed_memberships(schema, owner, old, new, case);
         let old_blobs = old_blobs(schema, owner, old, new, case);
         let is_clean = copy_changes.is_empty() && memberships.is_empty() && old_blobs.is_empty();
-        (!is_clean).then(|| DirtyRowToWrite {
+        (!is_clean).then(|| PlannedDirtyRow {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
             copy_changes,
@@ -155,7 +155,7 @@ fn have_same_address(a: &CopyRow, b: &CopyRow) -> bool {
         && a.row.key_bytes() == b.row.key_bytes()
 }
 
-impl DirtyRowToWrite {
+impl PlannedDirtyRow {
     /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not
     /// declare it.
     pub(crate) fn for_copy(

@@ -25,7 +25,7 @@ pub(crate) use self::{
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
     dirty_row::{
-        CopyChange, DirtyRowToWrite, StoredDirtyRow, dirty_row_key_of_primary, dirty_rows_of,
+        CopyChange, PlannedDirtyRow, StoredDirtyRow, dirty_row_key_of_primary, dirty_rows_of,
         insert_or_merge_dirty_row,
     },
     expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},

@@ -57,7 +57,7 @@ pub(crate) fn copy_with_owner(
     if family.table.is_some() {
         row.put(OWNER_TABLE, ValueRef::String(owner.table));
     }
-    Ok(row.finish()?.with_encrypted_names_of(copy))
+    Ok(row.finish()?.inherit_encrypted_names_of(copy))
 }
 
 /// Returns whether a property holds the ETag of a copy's primary.

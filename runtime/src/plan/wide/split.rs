@@ -166,8 +166,8 @@ impl RowsOfParts {
     }
 }
 
-/// Returns the part of a property that the type does not declare. `text` is the value of `PARTS` in
-/// the joined row; a property that it does not name is in part 1.
+/// Returns the number of the part that stores a property that the type does not declare. `text` is
+/// the value of `PARTS` in the joined row; a property that it does not name is in part 1.
 fn part_of_unknown_property(text: &str, name: &str) -> usize {
     let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
     found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)

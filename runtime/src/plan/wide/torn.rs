@@ -57,7 +57,7 @@ pub(crate) fn join_torn(
         etag.map_or_else(|| MISSING.to_owned(), |etag| etag.to_string())
     });
     let etag = etags.collect::<Vec<_>>().join(" ");
-    let torn = torn.finish()?.with_encrypted_names_of(&joined);
+    let torn = torn.finish()?.inherit_encrypted_names_of(&joined);
     Ok(Some(torn.with_etag(ETag::from(etag.as_str()))))
 }
 

@@ -214,9 +214,9 @@ fn update_to_seal(
     }
     // A merge can neither hide an absence nor keep a seal valid.
     let operation = if hidden || now.has_seal {
-        Operation::replace(whole.finish()?.with_encrypted_names_of(plain), guard)
+        Operation::replace(whole.finish()?.inherit_encrypted_names_of(plain), guard)
     } else {
-        Operation::merge(part.finish()?.with_encrypted_names_of(plain), guard)
+        Operation::merge(part.finish()?.inherit_encrypted_names_of(plain), guard)
     };
     let to_seal = OperationToSeal::new(operation, stored_as);
     Ok(Some(OperationToSeal { kept_version: now.kept_version, ..to_seal }))

@@ -1,4 +1,5 @@
-//! Reads code and message of an error answer, from the body first and then from the header.
+//! Reads the code and the message of an error answer: both from the body, which is JSON or XML, and the code
+//! from the header if the body has none.
 //!
 //! Data errors have their code only in the body; the body of an authentication error can be XML.
 
