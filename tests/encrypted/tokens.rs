@@ -193,6 +193,42 @@ async fn a_primary_key_may_be_a_token() {
     assert!(lookup.get(&at("6")).await.unwrap().is_some());
 }
 
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "v_{id}", row_key = "visit")]
+struct Visit {
+    id: i32,
+    #[table(flatten)]
+    user: KeyRef<User>,
+}
+
+#[tokio::test]
+async fn a_reference_needs_the_tokens_of_a_stored_entity() {
+    let (client, recorder) = client().await;
+    let visits = client.table::<Visit>();
+    let user = User { email: "secret@b".into(), visits: 1 };
+    let stored = client.table::<User>().insert(&user).await.unwrap();
+    let before = recorder.count();
+
+    let error = KeyRef::to(&user).unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("KeyRef::from(&stored)"), "{error}");
+    let by_path = KeyRef::from(User::primary().email("secret@b"));
+    let visit = Visit { id: 1, user: by_path.clone() };
+    for error in [
+        visits.insert(&visit).await.unwrap_err(),
+        visits.insert_or_merge(&visit).await.unwrap_err(),
+        visits.patch_at(Visit::primary().id(1), Visit::patch().user(by_path)).await.unwrap_err(),
+    ] {
+        assert!(error.is_invalid(), "{error}");
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+    }
+    assert_eq!(recorder.count(), before, "a write was sent");
+
+    let visit = Visit { id: 1, user: KeyRef::from(&stored) };
+    let written = visits.insert(&visit).await.unwrap();
+    let found = client.table::<User>().get(written.user.point()).await.unwrap().unwrap();
+    assert_eq!(*found, user);
+}
+
 #[tokio::test]
 async fn paths_tell_no_value() {
     let (client, _) = client().await;

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     edm::{EdmType, ValueRef},
-    error::Result,
+    error::{Error, ErrorKind, Result},
+    key::TOKEN_PLACEHOLDER,
 };
 
 /// A reference to an `E`: its keys, stored in another entity as `{prefix}PartitionKey` and
@@ -99,13 +100,25 @@ impl<E> KeyRef<E> {
     }
 }
 
+impl<E> KeyRef<E> {
+    /// Refuses keys that still hold the placeholder of a blind token: no row has them.
+    fn check_tokens(&self) -> Result<()> {
+        if [&self.partition_key, &self.row_key].iter().any(|key| key.contains(TOKEN_PLACEHOLDER)) {
+            let message = "the keys of the reference lack blind tokens, which only a verb makes: refer to a stored entity by `KeyRef::from(&stored)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(())
+    }
+}
+
 impl<E: TableEntity> KeyRef<E> {
     /// Creates a reference to an entity by the keys that it has, or would have if it is not stored
     /// yet.
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` if the entity's keys cannot be written.
+    /// `is_invalid` and `is_too_large` if the entity's keys cannot be written. `is_invalid` if they hold blind
+    /// tokens (`{email:hmac}`), which only a verb makes: refer to a stored entity by `KeyRef::from(&stored)`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -116,7 +129,9 @@ impl<E: TableEntity> KeyRef<E> {
     /// ```
     pub fn to(entity: &E) -> Result<Self> {
         let row = entity.to_row()?;
-        Ok(Self::new(row.partition_key(), row.row_key()))
+        let reference = Self::new(row.partition_key(), row.row_key());
+        reference.check_tokens()?;
+        Ok(reference)
     }
 
     /// Returns the path to read the entity at.
@@ -201,6 +216,8 @@ impl<E: 'static> Properties for KeyRef<E> {
     const COLUMNS: &'static [ColumnSchema] = &[column(PARTITION_KEY), column(ROW_KEY)];
 
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()> {
+        // `From<Point>` returns no error, so references that were made from paths are checked here.
+        self.check_tokens().map_err(|error| out.write_error_with_row_keys(error))?;
         out.put(PARTITION_KEY, &self.partition_key)?;
         out.put(ROW_KEY, &self.row_key)
     }
