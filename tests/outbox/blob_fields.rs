@@ -1075,6 +1075,23 @@ async fn no_fault_parts_an_encrypted_blob_from_its_key() {
     run_with_each_fault(Encrypted).await;
 }
 
+/// A row that holds the hash as it is could not be read: its bytes would be decrypted.
+#[tokio::test]
+async fn a_hash_that_begins_as_an_encrypted_value_is_stored_too() {
+    let world = World::new().await;
+    let mut texts = (0..).map(|number| number.to_string());
+    let text =
+        texts.find(|text| Blob::new(text.clone()).hash().starts_with(&[0xae, 0x7e])).unwrap();
+    world.staff.insert(&employee(1, Some(Blob::new(text.clone())))).await.unwrap();
+    let found = world.staff.get(at(1)).await.unwrap().unwrap();
+    assert_eq!(found.photo.as_ref().unwrap().hash(), Blob::new(text.clone()).hash());
+    assert_eq!(world.staff.blob(found.photo.as_ref().unwrap()).bytes().await.unwrap(), text);
+    let without_keys = Client::builder().backend(world.recorder.clone()).blobs(world.blobs.clone());
+    let staff = without_keys.build().unwrap().table::<Employee>();
+    let found = staff.get(at(1)).await.unwrap().unwrap();
+    assert_eq!(staff.blob(found.photo.as_ref().unwrap()).bytes().await.unwrap(), text);
+}
+
 #[tokio::test]
 async fn bulk_writes_upload_too() {
     let world = World::new().await;

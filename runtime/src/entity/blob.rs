@@ -333,6 +333,24 @@ impl BlobNames {
     }
 }
 
+/// The first bytes of an encrypted value: a Binary that begins so is decrypted when it is read.
+const ENVELOPE_MAGIC: [u8; 2] = [0xae, 0x7e];
+
+/// Returns the hash of a blob as rows hold it: the 32 bytes, after a byte 00 if they begin as an encrypted value
+/// does.
+pub(super) fn stored_form_of_hash(hash: &[u8; 32]) -> Vec<u8> {
+    let is_marked = hash.starts_with(&ENVELOPE_MAGIC);
+    is_marked.then_some(0).into_iter().chain(*hash).collect()
+}
+
+/// Returns the hash of a blob from its form in a row; `None` if the bytes are no such form.
+pub(super) fn hash_from_stored_form(stored: &[u8]) -> Option<[u8; 32]> {
+    match <[u8; 33]>::try_from(stored) {
+        Ok([0, hash @ ..]) => hash.starts_with(&ENVELOPE_MAGIC).then_some(hash),
+        _ => stored.try_into().ok(),
+    }
+}
+
 /// A value of a field with `#[table(blob)]`, as an entity that is being written holds it.
 #[derive(Debug, Clone)]
 pub struct BlobFieldValue {
@@ -364,7 +382,7 @@ pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> 
         }
         // Length and content type stay as they are: not even an encrypted upload changes them.
         values.push((names.name, Value::from(blob.name().unwrap_or_default())));
-        values.push((names.hash, Value::Binary(blob.hash().to_vec().into())));
+        values.push((names.hash, Value::Binary(stored_form_of_hash(blob.hash()).into())));
         if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
             values.push((name, Value::Binary(key.to_stored().into())));
         }
@@ -383,4 +401,28 @@ pub(crate) fn points_to(row: &Row, name: &str) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hash_has_one_form_which_is_no_encrypted_value() {
+        for start in
+            [&[0xae, 0x7e, 1][..], &[0xae, 0x7e, 0], &[0xae, 0x7d], &[0, 0xae, 0x7e], &[0, 0]]
+        {
+            let mut hash = [7; 32];
+            hash.iter_mut().zip(start).for_each(|(byte, first)| *byte = *first);
+            let stored = stored_form_of_hash(&hash);
+            assert!(!stored.starts_with(&ENVELOPE_MAGIC), "{start:?}");
+            #[cfg(feature = "encrypt")]
+            assert!(!crate::seal::is_envelope(&stored), "{start:?}");
+            assert_eq!(hash_from_stored_form(&stored), Some(hash), "{start:?}");
+        }
+        // Another client wrote the bytes as they are.
+        assert_eq!(hash_from_stored_form(&[9; 32]), Some([9; 32]));
+        assert_eq!(hash_from_stored_form(&[0; 33]), None);
+        assert_eq!(hash_from_stored_form(&[9; 31]), None);
+    }
 }

@@ -5,6 +5,7 @@ use std::{fmt, marker::PhantomData};
 use super::{
     Blob, BlobField, BlobKey, BlobNames, Comparable, EqComparable, InBlob, Predicate,
     PropertyWriter, ReadColumn,
+    blob::{hash_from_stored_form, stored_form_of_hash},
 };
 use crate::{
     edm::{EdmType, InvalidValue, ValueRef},
@@ -100,7 +101,7 @@ pub fn write_blob_properties(
     out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
     // No blob has 2^63 bytes, so the fallback is never taken.
     out.put_value(names.len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
-    out.put_value(names.hash, ValueRef::Binary(blob.hash()));
+    out.put_value(names.hash, ValueRef::Binary(&stored_form_of_hash(blob.hash())));
     // Written empty where it is unknown: a merge then leaves no content type of an older blob.
     out.put_value(names.content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
     if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
@@ -145,7 +146,7 @@ pub fn read_blob_properties<F, const N: usize>(
         other => return Err(wrong(names.len, EdmType::Int64, other)),
     };
     let digest = match found_hash {
-        Some(ValueRef::Binary(digest)) => <[u8; 32]>::try_from(digest).map_err(|_| {
+        Some(ValueRef::Binary(digest)) => hash_from_stored_form(digest).ok_or_else(|| {
             InvalidValue::new("expected a SHA-256 hash of 32 bytes").into_read_error(names.hash)
         })?,
         other => return Err(wrong(names.hash, EdmType::Binary, other)),

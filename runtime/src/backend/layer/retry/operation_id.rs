@@ -15,8 +15,11 @@ pub(super) type OperationId = [u8; OPERATION_ID_BYTES];
 /// Adds one new operation id to every written row of the batch that has room for one more property and no
 /// `OpId` of its own. Returns `None` if there is no such row.
 pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, OperationId)> {
-    // A UUID has 16 bytes, and 90 bits of the first 12 are random.
-    let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
+    // A UUID has 16 bytes, and 89 bits of the first 12 stay random.
+    let mut id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
+    // Without the highest bit no id begins as an encrypted value does, which readers would try to decrypt.
+    let [first, ..] = &mut id;
+    *first &= 0x7f;
     let mut copy = Batch::new(batch.table()).with_deadline(batch.deadline().cloned());
     let mut any = false;
     for operation in batch.operations() {

@@ -116,6 +116,17 @@ async fn an_operation_id_proves_a_write() {
     }
 }
 
+#[test]
+fn no_operation_id_begins_as_an_encrypted_value() {
+    let row = Row::build("p", "r").finish().unwrap();
+    let batch = Batch::single("Rows", Operation::insert(row)).unwrap();
+    for _ in 0..64 {
+        let (_, [first, ..]) =
+            crate::backend::layer::retry::operation_id::batch_with_operation_id(&batch).unwrap();
+        assert!(first < 0x80, "{first}");
+    }
+}
+
 /// A writer without operation ids leaves the id in the row that it merges into.
 #[tokio::test(start_paused = true)]
 async fn an_operation_id_does_not_prove_that_nobody_wrote_since() {
