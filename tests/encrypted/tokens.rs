@@ -229,6 +229,53 @@ async fn a_reference_needs_the_tokens_of_a_stored_entity() {
     assert_eq!(*found, user);
 }
 
+/// The token of its e-mail is a part of the primary's keys; the copy does not hold it.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "m_{email:hmac}",
+    row_key = "member",
+    index(ByNumber, partition_key = "n_{number}", row_key = "member", unique)
+)]
+struct Member {
+    number: i32,
+    #[table(encrypt)]
+    email: String,
+    visits: i32,
+}
+
+#[tokio::test]
+async fn the_path_of_an_entity_read_through_an_index_gets_its_tokens_from_the_verb() {
+    let (client, recorder) = client().await;
+    let members = client.table::<Member>();
+    let member = Member { number: 1, email: "secret@b".into(), visits: 1 };
+    let stored = members.insert(&member).await.unwrap();
+    client.wait_for_copies().await;
+    let copy = members.get(Member::by_number().number(1)).await.unwrap().unwrap();
+    assert!(!format!("{:?}", copy.point()).contains("secret"));
+    let primary = members.get(copy.point()).await.unwrap().unwrap();
+    assert_eq!(primary.row().keys(), stored.row().keys());
+
+    // A reference is stored as keys, and no verb makes tokens for it.
+    let visits = client.table::<Call>();
+    let before = recorder.count();
+    let call = Call { id: 1, member: KeyRef::from(&copy) };
+    let error = visits.insert(&call).await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("primary path"), "{error}");
+    assert_eq!(recorder.count(), before, "a write was sent");
+    let call = Call { id: 1, member: KeyRef::from(&primary) };
+    let written = visits.insert(&call).await.unwrap();
+    assert_eq!(*members.get(written.member.point()).await.unwrap().unwrap(), member);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "c_{id}", row_key = "call")]
+struct Call {
+    id: i32,
+    #[table(flatten)]
+    member: KeyRef<Member>,
+}
+
 #[tokio::test]
 async fn paths_tell_no_value() {
     let (client, _) = client().await;

@@ -92,6 +92,22 @@ async fn the_tables_of_copies_are_made_with_those_of_entities() {
 }
 
 #[tokio::test]
+async fn an_order_that_was_read_through_an_index_gives_the_path_to_its_table() {
+    let (_, _, orders) = filled().await;
+    let yesterday = NOON - DAY;
+    let by_town = Order::by_town().at(yesterday).town("Oslo").shop("s1").id(3);
+    let by_guest = Order::by_guest().at(yesterday).shop("s1").guest("don").id(3);
+    for mut copy in [orders.get(by_town).await, orders.get(by_guest).await]
+        .map(Result::unwrap)
+        .map(Option::unwrap)
+    {
+        copy.at = NOON;
+        let found = orders.get(copy.point()).await.unwrap().unwrap();
+        assert_eq!((found.row_key(), found.at), ("order_000003", yesterday));
+    }
+}
+
+#[tokio::test]
 async fn copies_and_lists_are_read_by_a_time_and_by_a_window() {
     let (recorder, client, orders) = filled().await;
     let yesterday = NOON - DAY;

@@ -111,6 +111,41 @@ async fn an_entity_gives_the_path_to_itself() {
 }
 
 #[tokio::test]
+async fn an_entity_that_was_read_through_an_index_gives_the_path_to_its_primary() {
+    let (client, staff) = staff(&[7]).await;
+    client.wait_for_copies().await;
+    let by_email = Employee::by_email().town("Kiel/1").floor(2).email("j7@a.com");
+    let by_badge = Employee::by_badge().badge("b7");
+    let found = [
+        staff.get(by_email.clone()).await.unwrap().unwrap(),
+        staff.get(by_badge).await.unwrap().unwrap(),
+        staff.query(Employee::by_email().town("Kiel/1").floor(2)).first().await.unwrap().unwrap(),
+    ];
+    for mut copy in found {
+        assert!(copy.index().is_some() && copy.row_key() != "empid_000007");
+        // The path leads to the entity that was read, whatever becomes of the value.
+        (copy.id, copy.town) = (8, "Rome".into());
+        let point = copy.point();
+        assert_eq!((point.partition_key(), point.row_key()), ("Kiel~2F1_002", "empid_000007"));
+        assert_eq!(KeyRef::from(&copy), KeyRef::new("Kiel~2F1_002", "empid_000007"));
+        assert_eq!(copy.related::<Desk>().row_key(), "desk_000007");
+        assert_eq!(*staff.get(point).await.unwrap().unwrap(), employee(7));
+    }
+    let copy = staff.get(by_email).await.unwrap().unwrap();
+    staff.update(copy.point(), |one| Ok(one.visits += 1)).await.unwrap();
+    assert!(staff.delete_at(copy.point()).await.unwrap());
+    assert!(staff.get(employee(7).point()).await.unwrap().is_none());
+}
+
+#[derive(Debug, TableEntity)]
+#[table(name = "Desks", partition_key = "{town}_{floor}", row_key = "desk_{id:06}")]
+struct Desk {
+    town: String,
+    floor: u8,
+    id: u32,
+}
+
+#[tokio::test]
 async fn stored_values_compare_serialize_and_are_lent() {
     let (_, staff) = staff(&[]).await;
     let inserted = staff.insert(&employee(1)).await.unwrap();

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     edm::{InvalidValue, Ticks},
     error::Result,
+    key::Family,
 };
 
 /// Returns the table of a path to one row of an entity with this schema.
@@ -46,8 +47,17 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
         return Ok(Cow::Borrowed(E::SCHEMA.table));
     }
     let family = stored.copy_family().map_or(E::SCHEMA.primary(), Ok)?;
+    Ok(entity_as_read(stored, family)?.home_table())
+}
+
+/// Returns the entity as it was read from its row of `family`, without the changes of the value since
+/// then.
+pub(super) fn entity_as_read<E: TableEntity>(
+    stored: &Stored<E>,
+    family: &'static Family,
+) -> Result<E> {
     let primary = (E::SCHEMA.primary_in_current_form)(stored.row(), family)?;
-    Ok(E::from_row(&primary)?.home_table())
+    E::from_row(&primary)
 }
 
 /// Returns the table of a stored entity that is about to be replaced. A replace does not move an

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use super::{
     Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
 };
-use crate::{access::Keys, key::Family};
+use crate::{access::Keys, edm::InvalidValue, key::Family};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
 /// builders return one as soon as the PartitionKey is given.
@@ -249,6 +249,15 @@ impl<E: TableEntity> Point<E> {
         let access =
             Access { family, keys, parts: Vec::new(), fault: None, open: None, window: None };
         Self { access, of: PhantomData }
+    }
+}
+
+impl<E: TableEntity> Point<E> {
+    /// Creates a path that every verb refuses with the fault of a property.
+    pub(super) fn with_fault(property: &'static str, invalid: InvalidValue) -> Self {
+        let mut point = Self::at("", "");
+        point.access.fault = Some((property, invalid));
+        point
     }
 }
 

@@ -104,7 +104,7 @@ impl<E> KeyRef<E> {
     /// Refuses keys that still hold the placeholder of a blind token: no row has them.
     fn check_tokens(&self) -> Result<()> {
         if [&self.partition_key, &self.row_key].iter().any(|key| key.contains(TOKEN_PLACEHOLDER)) {
-            let message = "the keys of the reference lack blind tokens, which only a verb makes: refer to a stored entity by `KeyRef::from(&stored)`";
+            let message = "the keys of the reference lack blind tokens, which only a verb makes: refer to an entity that was read by its primary path with `KeyRef::from(&stored)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         Ok(())
@@ -157,9 +157,13 @@ impl<E> From<Point<E>> for KeyRef<E> {
     }
 }
 
-impl<E> From<&Stored<E>> for KeyRef<E> {
+/// Refers to the entity's primary row, also if the entity was read through an index.
+///
+/// A copy does not hold the blind tokens of its primary's keys (`{email:hmac}`). A reference to such an entity
+/// that was read through an index is refused when it is written: read the entity by its primary path first.
+impl<E: TableEntity> From<&Stored<E>> for KeyRef<E> {
     fn from(stored: &Stored<E>) -> Self {
-        Self::new(stored.partition_key(), stored.row_key())
+        stored.point().into()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
-use super::{Access, Point, Stored, TableEntity, dated::TimeWindow, home::table_of_stored};
+use super::{
+    Access, Point, Stored, TableEntity,
+    dated::TimeWindow,
+    home::{entity_as_read, table_of_stored},
+};
 use crate::{
     access::Keys,
     address::TableCase,
@@ -70,19 +74,36 @@ impl<A: TableEntity> Point<A> {
 }
 
 impl<A: TableEntity> Stored<A> {
-    /// Returns the path to the row that this entity is stored in.
+    /// Returns the path to the entity's primary row, by the values that were read. Changes of the value
+    /// since then make no difference.
+    ///
+    /// A value that was read through an index was read from a copy, whose own keys are
+    /// [`partition_key`](Self::partition_key) and [`row_key`](Self::row_key). The path leads to the primary
+    /// entity of that copy.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
     /// let staff = staff().await?;
-    /// let hall = staff.get(at(223)).await?.expect("Hall is there");
-    /// assert_eq!(hall.point().row_key(), "empid_000223");
+    /// let by_email = Employee::by_email().department("Sales").email("cao7@contoso.com");
+    /// let cao = staff.get(by_email).await?.expect("Cao is there");
+    /// assert_eq!(cao.row_key(), "email_cao7@contoso.com");
+    /// assert_eq!(cao.point().row_key(), "empid_000007");
     /// # Ok(())
     /// # }
     /// ```
     pub fn point(&self) -> Point<A> {
+        match self.copy_family() {
+            None => self.point_of_primary_row(),
+            Some(family) => match entity_as_read(self, family) {
+                Ok(entity) => entity.point(),
+                Err(_) => Point::with_fault("RowKey", InvalidValue::new(UNREADABLE_COPY)),
+            },
+        }
+    }
+
+    fn point_of_primary_row(&self) -> Point<A> {
         let point = Point::at(self.partition_key(), self.row_key());
         match &A::SCHEMA.dated {
             None => point,
@@ -113,6 +134,9 @@ impl<A: TableEntity> Stored<A> {
         self.point().related()
     }
 }
+
+const UNREADABLE_COPY: &str =
+    "the copy that the entity was read through does not give the primary's keys back";
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
