@@ -37,6 +37,7 @@ mod moves;
 mod mutations;
 mod registrations;
 mod shared;
+mod sizes;
 mod clock_skew;
 mod transfer;
 mod unique;

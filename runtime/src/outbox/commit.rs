@@ -335,7 +335,10 @@ impl PlannedChanges<'_> {
                     return Err(failure.without_operation());
                 }
                 FailureCause::Race => return Ok(None),
-                FailureCause::WorkersBehind => return Err(workers_behind_error(table, &failure)),
+                FailureCause::WorkersBehind(dirty) => {
+                    let primary = outbox_plan.primary_of_dirty_row(dirty);
+                    return Err(primary.map_or(failure, workers_behind_error));
+                }
             }
         }
     }

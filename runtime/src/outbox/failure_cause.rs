@@ -1,7 +1,9 @@
 //! Tells why a transaction failed, by the role of the row at which it failed.
 
 use crate::{
-    error::{Error, ErrorKind},
+    address::RowAt,
+    batch::Verb,
+    error::{Error, ErrorKind, ServiceCode},
     key::Family,
     plan::{Change, Role, TransactionPlan},
     row::Row,
@@ -22,8 +24,8 @@ pub(super) enum FailureCause<'t> {
     Race,
     /// A dirty row exists already, or the fence is gone.
     OutboxRow(Role),
-    /// A dirty row is full: too much work of its primary is open.
-    WorkersBehind,
+    /// The dirty row at that position among the dirty rows is full: too much work of its primary is open.
+    WorkersBehind(usize),
     /// The transaction as a whole, or a row for which no retry helps.
     Other,
 }
@@ -44,8 +46,9 @@ impl<'t> FailureCause<'t> {
         let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {
-                // A dirty row grows with each merge until its primary's work is done.
-                (Role::Dirty(_), _) => Self::WorkersBehind,
+                (Role::Dirty(dirty), _) if is_full(error, failed.operation.verb()) => {
+                    Self::WorkersBehind(dirty)
+                }
                 (_, Some(verb)) => Self::Caller(verb),
                 (_, None) => Self::Other,
             };
@@ -76,12 +79,19 @@ impl<'t> FailureCause<'t> {
     }
 }
 
+/// Returns whether a dirty row is full, given the error and the verb of its write: it grows with each merge
+/// until the work of its primary is done. A transaction that is too large as a whole says nothing about
+/// open work, at whichever row it reached the limit.
+fn is_full(error: &Error, verb: Verb) -> bool {
+    let is_of_request = matches!(
+        error.service_code(),
+        Some(ServiceCode::RequestBodyTooLarge | ServiceCode::ContentLengthExceeded)
+    );
+    verb == Verb::InsertOrMerge && !is_of_request
+}
+
 /// Returns the error for a primary whose dirty row is full because no worker finishes its work.
-pub(super) fn workers_behind_error(table: &str, failure: &Error) -> Error {
+pub(super) fn workers_behind_error(primary: RowAt<'_>) -> Error {
     let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
-    let error = Error::new(ErrorKind::Contended, message).in_table(table);
-    match failure.keys() {
-        Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
-        None => error,
-    }
+    Error::new(ErrorKind::Contended, message).at_row(primary)
 }

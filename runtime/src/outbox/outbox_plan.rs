@@ -12,7 +12,7 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    address::RowAddress,
+    address::{RowAddress, RowAt},
     batch::{Operation, Written},
     entity::BackgroundWork,
     error::{Error, Result},
@@ -167,6 +167,12 @@ impl<'n> OutboxPlan<'n> {
         }
         self.fence = Some(fence);
         Ok(())
+    }
+
+    /// Returns the address of the primary whose dirty row is at that position.
+    pub(crate) fn primary_of_dirty_row(&self, position: usize) -> Option<RowAt<'_>> {
+        let dirty = self.fast_path.dirty_rows_to_write().nth(position)?;
+        Some(RowAt::new(&self.table, &dirty.partition_key, &dirty.primary))
     }
 
     /// Prepares the plan for another attempt after the write of a row with this role failed: of a
