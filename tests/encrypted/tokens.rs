@@ -473,3 +473,25 @@ async fn a_transaction_that_its_messages_make_too_large_sends_nothing() {
     assert!(error.is_too_large() && error.failed_index() == Some(1), "{error}");
     assert_eq!(recorder.take().len(), 0);
 }
+
+/// A value that everyone who reads the table may see, but that keys in logs and URLs must not show.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "badge_{badge:hmac}")]
+struct Badge {
+    department: String,
+    #[table(plaintext)]
+    badge: String,
+}
+
+#[tokio::test]
+async fn a_value_in_plain_text_is_found_by_its_token() {
+    let (client, _) = client().await;
+    let badges = client.table::<Badge>();
+    let badge = Badge { department: "Sales".into(), badge: "blue-4711".into() };
+    badges.insert(&badge).await.unwrap();
+    let found = badges.get(Badge::primary().department("Sales").badge("blue-4711")).await.unwrap();
+    assert_eq!(found.as_deref(), Some(&badge));
+    let [row] = &all_stored(&client).await[..] else { panic!("expected one row") };
+    assert!(!row.row_key().contains("4711"), "{row:?}");
+    assert_eq!(row.get("Badge").unwrap(), Some(entable::ValueRef::String("blue-4711")));
+}

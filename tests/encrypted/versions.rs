@@ -58,6 +58,7 @@ async fn a_set_makes_the_tokens_of_its_rows_again() {
     #[derive(Debug, Clone, TableEntity)]
     #[table(name = "Staff", partition_key = "p", row_key = "mail_{email:hmac}")]
     struct Mail {
+        #[table(plaintext)]
         email: String,
     }
     #[derive(Debug, EntitySet)]

@@ -1,5 +1,6 @@
 //! Reads `#[table(..)]` attributes of fields.
 
+use proc_macro2::Ident;
 use syn::{Attribute, Expr, Lit, LitStr, Path};
 
 use super::{Setting, SettingValue, settings};
@@ -37,6 +38,10 @@ pub(crate) struct FieldAttr {
     pub(crate) blob: Slot<()>,
     /// Set by `blind`; the value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
+    /// Set by `plaintext`: the field is stored in plain text although a key has its token.
+    pub(crate) plaintext: Slot<()>,
+    /// The names of all settings of the field, in source order.
+    pub(crate) names: Vec<Ident>,
 }
 
 /// Default length of a blind token in characters: 40 bits. A filter on a million rows then matches
@@ -53,9 +58,21 @@ const MAX_PART: u32 = 99;
 /// Largest padding block that `encrypt(pad = n)` accepts, in bytes.
 const MAX_PAD: u32 = 32_768;
 
-const ENTITY_KEYS: [&str; 13] = [
-    "rename", "json", "flatten", "default", "skip", "store", "extra", "encrypt", "blind", "blob",
-    "split", "series", "part",
+const ENTITY_KEYS: [&str; 14] = [
+    "rename",
+    "json",
+    "flatten",
+    "default",
+    "skip",
+    "store",
+    "extra",
+    "encrypt",
+    "blind",
+    "blob",
+    "split",
+    "series",
+    "part",
+    "plaintext",
 ];
 const PROPERTIES_KEYS: [&str; 7] =
     ["rename", "json", "flatten", "default", "skip", "encrypt", "blind"];
@@ -70,6 +87,7 @@ impl FieldAttr {
             "split" => read.split.set_once(&setting.key, split(setting)),
             "part" => read.part.set_once(&setting.key, number(setting, 1..=MAX_PART, "part = 2")),
             "blob" => read.blob.set_once(&setting.key, setting.flag()),
+            "plaintext" => read.plaintext.set_once(&setting.key, setting.flag()),
             _ => {
                 read.mark_misspelt_setting(setting.meant(&ENTITY_KEYS));
                 setting.unknown("field", &ENTITY_KEYS)
@@ -80,9 +98,9 @@ impl FieldAttr {
     /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
     pub(crate) fn read_properties_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |read, setting| match setting.name().as_str() {
-            "store" | "extra" => Err(syn::Error::new(
+            name if ENTITY_KEYS.contains(&name) => Err(syn::Error::new(
                 setting.key.span(),
-                format!("`{}` is for fields of an entity, not of a flattened struct", setting.key),
+                format!("`{name}` is for fields of an entity, not of a flattened struct"),
             )),
             _ => {
                 read.mark_misspelt_setting(setting.meant(&PROPERTIES_KEYS));
@@ -108,6 +126,7 @@ impl FieldAttr {
             Some("split") => self.split.mark_misspelt(),
             Some("series") => self.series.mark_misspelt(),
             Some("part") => self.part.mark_misspelt(),
+            Some("plaintext") => self.plaintext.mark_misspelt(),
             _ => {}
         }
     }
@@ -133,6 +152,7 @@ impl FieldAttr {
         let mut read = Self::default();
         for setting in settings(attrs, errors) {
             let key = &setting.key;
+            read.names.push(key.clone());
             let taken = match setting.name().as_str() {
                 "rename" => read.rename.set_once(key, setting.string()),
                 "json" => read.json.set_once(key, setting.flag()),

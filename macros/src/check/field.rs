@@ -3,108 +3,12 @@
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 
+use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
     model::{Entity, Field, Storage, series},
     template::Form,
 };
-
-/// Reports pairs of attributes that cannot stand on one field.
-pub(super) fn report_conflicting_attributes(fields: &[Field], errors: &mut Errors) {
-    for field in fields {
-        let attr = &field.attr;
-        let prefix = attr.flatten.get().is_some_and(Option::is_some);
-        let pattern = attr.series.get().is_some_and(Option::is_some);
-        let settings = attr.encrypt.get().is_some_and(|read| read.pad > 0 || read.hide_none);
-        let pairs = [
-            (("flatten", attr.flatten.span()), ("json", attr.json.span())),
-            (("extra", attr.extra.span()), ("json", attr.json.span())),
-            (("extra", attr.extra.span()), ("flatten", attr.flatten.span())),
-            (("extra", attr.extra.span()), ("rename", attr.rename.span())),
-            (("extra", attr.extra.span()), ("default", attr.default.span())),
-            (("skip", attr.skip.span()), ("json", attr.json.span())),
-            (("skip", attr.skip.span()), ("flatten", attr.flatten.span())),
-            (("skip", attr.skip.span()), ("rename", attr.rename.span())),
-            (("skip", attr.skip.span()), ("extra", attr.extra.span())),
-            (("flatten", attr.flatten.span()), ("default", attr.default.span())),
-            (("skip", attr.skip.span()), ("encrypt", attr.encrypt.span())),
-            (("flatten", attr.flatten.span()), ("encrypt", attr.encrypt.span())),
-            (("extra", attr.extra.span()), ("encrypt", attr.encrypt.span())),
-            (("json", attr.json.span()), ("blind", attr.blind.span())),
-            (("series", attr.series.span()), ("split", attr.split.span())),
-            (("series", attr.series.span()), ("json", attr.json.span())),
-            (("series", attr.series.span()), ("flatten", attr.flatten.span())),
-            (("series", attr.series.span()), ("extra", attr.extra.span())),
-            (("series", attr.series.span()), ("skip", attr.skip.span())),
-            (("series", attr.series.span()), ("default", attr.default.span())),
-            (("series", attr.series.span()), ("blind", attr.blind.span())),
-            (("split", attr.split.span()), ("flatten", attr.flatten.span())),
-            (("split", attr.split.span()), ("extra", attr.extra.span())),
-            (("split", attr.split.span()), ("skip", attr.skip.span())),
-            (("split", attr.split.span()), ("default", attr.default.span())),
-            (("split", attr.split.span()), ("blind", attr.blind.span())),
-            (("blob", attr.blob.span()), ("json", attr.json.span())),
-            (("blob", attr.blob.span()), ("flatten", attr.flatten.span())),
-            (("blob", attr.blob.span()), ("series", attr.series.span())),
-            (("blob", attr.blob.span()), ("split", attr.split.span())),
-            (("blob", attr.blob.span()), ("extra", attr.extra.span())),
-            (("blob", attr.blob.span()), ("skip", attr.skip.span())),
-            (("blob", attr.blob.span()), ("default", attr.default.span())),
-            (("blob", attr.blob.span()), ("encrypt(..)", attr.encrypt.span().filter(|_| settings))),
-            (("blob", attr.blob.span()), ("blind", attr.blind.span())),
-            (
-                ("series(\"..\")", attr.series.span().filter(|_| pattern)),
-                ("rename", attr.rename.span()),
-            ),
-            (
-                ("flatten(prefix = \"..\")", attr.flatten.span().filter(|_| prefix)),
-                ("rename", attr.rename.span()),
-            ),
-        ];
-        for ((a, a_span), (b, b_span)) in pairs {
-            if let (Some(_), Some(span)) = (a_span, b_span) {
-                errors.add_at(span, conflict_message(a, b));
-            }
-        }
-    }
-}
-
-fn conflict_message(a: &str, b: &str) -> String {
-    let why = match (a, b) {
-        (_, "json") if a == "flatten" => "a field is one property of JSON or several of its own",
-        ("skip", _) => "a skipped field is not stored",
-        ("extra", "encrypt") => {
-            "the names are not known here; choose them with `ClientBuilder::encrypt_if`"
-        }
-        ("extra", _) => {
-            "it holds the properties that the struct does not know, under their own names"
-        }
-        ("flatten", "default") => {
-            "write an `Option` of the struct for properties that may be absent"
-        }
-        ("flatten(prefix = \"..\")", _) => "the prefix is the name",
-        ("series(\"..\")", _) => "the pattern is the name",
-        ("blob", "encrypt(..)") => {
-            "the row shows the blob's length and whether there is one: write `encrypt` alone"
-        }
-        ("blob", "default") => "write an `Option` of `Blob` for one that may be absent",
-        ("blob", "blind") => "no filter finds a blob",
-        ("blob", _) => "the row holds only where the blob is",
-        ("series", "default") => "a slot that is missing has the default of its type",
-        ("series", "blind") => "each slot would need a token of its own",
-        ("split", "default") => {
-            "all pieces are always stored; write an `Option` for a text that may be absent"
-        }
-        ("split", "blind") => "no filter finds a text of that size",
-        ("series" | "split", _) => "its properties have names and forms of their own",
-        ("flatten", "encrypt") => "write `#[table(encrypt)]` on the struct's own fields",
-        ("json", "blind") => {
-            "a token is of one value, and JSON text of a value is not always the same"
-        }
-        _ => "expected one of them",
-    };
-    format!("`{a}` and `{b}` on one field: {why}")
-}
 
 /// Reports an encrypted field that stands in plain text in a key.
 fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
@@ -169,14 +73,14 @@ pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Error
 
 /// Reports `blind` without `encrypt`: a plain value needs no blind token.
 pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors) {
-    for field in fields {
+    for field in fields.iter().filter(|field| !has_conflict(field)) {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
             continue;
         };
         errors.add_at(
             span,
             format!(
-                "`blind` on `{}`, which is stored in plain text beside its token: write `#[table(encrypt, blind)]`",
+                "`blind` on `{}`, whose value would be in plain text next to its token: write `#[table(encrypt, blind)]`",
                 field.name
             ),
         );
@@ -229,7 +133,8 @@ pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
 
 /// Reports a second field with `extra`.
 pub(super) fn refuse_second_extra_field(fields: &[Field], errors: &mut Errors) {
-    let extras = fields.iter().filter_map(|field| field.attr.extra.span());
+    let extras = fields.iter().filter(|field| field.storage == Storage::Extra);
+    let extras = extras.filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
         errors.add_at(span, "a second `extra` field, expected one");
     }
@@ -259,7 +164,7 @@ pub(super) fn check_key_fields(entity: &Entity, errors: &mut Errors) {
             ("split", attr.split.span(), "several properties cannot be a part of a key"),
         ];
         for (key, span, why) in refused {
-            if let Some(span) = span {
+            if let (Some(span), false) = (span, has_conflict(field)) {
                 errors
                     .add_at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
             }

@@ -1,5 +1,6 @@
 //! Checks key templates.
 
+use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
     model::{Entity, KeyTemplate, Part, Segment},
@@ -116,6 +117,37 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
                         .add_at(key.literal.span(), key.template_error_text(&part.place, message));
                 }
             }
+        }
+    }
+}
+
+/// Reports a field in plain text whose token is in a key, unless the field says `plaintext`, and
+/// `plaintext` on a field without a token.
+pub(super) fn refuse_plaintext_next_to_token(entity: &Entity, errors: &mut Errors) {
+    let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    for (at, field) in entity.fields.iter().enumerate() {
+        let (name, attr) = (&field.name, &field.attr);
+        let parts = |key: &KeyTemplate, is_token: bool| {
+            key.parts().any(|part| part.field == at && (part.form == Form::Hmac) == is_token)
+        };
+        let token = keys().filter(|key| key.is_sound).find(|key| parts(key, true));
+        let is_in_plain_key = keys().any(|key| key.is_sound && parts(key, false));
+        let is_meant = attr.encrypt.is_set() || attr.plaintext.is_set() || is_in_plain_key;
+        match (token, attr.plaintext.span()) {
+            (Some(key), _) if !is_meant && field.storage.can_be_in_key() => {
+                let message = format!(
+                    "`{name}` would be stored in plain text next to its token in the key \"{}\": write `#[table(encrypt)]` on it, or `#[table(plaintext)]` if everyone who reads the table may see it",
+                    key.text
+                );
+                errors.add_at(field.ident.span(), message);
+            }
+            (None, Some(span)) if entity.has_only_sound_templates() && !has_conflict(field) => {
+                let message = format!(
+                    "`plaintext` on `{name}`, whose token is in no key: leave it out, or write `{{{name}:hmac}}` in a key"
+                );
+                errors.add_at(span, message);
+            }
+            _ => {}
         }
     }
 }

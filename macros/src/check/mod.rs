@@ -1,5 +1,6 @@
 //! Third stage: reports attributes that do not go together. Changes nothing.
 
+mod conflict;
 mod dated;
 mod edm_enum;
 mod entity;
@@ -26,7 +27,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::check_entity_type(entity, errors);
     entity::check_discriminator_name(entity, errors);
     entity::check_version_and_upgrade(entity, errors);
-    field::report_conflicting_attributes(&entity.fields, errors);
+    conflict::report_conflicting_settings(&entity.fields, errors);
     field::refuse_blind_without_encrypt(&entity.fields, errors);
     field::report_unflattened_references(&entity.fields, errors);
     field::check_hide_none(&entity.fields, errors);
@@ -47,13 +48,14 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     key::refuse_optional_parts(entity, errors);
     key::refuse_hot_partition(entity, errors);
     key::check_blind_token_parts(entity, errors);
+    key::refuse_plaintext_next_to_token(entity, errors);
     index::check_row_count(entity, errors);
     index::check_remote_copy_owners(entity, errors);
 }
 
 /// Checks a struct with `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
-    field::report_conflicting_attributes(&properties.fields, errors);
+    conflict::report_conflicting_settings(&properties.fields, errors);
     field::refuse_blind_without_encrypt(&properties.fields, errors);
     field::report_unflattened_references(&properties.fields, errors);
     field::check_hide_none(&properties.fields, errors);

@@ -4,6 +4,8 @@ use entable::prelude::*;
 struct Address {
     #[table(store)]
     city: String,
+    #[table(series)]
+    sent: [u32; 24],
 }
 
 fn main() {}
