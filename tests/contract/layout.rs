@@ -64,7 +64,7 @@ struct Address {
 
 const TEXT: &str = r#"# How rows are stored. Check this file in: a test compares it with the code.
 # `entable::layout!` writes it; do not edit it by hand.
-layout 2
+layout 1
 
 entity "Employee" version 1
   table Staff
@@ -129,31 +129,6 @@ fn a_text_that_is_not_understood_names_its_line() {
         assert!(message.contains("line "), "{message}");
         assert!(message.contains(to.trim().split(' ').next_back().unwrap()), "{message}");
     }
-}
-
-/// The text of `Employee` as earlier versions of the library wrote it.
-fn text_of_first_format() -> String {
-    let text = TEXT.replace("layout 2", "layout 1");
-    let text = text.replace("  key Department String\n  key Id Int64 as u32\n", "");
-    text.replace("first Story String\n", "first Story String optional\n")
-}
-
-/// A file that tells less has no changes of what it does not tell.
-#[test]
-fn a_file_of_the_first_format_means_what_it_meant() -> Result<(), Box<dyn std::error::Error>> {
-    let text = text_of_first_format();
-    let layout = entable::layout![Employee];
-    assert_eq!(layout.changes_since(&text.parse()?), []);
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("layout.lock");
-    std::fs::write(&path, &text)?;
-    layout.check(&path)?;
-    // Changes of what it tells are found as before.
-    std::fs::write(&path, text.replace("Age Int32", "Years Int32"))?;
-    let differs = layout.check(&path).unwrap_err().to_string();
-    assert!(differs.contains("keep the stored name"), "{differs}");
-    assert!(!differs.contains("another order"), "{differs}");
-    Ok(())
 }
 
 /// The changes that lead from `TEXT` with `was` to the one with `is` in place of it.
@@ -663,7 +638,7 @@ entity "Login" version 1
 
 /// Compares two texts of one entity, and returns their only change.
 fn only_change(text: &str, was: &str, is: &str) -> LayoutChange {
-    let text = format!("layout 2\n{text}");
+    let text = format!("layout 1\n{text}");
     let new = text.replace(was, is);
     assert_ne!(text, new, "`{was}` is not in the text");
     let mut all = new.parse::<Layout>().unwrap().changes_since(&text.parse::<Layout>().unwrap());
@@ -677,7 +652,7 @@ fn changes_of_blobs_are_told_apart() {
 
     let layout = entable::layout![Badge];
     assert!(layout.to_string().ends_with(BLOBS), "{layout}");
-    assert_eq!(format!("layout 2\n{BLOBS}").parse::<Layout>().unwrap(), layout);
+    assert_eq!(format!("layout 1\n{BLOBS}").parse::<Layout>().unwrap(), layout);
     let optional = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
     for (was, is, needs, what, how) in [
         (optional, "", Migration, "blob `Photo` is gone", "table.sweep_blobs()"),
@@ -741,7 +716,7 @@ fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
     let blob = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
     let plain = BLOBS.replace(blob, "");
     let changes = |was: &str, is: &str| {
-        let layout = |text: &str| format!("layout 2\n{plain}{text}").parse::<Layout>().unwrap();
+        let layout = |text: &str| format!("layout 1\n{plain}{text}").parse::<Layout>().unwrap();
         let changes = layout(is).changes_since(&layout(was));
         changes.into_iter().map(|change| (change.needs, change.what)).collect::<Vec<_>>()
     };
@@ -771,7 +746,7 @@ fn changes_of_dated_tables_are_told_apart() {
 
     let layout = entable::layout![Login];
     assert!(layout.to_string().ends_with(DATED), "{layout}");
-    assert_eq!(format!("layout 2\n{DATED}").parse::<Layout>().unwrap(), layout);
+    assert_eq!(format!("layout 1\n{DATED}").parse::<Layout>().unwrap(), layout);
     let dated = "Logins{at:%Y%m%d} by At";
     for (was, is, needs, what, how) in [
         (dated, "Logins", Migration, "no longer one table for each period", "drop_before"),

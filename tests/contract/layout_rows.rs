@@ -203,33 +203,6 @@ async fn slots_that_move_to_another_part_need_a_version() -> Result<(), Error> {
     Ok(())
 }
 
-/// The layout as a file of the first format tells it.
-fn first_format(layout: &Layout) -> Layout {
-    let text = layout.to_string().replace("layout 2", "layout 1");
-    let told =
-        text.lines().filter(|line| !line.starts_with("  key") && !line.starts_with("  wide"));
-    let told = told.map(|line| match line.split_once(" as ") {
-        // No case here has further words after the values.
-        Some((type_alone, _)) => format!("{type_alone}\n"),
-        None => format!("{line}\n"),
-    });
-    told.collect::<String>().parse().unwrap()
-}
-
-/// The number of parts follows from what a file of the first format says.
-#[test]
-fn parts_of_a_file_of_the_first_format_are_derived() {
-    for (was, is, words) in [
-        (entable::layout![third_part::Was], entable::layout![third_part::Is], "3 rows, not 2"),
-        (entable::layout![longer_year::Was], entable::layout![longer_year::Is], "3 rows, not 2"),
-        (entable::layout![cut_series::Was], entable::layout![cut_series::Is], "moves from part 1"),
-    ] {
-        let old = first_format(&was);
-        assert_eq!(was.changes_since(&old), [], "{was}");
-        assert_needs(&is.changes_since(&old), Needs::Version, words);
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Notes", partition_key = "{p}", row_key = "{id:06}", entity_type = "Note")]
 struct OneRow {
@@ -520,13 +493,10 @@ pair! { long_values, row_key = "note";
     is { n: i64, }
 }
 
-/// A file of the first format says the stored type, on which a bucket depends.
 #[test]
-fn a_bucket_of_another_stored_type_is_another_key_in_each_format() {
+fn a_bucket_of_another_stored_type_is_another_key() {
     let (was, is) = (entable::layout![stored_bucket::Was], entable::layout![stored_bucket::Is]);
-    for was in [&was, &first_format(&was)] {
-        assert_needs(&is.changes_since(was), Needs::Version, "the RowKey was");
-    }
+    assert_needs(&is.changes_since(&was), Needs::Version, "the RowKey was");
 }
 
 /// A row stores no number above the greatest Int64, but a key may.
@@ -573,17 +543,16 @@ mod raised {
     }
 }
 
-/// The code still holds the version that a file of the first format describes, with the types of its keys.
 #[test]
-fn a_file_of_the_first_format_has_the_facts_of_its_version() {
+fn a_version_with_another_type_in_its_partition_key_needs_a_migration() {
     let (was, is) = (entable::layout![raised::First], entable::layout![raised::Second]);
-    for was in [&was, &first_format(&was)] {
-        // The PartitionKey of 7 is another one, and a version cannot move rows.
-        assert_needs(&is.changes_since(was), Needs::Migration, "and its PartitionKey is `{Id}`");
-    }
-    let renamed = entable::layout![renamed_split::Is]
-        .changes_since(&first_format(&entable::layout![renamed_split::Was]));
-    assert_only(&renamed, Needs::Nothing, "now called `words` in the code");
+    // The PartitionKey of 7 is another one, and a version cannot move rows.
+    assert_needs(&is.changes_since(&was), Needs::Migration, "and its PartitionKey is `{Id}`");
+}
+
+#[test]
+fn a_split_field_with_the_names_of_its_properties_has_any_name_in_the_code() {
+    assert_only(&renamed_split::changes(), Needs::Nothing, "now called `words` in the code");
 }
 
 pair! { renamed_split, row_key = "note";
@@ -625,7 +594,7 @@ async fn keys_that_a_type_writes_in_another_way_need_a_version() -> Result<(), E
     Ok(())
 }
 
-const SECRETS: &str = r#"layout 2
+const SECRETS: &str = r#"layout 1
 
 entity "Login" version 1
   table Logins{at:%Y%m%d} by At
@@ -663,7 +632,7 @@ fn tokens_and_keys_of_blobs_follow_no_other_name() {
 /// Reads refuse a row that lacks a hidden absence.
 #[test]
 fn slots_with_a_hidden_absence_are_encrypted_first() {
-    const PLAIN: &str = "layout 2\n\nentity \"Day\" version 1\n  table Days\n  discriminator property EntityType\n  \
+    const PLAIN: &str = "layout 1\n\nentity \"Day\" version 1\n  table Days\n  discriminator property EntityType\n  \
                          primary\n    partition \"{P}\" -\n    row \"day\"\n  key P String\n";
     let slots = |count: usize| {
         format!(

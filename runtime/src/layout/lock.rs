@@ -27,7 +27,7 @@ const ACCEPT: &str = "ENTABLE_LAYOUT";
 ///
 /// assert_eq!(
 ///     entable::layout![Employee].to_string().lines().skip(2).collect::<Vec<_>>().join("\n"),
-///     r#"layout 2
+///     r#"layout 1
 ///
 /// entity "Employee" version 1
 ///   table Staff
@@ -65,20 +65,6 @@ impl Layout {
         Self { entities: versions.map(EntityShape::shape_of_entity).collect() }
     }
 
-    /// Returns the layout with the facts of `other` in place of those that its own file does not tell.
-    fn with_missing_facts_of(&self, other: &Self) -> Self {
-        let filled = self.entities.iter().map(|entity| {
-            let is_it = |known: &&EntityShape| {
-                (&known.entity_type, known.version) == (&entity.entity_type, entity.version)
-            };
-            match other.entities.iter().find(is_it) {
-                Some(known) => entity.with_missing_facts_of(known),
-                None => entity.clone(),
-            }
-        });
-        Self { entities: filled.collect() }
-    }
-
     pub(super) fn entities(&self) -> &[EntityShape] {
         &self.entities
     }
@@ -93,7 +79,7 @@ impl Layout {
     ///         index(ByEmail, row_key = "email_{email:lower}"))]
     /// pub struct Employee { pub department: String, pub id: u32, pub email: String }
     ///
-    /// let earlier: Layout = r#"layout 2
+    /// let earlier: Layout = r#"layout 1
     /// entity "Employee" version 1
     ///   table Staff
     ///   discriminator property EntityType
@@ -112,11 +98,6 @@ impl Layout {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn changes_since(&self, earlier: &Self) -> Vec<LayoutChange> {
-        self.changes_since_whole(&earlier.with_missing_facts_of(self))
-    }
-
-    /// Returns what has changed since an earlier layout, of which no fact is missing that this one tells.
-    fn changes_since_whole(&self, earlier: &Self) -> Vec<LayoutChange> {
         compare_layouts(&earlier.entities, &self.entities)
     }
 
@@ -160,10 +141,9 @@ impl Layout {
             );
             Error::new(ErrorKind::Invalid, message).with_source(error)
         })?;
-        let earlier = text.parse::<Self>()?.with_missing_facts_of(self);
-        let changes = self.changes_since_whole(&earlier);
-        // A file with other line ends or comments has an equal layout, and so has one of an earlier format
-        // without some facts.
+        let earlier = text.parse::<Self>()?;
+        let changes = self.changes_since(&earlier);
+        // A file with other line ends or comments has an equal layout.
         if changes.is_empty() && earlier == *self {
             return Ok(());
         }

@@ -12,28 +12,20 @@ use crate::{
 };
 
 /// The first line that is no comment: the format's name and version.
-pub(super) const HEAD: &str = "layout 2";
-
-/// The first line of a file of format 1. It says neither which values of a type a field reads, nor which
-/// fields only keys hold, nor of how many rows an entity is, nor which split fields may be absent.
-const FIRST_HEAD: &str = "layout 1";
+pub(super) const HEAD: &str = "layout 1";
 
 type Words<'t> = Peekable<SplitWhitespace<'t>>;
 
 /// Reads the entities from the text of a layout. The first line that is neither blank nor a
-/// comment has to be `HEAD` or `FIRST_HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
+/// comment has to be `HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
 pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
     let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = text.lines().enumerate().filter(|(_, line)| is_content(line));
-    let is_first_format = match lines.next() {
-        Some((_, HEAD)) => false,
-        Some((_, FIRST_HEAD)) => true,
-        found => {
-            let found = found.map_or("the end of the text", |(_, line)| line);
-            let message = format!("expected `{HEAD}`, found `{}`", found.escape_debug());
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
-    };
+    let head = lines.next().map_or("the end of the text", |(_, line)| line);
+    if head != HEAD {
+        let message = format!("expected `{HEAD}`, found `{}`", head.escape_debug());
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
     let mut entities = Vec::new();
     for (at, line) in lines {
         read_line(line, &mut entities).ok_or_else(|| {
@@ -44,9 +36,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
             );
             Error::new(ErrorKind::Invalid, message)
         })?;
-    }
-    if is_first_format {
-        entities.iter_mut().for_each(EntityShape::forget_facts_of_later_formats);
     }
     Ok(entities)
 }
@@ -64,7 +53,7 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
             is_sealed: false,
             expires: None,
             rows: Vec::new(),
-            key_fields: Some(Vec::new()),
+            key_fields: Vec::new(),
             properties: Vec::new(),
             series: Vec::new(),
             blobs: Vec::new(),
@@ -110,7 +99,7 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
         "key" => {
             let name = words.next()?.to_owned();
             let stored_type = parse_type(&mut words)?;
-            entity.key_fields.as_mut()?.push(KeyFieldShape { name, stored_type });
+            entity.key_fields.push(KeyFieldShape { name, stored_type });
         }
         "property" => entity.properties.push(parse_property(&mut words)?),
         kind @ ("series" | "split") => {
@@ -186,7 +175,7 @@ fn parse_key(text: &str) -> Option<KeyTemplateShape> {
 fn parse_type(words: &mut Words<'_>) -> Option<StoredTypeShape> {
     let edm = words.next()?.to_owned();
     let values = if takes_word(words, "as") { words.next()? } else { "" };
-    Some(StoredTypeShape { edm, values: Some(values.to_owned()) })
+    Some(StoredTypeShape { edm, values: values.to_owned() })
 }
 
 fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {

@@ -31,7 +31,7 @@ pub(super) fn compare_properties(versions: OldAndNewEntity<'_>, changes: &mut En
         // Only a property that is equal in all else can hold the stored values of the one that is
         // gone.
         let renamed = come.iter().position(|is| {
-            let mut was = was.with_missing_facts_of(is);
+            let mut was = PropertyShape::clone(was);
             // A flattened `Option` with another prefix renames its properties.
             if was.within.is_some() && is.within.is_some() {
                 was.within.clone_from(&is.within);
@@ -103,8 +103,8 @@ fn report_added_property(
 /// Compares the types of the fields that only keys hold.
 fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
-    for was in old.key_fields.iter().flatten() {
-        let mut named = new.key_fields.iter().flatten().filter(|is| is.name == was.name);
+    for was in &old.key_fields {
+        let mut named = new.key_fields.iter().filter(|is| is.name == was.name);
         let Some(is) = named.next() else { continue };
         let what = format!(
             "field `{}` of the keys was {} and is {}",

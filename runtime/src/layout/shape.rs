@@ -27,9 +27,8 @@ pub(super) struct EntityShape {
     /// The property with the time after which a row is over.
     pub(super) expires: Option<String>,
     pub(super) rows: Vec<RowsShape>,
-    /// The fields that only the primary's keys hold. `None` in a file of an earlier format, which does not
-    /// list them.
-    pub(super) key_fields: Option<Vec<KeyFieldShape>>,
+    /// The fields that only the primary's keys hold.
+    pub(super) key_fields: Vec<KeyFieldShape>,
     pub(super) properties: Vec<PropertyShape>,
     pub(super) series: Vec<SeriesShape>,
     pub(super) blobs: Vec<BlobFieldShape>,
@@ -74,8 +73,8 @@ pub(super) struct KeyFieldShape {
 pub(super) struct StoredTypeShape {
     pub(super) edm: String,
     /// The values that the field reads: empty for all, else as [`EdmValue::VALUES`](crate::EdmValue) says it,
-    /// or [`JSON`]. `None` in a file of an earlier format, which does not say.
-    pub(super) values: Option<String>,
+    /// or [`JSON`].
+    pub(super) values: String,
 }
 
 /// The values of a String that holds JSON.
@@ -113,8 +112,7 @@ pub(super) struct SeriesShape {
     pub(super) slots: usize,
     pub(super) last: String,
     /// The shape of the property that stores the field's first slot or piece. Those of the others differ from
-    /// it in the name, and in a wide entity perhaps in the part. In a file of the first format, the property
-    /// of a split field is optional whether the field is or not.
+    /// it in the name, and in a wide entity perhaps in the part.
     pub(super) first: PropertyShape,
 }
 
@@ -181,7 +179,7 @@ impl EntityShape {
             is_sealed: schema.sealed,
             expires: schema.expires.map(str::to_owned),
             rows: schema.families.iter().map(RowsShape::shape_of_rows).collect(),
-            key_fields: Some(schema.columns.iter().filter_map(shape_of_key_field).collect()),
+            key_fields: schema.columns.iter().filter_map(shape_of_key_field).collect(),
             properties: columns,
             series,
             blobs,
@@ -296,74 +294,15 @@ impl EntityShape {
         })
     }
 
-    /// Notes which facts a file of the first format does not tell, and derives the number of parts of a wide
-    /// entity from the rest.
-    pub(super) fn forget_facts_of_later_formats(&mut self) {
-        self.key_fields = None;
-        for property in &mut self.properties {
-            property.stored_type.values = None;
-        }
-        for series in &mut self.series {
-            series.first.stored_type.values = None;
-        }
-        // Only a wide entity has a property in a later part, or cuts a series into pieces. Every part of one
-        // stores a property, so that the last part with a property is the last part.
-        let of_properties = self.properties.iter().map(|property| property.part);
-        let has_first_key = |rows: &RowsShape| {
-            rows.kind == FamilyKind::Primary && rows.row.template.ends_with("_01")
-        };
-        let may_be_wide = self.rows.iter().any(has_first_key);
-        let of_series = self.series.iter().map(|series| match may_be_wide {
-            true => series.part_of_slot(series.slots.saturating_sub(1)),
-            false => series.first.part,
-        });
-        self.parts = of_properties.chain(of_series).max().unwrap_or(1).max(1);
-    }
-
-    /// Returns the layout with the facts of `other` in place of those that its own file does not tell.
-    pub(super) fn with_missing_facts_of(&self, other: &Self) -> Self {
-        let mut whole = self.clone();
-        if whole.key_fields.is_none() {
-            whole.key_fields.clone_from(&other.key_fields);
-        }
-        for property in &mut whole.properties {
-            if let Some(known) = other.properties.iter().find(|known| known.name == property.name) {
-                *property = property.with_missing_facts_of(known);
-            }
-        }
-        for series in &mut whole.series {
-            if let Some(known) = other.find_series(series) {
-                // A file of the first format calls every piece optional.
-                if series.is_split && series.first.stored_type.values.is_none() {
-                    series.first.is_optional = known.first.is_optional;
-                }
-                series.first = series.first.with_missing_facts_of(&known.first);
-            }
-        }
-        whole
-    }
-
     /// Returns the type of a field that a key template names.
     pub(super) fn type_of_key_part(&self, field: &str) -> Option<&StoredTypeShape> {
         let properties = self.properties.iter().map(|one| (&one.name, &one.stored_type));
-        let keys = self.key_fields.iter().flatten().map(|one| (&one.name, &one.stored_type));
+        let keys = self.key_fields.iter().map(|one| (&one.name, &one.stored_type));
         properties.chain(keys).find(|(name, _)| *name == field).map(|(_, found)| found)
     }
 }
 
 impl PropertyShape {
-    /// Returns the shape with the facts of `other` in place of those that its own file does not tell.
-    pub(super) fn with_missing_facts_of(&self, other: &Self) -> Self {
-        let mut whole = self.clone();
-        if whole.stored_type.values.is_none() {
-            whole.within.clone_from(&other.within);
-            if whole.stored_type.edm == other.stored_type.edm {
-                whole.stored_type.values.clone_from(&other.stored_type.values);
-            }
-        }
-        whole
-    }
-
     /// Returns whether an absent value is stored as an encrypted one, so that a row never lacks the property.
     pub(super) fn hides_absence(&self) -> bool {
         self.encryption.as_ref().is_some_and(|encryption| encryption.hides_none)
@@ -529,7 +468,7 @@ impl StoredTypeShape {
     fn shape_of_type(edm: EdmType, values: &str) -> Self {
         let name = edm.name();
         let edm = name.strip_prefix("Edm.").unwrap_or(name).to_owned();
-        Self { edm, values: Some(values.to_owned()) }
+        Self { edm, values: values.to_owned() }
     }
 }
 
@@ -554,7 +493,7 @@ impl fmt::Display for EntityShape {
             writeln!(f, "  expires {property}")?;
         }
         self.rows.iter().try_for_each(|rows| rows.fmt(f))?;
-        let mut keys = self.key_fields.iter().flatten();
+        let mut keys = self.key_fields.iter();
         keys.try_for_each(|key| writeln!(f, "  key {} {}", key.name, key.stored_type))?;
         self.properties.iter().try_for_each(|property| writeln!(f, "  property {property}"))?;
         self.series.iter().try_for_each(|series| writeln!(f, "  {series}"))?;
@@ -605,9 +544,9 @@ impl fmt::Display for KeyTemplateShape {
 impl fmt::Display for StoredTypeShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.edm)?;
-        match self.values.as_deref() {
-            Some("") | None => Ok(()),
-            Some(values) => write!(f, " as {values}"),
+        match self.values.as_str() {
+            "" => Ok(()),
+            values => write!(f, " as {values}"),
         }
     }
 }

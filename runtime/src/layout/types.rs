@@ -5,7 +5,7 @@ use super::shape::{JSON, StoredTypeShape};
 /// Says what a change of a field's type means for stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeChange {
-    /// Both types are equal, or the file does not tell a difference.
+    /// Both types are equal.
     Equal,
     /// The field reads every stored value, and also others of the same stored type.
     Wider,
@@ -34,13 +34,7 @@ pub(super) fn compare_types(
     let is_other_edm = was.edm != is.edm;
     // `i64` and `f64` also read an Int32.
     let is_widened = was.edm == "Int32" && matches!(is.edm.as_str(), "Int64" | "Double");
-    let (Some(old), Some(new)) = (was.values.as_deref(), is.values.as_deref()) else {
-        return match (is_other_edm, is_widened) {
-            (false, _) => TypeChange::Equal,
-            (true, true) => TypeChange::OtherStoredType,
-            (true, false) => TypeChange::Unreadable,
-        };
-    };
+    let (old, new) = (was.values.as_str(), is.values.as_str());
     let is_read = match (integer_range(was), integer_range(is)) {
         (Some((least, greatest)), Some((new_least, new_greatest))) => {
             new_least <= least && greatest.min(greatest_held) <= new_greatest
@@ -65,7 +59,7 @@ pub(super) fn compare_types(
 
 /// Returns the variants that `was` stores and `is` does not read, or `None` unless both are enums.
 pub(super) fn variants_gone(was: &StoredTypeShape, is: &StoredTypeShape) -> Option<Vec<String>> {
-    let (old, new) = (variants(was.values.as_deref()?)?, variants(is.values.as_deref()?)?);
+    let (old, new) = (variants(&was.values)?, variants(&is.values)?);
     let gone = old.into_iter().filter(|text| !new.contains(text));
     Some(gone.map(str::to_owned).collect())
 }
@@ -77,7 +71,7 @@ fn variants(values: &str) -> Option<Vec<&str>> {
 
 /// Returns the name of an integer type, or `None` for another type.
 fn integer_name(of: &StoredTypeShape) -> Option<&str> {
-    match (of.edm.as_str(), of.values.as_deref()?) {
+    match (of.edm.as_str(), of.values.as_str()) {
         ("Int32", "") => Some("i32"),
         ("Int64", "") => Some("i64"),
         ("Int32" | "Int64", name) => Some(name),
@@ -98,19 +92,15 @@ fn integer_range(of: &StoredTypeShape) -> Option<(i128, i128)> {
 /// Returns whether a key part of this form, such as `desc`, writes another text for a value of the new type
 /// than for an equal one of the old type. Forms whose texts do not depend on the type never do.
 pub(super) fn writes_other_key(form: &str, was: &StoredTypeShape, is: &StoredTypeShape) -> bool {
-    let is_date = |of: &StoredTypeShape| of.values.as_deref() == Some("date");
+    let is_date = |of: &StoredTypeShape| of.values == "date";
     let is_other_edm = was.edm != is.edm;
-    // A file of the first format tells the stored type alone.
-    let is_told = was.values.is_some() && is.values.is_some();
-    let is_other_number = is_other_edm || is_told && integer_name(was) != integer_name(is);
+    let is_other_number = is_other_edm || integer_name(was) != integer_name(is);
     match form {
         // The plain and the descending form count from the least or greatest number of the type, and a bucket
         // is a hash of the plain form.
         "" | "desc" => is_other_number,
         "hmac" => is_other_edm,
-        form if form.starts_with("bucket") => {
-            is_other_number || is_told && is_date(was) != is_date(is)
-        }
+        form if form.starts_with("bucket") => is_other_number || is_date(was) != is_date(is),
         _ => false,
     }
 }
