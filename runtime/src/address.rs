@@ -91,31 +91,11 @@ impl TableCase {
             Self::Sensitive => table.to_owned(),
         }
     }
-
-    /// Returns whether a stored name may mean `table` or another table. Such a name is the old form
-    /// of `table` on a store where case counts: an earlier version of this library wrote it for
-    /// `table`, but a table of exactly that name may exist too.
-    pub(crate) fn is_ambiguous_table_name(self, stored: &str, table: &str) -> bool {
-        self == Self::Sensitive && is_old_form(stored, table)
-    }
-}
-
-/// Returns whether a stored name is the old form of a table's name: the name in lower case, as
-/// earlier versions of this library stored it. `false` if the stored name is exactly the table's
-/// name.
-pub(crate) fn is_old_form(stored: &str, table: &str) -> bool {
-    stored != table && is_lower_case(stored) && stored.eq_ignore_ascii_case(table)
-}
-
-/// Returns whether a table name has no upper-case letter. A row of an earlier version stored table names
-/// in lower case, so such a name may mean a table whose real name has upper-case letters.
-pub(crate) fn is_lower_case(name: &str) -> bool {
-    !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RowAt, TableCase, is_old_form};
+    use super::{RowAt, TableCase};
 
     #[test]
     fn case_counts_in_keys_and_in_names_of_tables_as_the_store_says() {
@@ -132,15 +112,5 @@ mod tests {
             at.to_owned().as_row_at().table_and_key_texts(),
             ["Staff", "Sales", "empid_000223"]
         );
-    }
-
-    #[test]
-    fn a_name_in_lower_case_is_the_old_form_of_another_name_alone() {
-        assert!(is_old_form("staff", "Staff"));
-        for (stored, table) in [("staff", "staff"), ("STAFF", "Staff"), ("staff2", "Staff")] {
-            assert!(!is_old_form(stored, table), "{stored} {table}");
-        }
-        assert!(TableCase::Sensitive.is_ambiguous_table_name("staff", "Staff"));
-        assert!(!TableCase::Insensitive.is_ambiguous_table_name("staff", "Staff"));
     }
 }

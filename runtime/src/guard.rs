@@ -175,8 +175,6 @@ mutations! {
     SettlingGivesUp,
     /// A row under a unique key is taken over whatever its ETag.
     TakenOverBlindly,
-    /// An owner whose table is missing counts as no owner.
-    MissingTableIsNobody,
     /// The copies of a transaction stand before its primaries.
     CopiesFirst,
     /// A new local copy replaces the row that has its key.

@@ -880,37 +880,6 @@ async fn tables_whose_names_differ_in_case_alone_have_their_own_markers_where_ca
     }
 }
 
-/// Earlier versions wrote the same RowKey on every store, and a program may be told another rule for the same
-/// account.
-#[tokio::test]
-async fn a_marker_with_the_key_of_the_other_rule_for_case_is_swept() {
-    for (from, to) in [
-        (World::new().await, World::case_sensitive().await),
-        (World::case_sensitive().await, World::new().await),
-    ] {
-        from.keys().insert(&from.key(1, HOUR)).await.unwrap();
-        let all = from.client.dynamic("EntableExpiry").query(Filter::parse("Table ge ''").unwrap());
-        let mut marker = all.allow_scan().collect().await.unwrap().remove(0);
-        marker.allow_framework_names();
-        to.client.create_table("EntableExpiry").await.unwrap();
-        to.client.dynamic("EntableExpiry").insert(&marker).await.unwrap();
-        let untyped = DynamicEntity::new("don", "k_000001").with("EntityType", "Key");
-        let until = Value::DateTime(Ticks::try_from(to.now() + HOUR).unwrap());
-        to.client.dynamic("Sessions").insert(&untyped.with("Until", until)).await.unwrap();
-
-        // Where case counts, the row in the other table needs another marker.
-        to.client.create_table_if_not_exists("sessions").await.unwrap();
-        let others: Table<Key> = to.client.table_named("sessions");
-        others.insert(&to.key(2, HOUR)).await.unwrap();
-        let written = to.markers().await;
-        to.clock.advance(2 * HOUR + WAIT);
-        assert_eq!((to.sweep().await, written), (2, 2));
-        assert!(to.rows("don").await.is_empty());
-        assert_eq!(others.query(Key::primary().user("don")).count().await.unwrap(), 0);
-        assert_eq!(to.markers().await, 0);
-    }
-}
-
 /// A clock that counts how often it is read.
 #[derive(Debug)]
 struct Counted(Arc<SteppedClock>, AtomicUsize);

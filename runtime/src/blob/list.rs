@@ -34,9 +34,7 @@ struct Header {
 #[derive(Debug, Clone)]
 pub(crate) struct BlobList {
     pub(crate) ids: Vec<String>,
-    /// `None` for a list in a blob that an earlier version of this library named by the table in
-    /// lower case. The next write creates the blob under the list's present name.
-    pub(crate) version: Option<BlobVersion>,
+    pub(crate) version: BlobVersion,
 }
 
 impl BlobList {
@@ -71,7 +69,7 @@ impl BlobList {
             let texts: Vec<String> = parse_line(line)?;
             Ok(serde_json::Value::from(texts).to_string())
         });
-        Ok(Self { ids: ids.collect::<Result<_>>()?, version: Some(blob.version) })
+        Ok(Self { ids: ids.collect::<Result<_>>()?, version: blob.version })
     }
 }
 

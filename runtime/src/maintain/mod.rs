@@ -12,7 +12,6 @@ pub(crate) mod rebuild;
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
 pub(crate) mod partitions;
-pub(crate) mod forget_table;
 pub(crate) mod dated;
 pub(crate) mod expiry;
 #[cfg(test)]

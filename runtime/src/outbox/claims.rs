@@ -265,9 +265,7 @@ impl ClaimWithReservations {
                 };
                 if is_free { Ok(None) } else { Err(ReserveError::NotReserved(error)) }
             }
-            OccupiedKeyAction::Pending(error) | OccupiedKeyAction::Unknown(error) => {
-                Err(ReserveError::NotReserved(error))
-            }
+            OccupiedKeyAction::Pending(error) => Err(ReserveError::NotReserved(error)),
             OccupiedKeyAction::Busy(claim) => Err(ReserveError::Busy(busy_error(wanted), claim)),
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {

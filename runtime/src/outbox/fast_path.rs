@@ -349,9 +349,7 @@ impl FastPath {
                 }
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
-                CopyStep::Claimed | CopyStep::Occupied | CopyStep::Unclear => {
-                    return Err(left_to_worker());
-                }
+                CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
             };
         // The write is conditional: on the ETag of before the commit, or on the key's absence.
         let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;

@@ -1,10 +1,7 @@
 //! Keeps the entity types that a client knows, to find the type and index that an outbox row names
 //! as text.
 
-use std::{
-    collections::BTreeMap,
-    sync::{PoisonError, RwLock},
-};
+use std::sync::{PoisonError, RwLock};
 
 use crate::{
     address::TableCase,
@@ -92,28 +89,6 @@ impl KnownTypes {
     /// Returns whether any known type meets a condition.
     pub(crate) fn has_type_where(&self, is_met: impl Fn(&'static Schema) -> bool) -> bool {
         self.find_in_versions(|schema| is_met(schema).then_some(())).is_some()
-    }
-
-    /// Returns the tables that remote indexes of the known types declare, each with the types that
-    /// use it.
-    pub(crate) fn types_by_index_table(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {
-        let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut tables: BTreeMap<_, Vec<&'static Schema>> = BTreeMap::new();
-        for known in types.iter() {
-            for family in known.versions().flat_map(|version| version.families) {
-                let Some(table) = family.table.filter(|_| {
-                    // Keys in dated tables are not reserved.
-                    family.is_remote && family.is_copy() && !family.has_dated_tables()
-                }) else {
-                    continue;
-                };
-                let types = tables.entry(table).or_default();
-                if !types.iter().any(|listed| listed.is_same_type(known)) {
-                    types.push(known);
-                }
-            }
-        }
-        tables
     }
 
     /// Returns the first value that `look` finds in the known versions of all types, those with the

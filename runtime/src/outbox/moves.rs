@@ -340,7 +340,7 @@ impl MoveJob<'_> {
         if !self.outbox.guards.guard_holds(Guard::ArrivalVerified) {
             return Ok(());
         }
-        if is_tombstone(receipt)? || self.message_identity().is_foreign_receipt(receipt)? {
+        if is_tombstone(receipt)? || !self.message_identity().owns_receipt(receipt)? {
             let message = "the receipt at the target of the move is that of another message";
             return Err(Error::new(ErrorKind::Decode, message));
         }

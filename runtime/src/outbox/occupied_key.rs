@@ -28,17 +28,6 @@ pub(crate) enum OccupiedKeyAction {
     /// Report this violation: another entity, at this address, holds the key. `None` if the row does
     /// not tell whose it is.
     Violation(Error, Option<RowAddress>),
-    /// Report this violation, which names no holder: the table of the row's owner does not exist
-    /// under this name. Only `Client::forget_table` frees the key.
-    Unknown(Error),
-}
-
-/// The entity that holds an occupied key.
-enum Holder {
-    Entity(RowAddress),
-    Nobody,
-    /// The table that the row names does not exist, so that its entities cannot be asked.
-    TableMissing,
 }
 
 /// A wanted key that is occupied, and the entity that wants it.
@@ -62,7 +51,6 @@ impl OccupiedKey<'_> {
         };
         let case = self.outbox.store.table_case();
         let is_own = owner.as_row_at().is_same_row(self.primary, case);
-        let mut is_unknown = false;
         // The claim is read before its owner: a claim that does not exist any more was resolved
         // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
@@ -78,24 +66,14 @@ impl OccupiedKey<'_> {
                     ),
                 });
             }
-            // The table may be created before its owner is read: that it was missing is kept.
-            is_unknown = state == ClaimState::TableMissing;
         }
         let previous = previous_owner(found)?;
         if is_own && previous.is_none() {
             return Ok(OccupiedKeyAction::TakeOver(None));
         }
         // A row that was taken over under a claim that is dead may still belong to its previous owner.
-        let mut missing = is_unknown.then(|| owner.table.clone());
         for named in [owner].into_iter().chain(previous) {
-            let holder = match self.find_holder(named.as_row_at()).await? {
-                Holder::Entity(holder) => holder,
-                Holder::Nobody => continue,
-                Holder::TableMissing => {
-                    missing.get_or_insert(named.table);
-                    continue;
-                }
-            };
+            let Some(holder) = self.find_holder(named.as_row_at()).await? else { continue };
             let may_take_over = self.is_released_by(holder.as_row_at())
                 || holder.as_row_at().is_same_row(self.primary, case);
             return Ok(match may_take_over {
@@ -105,13 +83,6 @@ impl OccupiedKey<'_> {
                     OccupiedKeyAction::Violation(error, Some(holder))
                 }
             });
-        }
-        if let Some(table) = missing {
-            let holder = format!(
-                "an entity of the table `{}`, which does not exist under this name; if it was deleted, `Client::forget_table` frees the key",
-                table.escape_debug()
-            );
-            return Ok(OccupiedKeyAction::Unknown(self.violation_error(&holder)));
         }
         // The owners were read after this row, so that the ETag proves that the row is still nobody's.
         let seen = Condition::for_etag(found.etag());
@@ -133,21 +104,15 @@ impl OccupiedKey<'_> {
 
     /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
     /// as holding it.
-    async fn find_holder(&self, named: RowAt<'_>) -> Result<Holder> {
+    async fn find_holder(&self, named: RowAt<'_>) -> Result<Option<RowAddress>> {
         match find_owner_holding_key(&self.outbox.store, named, self.kinds.schema, self.address)
             .await
         {
-            Ok(OwnerHoldsKey::Holds(held)) => Ok(Holder::Entity(held.primary)),
-            Ok(OwnerHoldsKey::Nobody) => Ok(Holder::Nobody),
-            Ok(OwnerHoldsKey::TableMissing)
-                if self.outbox.guards.has_mutation(Mutation::MissingTableIsNobody) =>
-            {
-                Ok(Holder::Nobody)
-            }
-            Ok(OwnerHoldsKey::TableMissing) => Ok(Holder::TableMissing),
+            Ok(OwnerHoldsKey::Holds(held)) => Ok(Some(held.primary)),
+            Ok(OwnerHoldsKey::Nobody) => Ok(None),
             // Deleting its copy could give the key to two entities.
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => {
-                Ok(Holder::Entity(named.to_owned()))
+                Ok(Some(named.to_owned()))
             }
             Err(error) => Err(error),
         }

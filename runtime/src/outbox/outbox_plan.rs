@@ -71,7 +71,7 @@ impl<'n> OutboxPlan<'n> {
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             // A worker of this client must be able to do the work that is recorded here.
-            schemas.for_each(|schema| outbox.add_type(schema, table));
+            schemas.for_each(|schema| outbox.add_type(schema));
         }
         Self {
             table: table.to_owned(),

@@ -10,13 +10,12 @@ use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
 use crate::store::lists::no_list_blob_store_error;
 use crate::{
-    address::TableCase,
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
     guard::Guard,
     plan::{
         IdForm, ListDelta, StoredList,
-        outbox::{ListAddress, ListMembership, old_entry_form},
+        outbox::{ListAddress, ListMembership},
     },
     store::lists::{FoundList, ListsByAddress, error_at_list},
 };
@@ -63,47 +62,17 @@ pub(crate) async fn write_lists(
         side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
-    for (address, mut delta) in deltas {
+    for (address, delta) in deltas {
         // A list that could not be read is left out: without its version nothing may be written.
         if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
-                let written = async {
-                    // Old forms are removed by the same write, so that no reader sees the entity
-                    // twice.
-                    delta.remove.extend(ids_in_old_form(outbox, list.ids(), &delta).await?);
-                    list.write(outbox, deadline, &address, delta, rewrite_unchanged).await
-                };
-                let written = written.await;
+                let written =
+                    list.write(outbox, deadline, &address, delta, rewrite_unchanged).await;
                 (address, written)
             });
         }
     }
     stream::iter(writes).buffer_unordered(LISTS_AT_ONCE).collect().await
-}
-
-/// Returns those of `ids` that are old forms (table name in lower case) of an entry that the delta
-/// adds or removes. Returns none where the store ignores case in names.
-async fn ids_in_old_form(
-    outbox: &Outbox,
-    ids: &[String],
-    delta: &ListDelta,
-) -> Result<Vec<String>> {
-    let mut old_forms = Vec::new();
-    if outbox.store.table_case() == TableCase::Insensitive {
-        return Ok(old_forms);
-    }
-    for entry in delta.add.iter().chain(&delta.remove) {
-        let Some((old, named)) = old_entry_form(entry) else { continue };
-        if !ids.contains(&old) {
-            continue;
-        }
-        // If there is a table of that name, the entry is that of an entity there.
-        match outbox.store.read_row(named.as_row_at()).await {
-            Err(error) if error.is_table_missing() => old_forms.push(old),
-            row => row.map(drop)?,
-        }
-    }
-    Ok(old_forms)
 }
 
 /// Returns whether no delayed writer can add or remove the entry of a membership again after this
@@ -199,7 +168,7 @@ async fn write_blob(
     let text = list_text_after(at, case, ids, delta, outbox.store.random.random_id())?;
     // The blob's version is the condition of its write, as the ETag is that of a row's.
     let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
-        true => list.and_then(|list| list.version.clone()),
+        true => list.map(|list| list.version.clone()),
         false => blobs.read_versioned_blob(&name).await?.map(|blob| blob.version),
     };
     deadline.run_request(blobs.write_blob_if_unchanged(&name, text, seen)).await?;

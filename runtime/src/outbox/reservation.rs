@@ -9,12 +9,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
-        ClaimedKeyAndPrimary, CopyAddress, CopyOwnership, previous_owner, reserving_claim,
+        ClaimedKeyAndPrimary, CopyOwnership, compare_owner_in_copy, previous_owner, reserving_claim,
     },
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{OwnerHoldsKey, compare_copy_owner, find_owner_holding_key},
+        derive::{OwnerHoldsKey, find_owner_holding_key},
     },
 };
 
@@ -62,7 +62,8 @@ async fn resolve_reservation_once(
     // A claim row may have been forged. It resolves no reservation of another primary, even if that
     // one holds this claim's id: the other primary's claim resolves it.
     if outbox.guards.guard_holds(Guard::OwnReservation)
-        && compare_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwnership::Another
+        && compare_owner_in_copy(&found, kinds, owner, outbox.store.table_case())?
+            == CopyOwnership::Another
     {
         return Ok(Attempt::Done(()));
     }
@@ -77,16 +78,6 @@ async fn resolve_reservation_once(
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }
-}
-
-/// Returns the error for a row whose owner cannot be asked, because the owner's table does not
-/// exist. The row and its claim stay.
-pub(crate) fn unknown_owner_error(owner: RowAt<'_>, address: &CopyAddress) -> Error {
-    let message = format!(
-        "the row names an owner in the table `{}`, which does not exist: open the table if it has another case, or call `Client::forget_table` if it was deleted",
-        owner.table.escape_debug()
-    );
-    Error::new(ErrorKind::UnrecognizedEntity, message).at_row(address.as_row_at())
 }
 
 /// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity
@@ -112,8 +103,6 @@ async fn restored_copy(
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }
             OwnerHoldsKey::Nobody => {}
-            // A missing table proves nothing about its entities, so the row is left as it is.
-            OwnerHoldsKey::TableMissing => return Err(unknown_owner_error(holder, &key.address)),
         }
     }
     Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))

@@ -101,12 +101,10 @@ impl Outbox {
         WriteDeadline::start_deadline(&self.options, &self.clock, self.guards)
     }
 
-    /// Adds a type and one of its tables to those that this client knows, so that its workers can
-    /// do the type's open work.
-    pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
+    /// Adds a type to those that this client knows, so that its workers can do the type's open work.
+    pub(crate) fn add_type(&self, schema: &'static Schema) {
         self.known_types.add_type(schema);
         self.store.watch_time_for_expiry([schema]);
-        self.store.known_tables.add_table(table);
     }
 
     /// Returns the number of known types. A larger number than before means that unknown rows may

@@ -1,7 +1,5 @@
 //! Queries of lists: reads the ids in a list, then the entities that they name.
 
-use std::collections::HashSet;
-
 use futures_util::{StreamExt, stream};
 
 use super::{
@@ -166,13 +164,7 @@ fn keys_of(
     ids: &[String],
 ) -> Vec<Keys> {
     let case = request.store.table_case();
-    let keys = ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case));
-    if case == TableCase::Insensitive || family.table.is_none() {
-        return keys.collect();
-    }
-    // An entity may have a second entry, which names its table in the old form.
-    let mut seen = HashSet::new();
-    keys.filter(|keys| seen.insert(keys.clone())).collect()
+    ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case)).collect()
 }
 
 /// Reads one page of the entities in lists with a point read for each id, in the order of the ids.

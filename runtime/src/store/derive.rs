@@ -3,15 +3,12 @@
 
 use super::{rows::Store, sealing::open::ReadAs, wide_rows::join_parts_of_entity};
 use crate::{
-    address::{RowAddress, RowAt, TableCase, is_lower_case},
+    address::{RowAddress, RowAt},
     backend::Read,
     entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
-        outbox::{
-            CopyAddress, CopyOwnership, claim_row_key, compare_owner_in_copy, copy_with_owner,
-            is_claim_alive,
-        },
+        outbox::{CopyAddress, claim_row_key, copy_with_owner, is_claim_alive},
         wide,
     },
     row::{ETag, Row},
@@ -123,12 +120,9 @@ pub(crate) enum OwnerHoldsKey {
     /// The primary derives the key.
     Holds(Box<DerivedCopy>),
     /// The primary does not exist or does not derive the key.
+    // Also if the table is missing: a table of that name that is created later has neither the primary nor
+    // the row of a claim that the primary had, so that no transaction under that claim commits there.
     Nobody,
-    /// The primary's table does not exist under the name in the row, and no table that this client
-    /// knows under another case of the name has a primary that derives the key.
-    // Must not be taken for `Nobody`: the row may name the table in the old form, in lower case,
-    // and the primary may be in a table that this client has not opened.
-    TableMissing,
 }
 
 /// Reads the primary that a row names, and returns whether it derives the copy at an address.
@@ -140,35 +134,13 @@ pub(crate) async fn find_owner_holding_key(
 ) -> Result<OwnerHoldsKey> {
     let row = match read_primary_to_derive(store, named, Some(schema)).await {
         Err(error) if error.is_table_missing() => None,
-        row => Some(row?),
+        row => row?,
     };
-    // The table of exactly that name first: it is the name in the row.
-    if let Some(Some(row)) = &row
-        && let Some(held) = derived_copy(store, named, row, schema, address).await?
-    {
-        return Ok(OwnerHoldsKey::Holds(Box::new(held)));
-    }
-    for table in tables_of_old_form(store, named.table) {
-        let primary = RowAt { table: &table, ..named };
-        let row = match read_primary_to_derive(store, primary, Some(schema)).await {
-            Err(error) if error.is_table_missing() => None,
-            row => row?,
-        };
-        let Some(row) = row else { continue };
-        if let Some(held) = derived_copy(store, primary, &row, schema, address).await? {
-            return Ok(OwnerHoldsKey::Holds(Box::new(held)));
-        }
-    }
-    Ok(if row.is_some() { OwnerHoldsKey::Nobody } else { OwnerHoldsKey::TableMissing })
-}
-
-/// Returns the tables that the stored name may mean besides itself: rows of earlier versions name tables in
-/// lower case.
-fn tables_of_old_form(store: &Store, stored: &str) -> Vec<String> {
-    match store.table_case() {
-        TableCase::Sensitive if is_lower_case(stored) => store.known_tables.other_cases_of(stored),
-        _ => Vec::new(),
-    }
+    let Some(row) = row else { return Ok(OwnerHoldsKey::Nobody) };
+    Ok(match derived_copy(store, named, &row, schema, address).await? {
+        Some(held) => OwnerHoldsKey::Holds(Box::new(held)),
+        None => OwnerHoldsKey::Nobody,
+    })
 }
 
 /// Returns the copy that a primary derives for an address; `None` if it derives none.
@@ -192,27 +164,6 @@ async fn derived_copy(
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// Returns whether a remote copy belongs to the primary `owner` or to another one. If the copy names the
-/// table in the old form, reads from the table of that name in lower case: the copy belongs to another
-/// primary if that table exists, and to `owner` otherwise.
-pub(crate) async fn compare_copy_owner(
-    store: &Store,
-    found: &Row,
-    kinds: CopyAndPrimaryFamily,
-    owner: RowAt<'_>,
-) -> Result<CopyOwnership> {
-    let named = compare_owner_in_copy(found, kinds, owner, store.table_case())?;
-    if named != CopyOwnership::OursInOldForm {
-        return Ok(named);
-    }
-    let table = &*owner.table.to_ascii_lowercase();
-    match store.read_row(RowAt { table, ..owner }).await {
-        // No table of that name: the row is in the old form, and this primary's.
-        Err(error) if error.is_table_missing() => Ok(CopyOwnership::Ours),
-        row => row.map(|_| CopyOwnership::Another),
-    }
-}
-
 /// The state of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimState {
@@ -220,12 +171,8 @@ pub(crate) enum ClaimState {
     Alive,
     /// The claim is marked dead: its transaction can no longer be committed.
     Dead,
-    /// There is no such claim: its transaction was committed, or the claim was resolved.
+    /// There is no such claim: its transaction was committed, the claim was resolved, or its table was deleted.
     Gone,
-    /// The claim's table does not exist under the name in the row, and no table that this client
-    /// knows under another case of the name contains the claim.
-    // Must not be taken for `Gone`, for the reason given at `OwnerHoldsKey::TableMissing`.
-    TableMissing,
 }
 
 /// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any
@@ -236,23 +183,10 @@ pub(crate) async fn read_claim_state(
     id: &str,
 ) -> Result<ClaimState> {
     let row_key = claim_row_key(id);
-    let at = named.with_row_key(&row_key);
-    let (claim, is_table_missing) = match store.read_row(at).await {
-        Err(error) if error.is_table_missing() => (None, true),
-        claim => (claim?, false),
-    };
-    let mut claim = claim;
-    // The claim may be in a table that the row names in the old form.
-    for table in tables_of_old_form(store, named.table) {
-        if claim.is_none() {
-            claim = store.row_if_table_exists(RowAt { table: &table, ..at }).await?;
-        }
-    }
+    let claim = store.row_if_table_exists(named.with_row_key(&row_key)).await?;
     Ok(match claim {
         Some(claim) if is_claim_alive(&claim)? => ClaimState::Alive,
         Some(_) => ClaimState::Dead,
-        // The table may be known under a name that this client has not met.
-        None if is_table_missing => ClaimState::TableMissing,
         None => ClaimState::Gone,
     })
 }

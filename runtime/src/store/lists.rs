@@ -12,8 +12,6 @@ use super::{
     rows::Store,
 };
 #[cfg(feature = "blob")]
-use crate::address::is_lower_case;
-#[cfg(feature = "blob")]
 use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
@@ -137,28 +135,9 @@ pub(crate) fn list_blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), store.table_case());
-    if let Some(blob) = blobs.read_versioned_blob(&list_blob_path(at, case)?).await? {
-        return BlobList::parse(blob, at, case).map(|list| FoundList::Blob(Some(list)));
-    }
-    if case == TableCase::Insensitive || is_lower_case(at.table) {
-        return Ok(FoundList::Blob(None));
-    }
-    // Earlier versions named the blob by the table in lower case. If there is a table of that name, the
-    // blob is that table's.
-    let table = &*at.table.to_ascii_lowercase();
-    let old = RowAt { table, ..at };
-    let Some(blob) = blobs.read_versioned_blob(&list_blob_path(old, case)?).await? else {
-        return Ok(FoundList::Blob(None));
-    };
-    match store.read_row(old).await {
-        Err(error) if error.is_table_missing() => {
-            let list = BlobList::parse(blob, old, case)?;
-            // Without a version: the next write creates a blob under the present name.
-            Ok(FoundList::Blob(Some(BlobList { version: None, ..list })))
-        }
-        // The table exists, so the blob belongs to it.
-        row => row.map(|_| FoundList::Blob(None)),
-    }
+    let blob = blobs.read_versioned_blob(&list_blob_path(at, case)?).await?;
+    let list = blob.map(|blob| BlobList::parse(blob, at, case)).transpose();
+    list.map(FoundList::Blob)
 }
 
 #[cfg(not(feature = "blob"))]

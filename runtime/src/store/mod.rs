@@ -6,7 +6,6 @@
 pub(crate) mod backoff;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod sealing;
-pub(crate) mod known_tables;
 pub(crate) mod usage;
 pub(crate) mod rows;
 pub(crate) mod pages;

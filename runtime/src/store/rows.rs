@@ -21,11 +21,8 @@ use crate::{
     row::Row,
 };
 
+use super::sealing::{RowSealer, open::ReadAs, plan::OperationToSeal, shredded::ShreddedScopes};
 use super::usage::UsageCounters;
-use super::{
-    known_tables::KnownTables,
-    sealing::{RowSealer, open::ReadAs, plan::OperationToSeal, shredded::ShreddedScopes},
-};
 
 /// A backend, with the keys and counters of a client. Clones share all of them.
 #[derive(Debug, Clone)]
@@ -40,8 +37,6 @@ pub(crate) struct Store {
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
-    /// The tables that this client has opened or written.
-    pub(crate) known_tables: Arc<KnownTables>,
     #[cfg(feature = "blob")]
     pub(crate) blobs: Option<Blobs>,
 }

@@ -371,7 +371,6 @@ impl ClientBuilder {
             usage: Arc::new(usage),
             time: Arc::new(ServerClock::new(clock.clone())),
             is_time_watched: Arc::default(),
-            known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs,
         };

@@ -69,9 +69,8 @@ impl Client {
     /// # }
     /// ```
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
-        let name = name.into();
-        self.outbox.add_type(E::SCHEMA, &name);
-        Table::new(self.clone(), name)
+        self.outbox.add_type(E::SCHEMA);
+        Table::new(self.clone(), name.into())
     }
 }
 

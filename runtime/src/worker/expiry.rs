@@ -123,9 +123,10 @@ impl Worker {
         let first_in_use = page.date.map(|date| self.first_hour_in_use(date));
         // A store whose pages have no date does not say which hours are over.
         let before = first_in_use.unwrap_or(Hour::hour_of(Ticks::MIN));
+        let case = self.store().table_case();
         let mut read = MarkerPage { first_in_use, ..MarkerPage::default() };
         for row in page.rows {
-            match row.and_then(StoredExpiryMarker::from_row) {
+            match row.and_then(|row| StoredExpiryMarker::from_row(row, case)) {
                 Ok(marker) if marker.marker.hour < before => read.due.push(marker),
                 Ok(_) => {}
                 Err(_) => read.damaged += 1,

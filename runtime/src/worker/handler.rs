@@ -321,7 +321,7 @@ impl Context {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
             // Whoever put a receipt of another message there must not have this effect left out.
-            Ok(Some(receipt)) if self.message.is_foreign_receipt(&receipt)? => Err(error),
+            Ok(Some(receipt)) if !self.message.owns_receipt(&receipt)? => Err(error),
             Ok(Some(_)) => Ok(false),
             // Whether the effect took place is unknown: this error lets the message come again.
             Err(unknown) if !unknown.is_not_found() => Err(unknown),

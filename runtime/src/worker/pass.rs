@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 
 use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
 use crate::{
-    address::{RowAt, TableCase},
+    address::RowAt,
     entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
     guard::{Guard, Guards, Mutation},
@@ -20,11 +20,12 @@ use crate::{
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
-        CopyAddress, CopyOwnership, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
-        is_derived_from_version, plan_step_for_row, previous_owner, reserving_claim,
+        CopyAddress, CopyOwnership, CopyStep, ListMembership, StoredDirtyRow,
+        compare_owner_in_copy, equal_except_version, is_derived_from_version, plan_step_for_row,
+        previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, compare_copy_owner, read_claim_state, read_primary_to_derive},
+    store::derive::{ClaimState, read_claim_state, read_primary_to_derive},
 };
 
 /// How a pass over a dirty row ended.
@@ -319,11 +320,12 @@ impl Worker {
         let read = dirty.addresses.iter().map(|address| async move {
             Ok::<_, Error>((address, self.read_known_copy(table, address).await?))
         });
+        let case = self.store().table_case();
         let mut copies = Vec::new();
         for (address, row) in try_join_all(read).await? {
             let found = match (row, self.outbox().known_copy(table, address)) {
                 (Some(row), Some((_, kinds))) => {
-                    let owner = compare_copy_owner(self.store(), &row, kinds, primary).await?;
+                    let owner = compare_owner_in_copy(&row, kinds, primary, case)?;
                     Some((row, owner))
                 }
                 _ => None,
@@ -341,6 +343,7 @@ impl Worker {
         copies: &mut [ReadCopy<'_>],
     ) -> Result<()> {
         let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let case = self.store().table_case();
         let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
         for copy in copies {
             copy.is_claimed = false;
@@ -353,15 +356,12 @@ impl Worker {
             let is_reserved = is_own
                 && leaves_claimed
                 && match read_claim_state(self.store(), primary, id).await? {
-                    ClaimState::Alive | ClaimState::TableMissing => true,
+                    ClaimState::Alive => true,
                     ClaimState::Dead => previous.is_some(),
                     ClaimState::Gone => false,
                 };
-            // The old form of the table's name counts too: to leave the row is always safe.
             let is_taken_over = !is_own
-                && previous.is_some_and(|previous| {
-                    previous.as_row_at().is_same_row(primary, TableCase::Insensitive)
-                });
+                && previous.is_some_and(|previous| previous.as_row_at().is_same_row(primary, case));
             copy.is_claimed = is_reserved || is_taken_over;
         }
         Ok(())
@@ -397,7 +397,7 @@ impl Worker {
                 return Ok(CopyOutcome::Current);
             }
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
-            Some(CopyStep::Claimed | CopyStep::Unclear) => return Ok(CopyOutcome::Claimed),
+            Some(CopyStep::Claimed) => return Ok(CopyOutcome::Claimed),
             Some(CopyStep::Occupied) => {
                 return Err(self.resolve_occupied(deadline, primary, address).await?);
             }
@@ -433,11 +433,6 @@ impl Worker {
         let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
         Ok(match key.decide_action(&found).await? {
             OccupiedKeyAction::Violation(error, _) => error,
-            // The row stays, and the dirty row with it: it is counted as work of an unknown type.
-            OccupiedKeyAction::Unknown(error) => {
-                Error::new(ErrorKind::UnrecognizedEntity, error.to_string())
-                    .at_row(address.as_row_at())
-            }
             OccupiedKeyAction::Remove(operation) => {
                 // Under the ETag that was read before its owners, so that a renewed claim on it
                 // wins.

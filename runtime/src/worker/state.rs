@@ -245,7 +245,7 @@ impl Worker {
     /// ```
     #[must_use]
     pub fn with<E: TableEntity>(self) -> Self {
-        self.outbox().add_type(E::SCHEMA, E::SCHEMA.table);
+        self.outbox().add_type(E::SCHEMA);
         self
     }
 

@@ -7,6 +7,7 @@
 mod lists;
 mod checks;
 mod dated;
+mod deleted_tables;
 mod expiry;
 mod moves;
 mod seeds;

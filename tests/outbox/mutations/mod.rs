@@ -44,8 +44,8 @@ use self::{
     },
     values::{
         a_claim_of_another_client_is_left_alone, a_late_list_follows_its_primary,
-        a_missing_table_holds_its_values, a_row_is_taken_over_in_the_version_that_was_read,
-        large_lists_are_held_a_few_at_a_time, settling_goes_on_after_a_change,
+        a_row_is_taken_over_in_the_version_that_was_read, large_lists_are_held_a_few_at_a_time,
+        settling_goes_on_after_a_change,
     },
 };
 use crate::{
@@ -444,7 +444,6 @@ noticed! {
     LatePrimaryNotRead: a_late_list_follows_its_primary;
     SettlingGivesUp: settling_goes_on_after_a_change;
     TakenOverBlindly: a_row_is_taken_over_in_the_version_that_was_read;
-    MissingTableIsNobody: a_missing_table_holds_its_values;
     CopiesFirst: an_existing_entity_is_told_from_a_taken_key;
     TakenKeyReplaced: a_local_value_has_one_holder;
     OldCopyStays: a_key_that_was_left_finds_nothing;

@@ -197,21 +197,6 @@ pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutati
     ensure(most <= 12, format!("{most} lists were held together"))
 }
 
-/// Nobody gets a value whose owner cannot be asked.
-pub(super) async fn a_missing_table_holds_its_values(mutation: Option<Mutation>) -> Outcome {
-    let world = World::new().await;
-    let badged = |id| Person { badge: "B1".into(), ..person(id, &format!("{id}@a.com")) };
-    world.staff.insert(&badged(1)).await.unwrap().wait_for_copies().await.unwrap();
-    world.client.delete_table("Staff").await.unwrap();
-    let store = world.fault.clone();
-    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
-    let other = client.table_named::<Person>("Staff2");
-    other.create().await.unwrap();
-    let second = other.insert(&badged(2)).await;
-    let is_refused = second.as_ref().is_err_and(Error::is_unique_violation);
-    ensure(is_refused, format!("the value was given away: {:?}", second.map(drop)))
-}
-
 /// A teacher beside the pupils of a school, with a copy in another partition. Its open work comes first.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(

@@ -4,9 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use entable::{
-    Condition, Operation, OutboxOptions, SteppedClock, Ticks,
+    Guard, Operation, OutboxOptions, SteppedClock, Ticks,
     backend::{Backend, Embedded, Memory, TableCase},
-    maintain::FindingKind,
     prelude::*,
 };
 
@@ -74,15 +73,6 @@ impl Store {
     /// Reads the copy of badge B1.
     async fn copy(&self) -> Option<Stored<DynamicEntity>> {
         self.client.dynamic("Badges").get("B1", "badge").await.unwrap()
-    }
-
-    /// Names the table of the copy's owner in lower case, as older versions did.
-    async fn store_old_form(&self) {
-        let mut copy = self.copy().await.unwrap();
-        assert_eq!(copy.str("SrcT").unwrap(), "Staff");
-        copy.allow_framework_names();
-        copy.set("SrcT", "staff");
-        self.client.dynamic("Badges").replace(&copy).await.unwrap();
     }
 }
 
@@ -170,53 +160,9 @@ async fn tables_that_differ_in_case_are_one_or_two_as_the_store_says() {
     assert_eq!(store.copy().await.unwrap().str("SrcT").unwrap(), "Staff");
 }
 
+/// Entities with equal keys in tables whose names differ in case alone have copies of their own.
 #[tokio::test]
-async fn a_copy_in_the_old_form_keeps_its_value_and_is_rewritten() {
-    for case in [TableCase::Insensitive, TableCase::Sensitive] {
-        let (store, staff) = Store::memory(case).with_first().await;
-        store.store_old_form().await;
-        let error = staff.insert(&badge(2, "B1")).await.unwrap_err();
-        assert!(error.is_unique_violation(), "{error}");
-        assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
-        let mut first =
-            staff.get(Person::primary().department("Sales").id(1)).await.unwrap().unwrap();
-        first.name = "Somebody".into();
-        staff.replace(&first).await.unwrap();
-        let stats = store.recover().await;
-        assert_eq!((stats.open, stats.poisoned, stats.unknown), (0, 0, 0), "{case:?}");
-        let copy = store.copy().await.unwrap();
-        assert_eq!(copy.str("SrcT").unwrap(), "Staff");
-        assert_eq!(copy.str("Name").unwrap(), "Somebody");
-        // A copy in the old form is deleted with its entity, too.
-        store.store_old_form().await;
-        let first = staff.get(Person::primary().department("Sales").id(1)).await.unwrap().unwrap();
-        staff.delete(&first).await.unwrap();
-        store.recover().await;
-        assert!(store.copy().await.is_none(), "{case:?}");
-        staff.insert(&badge(2, "B1")).await.unwrap();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_check_calls_the_old_form_stale() {
-    for case in [TableCase::Insensitive, TableCase::Sensitive] {
-        let (store, staff) = Store::memory(case).with_first().await;
-        store.recover().await;
-        assert!(staff.check().await.unwrap().findings.is_empty());
-        store.store_old_form().await;
-        let report = staff.check().await.unwrap();
-        let [stale] = &report.findings[..] else { panic!("{case:?} {:?}", report.findings) };
-        assert_eq!((stale.kind, stale.index), (FindingKind::Stale, "ByBadge"));
-        assert_eq!(staff.check().repair().await.unwrap(), 1);
-        store.recover().await;
-        assert_eq!(store.copy().await.unwrap().str("SrcT").unwrap(), "Staff");
-        assert!(staff.check().await.unwrap().findings.is_empty());
-    }
-}
-
-/// A name in lower case may mean a table of exactly that name.
-#[tokio::test]
-async fn a_copy_of_another_table_is_not_taken_for_an_old_form() {
+async fn a_copy_of_a_table_whose_name_differs_in_case_is_left_alone() {
     let (store, staff) = Store::memory(TableCase::Sensitive).with_first().await;
     let other = store.client.table_named::<Person>("staff");
     other.create().await.unwrap();
@@ -238,43 +184,59 @@ async fn a_copy_of_another_table_is_not_taken_for_an_old_form() {
 }
 
 #[tokio::test]
-async fn a_value_of_a_missing_table_is_refused_until_the_table_is_forgotten() {
-    for case in [TableCase::Insensitive, TableCase::Sensitive] {
-        let (store, _) = Store::memory(case).with_first().await;
+async fn a_value_of_a_deleted_table_is_free() {
+    for store in Store::each() {
+        let (store, _) = store.with_first().await;
         let other = store.client.table_named::<Person>("Staff2");
         other.create().await.unwrap();
         let error = other.insert(&badge(1, "B1")).await.unwrap_err();
         assert!(error.is_unique_violation() && error.holder().is_some());
-        assert!(store.client.forget_table("Staff").await.unwrap_err().is_conflict());
         store.client.delete_table("Staff").await.unwrap();
         // Whoever has not opened the table sees only that it is missing.
         let client = store.other_client();
         let other = client.table_named::<Person>("Staff2");
-        let error = other.insert(&badge(2, "B1")).await.unwrap_err();
-        assert!(error.is_unique_violation(), "{error}");
-        assert!(error.to_string().contains("forget_table"), "{error}");
-        assert!(store.copy().await.is_some());
-        assert_eq!(client.forget_table("Other").await.unwrap(), 0);
-        assert_eq!(client.forget_table("Staff").await.unwrap(), 1);
         other.insert(&badge(2, "B1")).await.unwrap();
+        client.wait_for_copies().await;
+        assert_eq!(store.copy().await.unwrap().str("SrcR").unwrap(), "000002");
         assert!(other.insert(&badge(3, "B1")).await.unwrap_err().is_unique_violation());
+        // A table of that name that is created again has none of its entities.
+        let again = client.table::<Person>();
+        again.create().await.unwrap();
+        assert!(again.insert(&badge(1, "B1")).await.unwrap_err().is_unique_violation());
     }
 }
 
-/// A client that has not opened the table that the old form means knows nothing, and does nothing.
-#[tokio::test]
-async fn a_worker_leaves_what_it_cannot_ask_about() {
-    let (store, staff) = Store::memory(TableCase::Sensitive).with_first().await;
-    store.store_old_form().await;
-    // The rows of a writer that died after it took the value over from an entity in the old form.
+/// Writes the copy of badge B1 as a reservation of entity 9 in `table`, which takes it over from `previous`.
+async fn reserve_for(store: &Store, table: &str, previous: &str) {
     let mut reserved = store.copy().await.unwrap();
     reserved.allow_framework_names();
-    reserved.set("SrcT", "Staff2");
+    reserved.set("SrcT", table);
     reserved.set("SrcR", "000009");
     reserved.set("SrcC", "c1");
-    reserved.set("SrcF", r#"["staff","empid_Sales","000001"]"#);
+    reserved.set("SrcF", previous);
     reserved.remove("Src");
     store.client.dynamic("Badges").replace(&reserved).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_value_that_a_deleted_table_was_about_to_take_over_stays_with_its_entity() {
+    let (store, staff) = Store::memory(TableCase::Sensitive).with_first().await;
+    reserve_for(&store, "Gone", r#"["Staff","empid_Sales","000001"]"#).await;
+    let error = staff.insert(&badge(2, "B1")).await.unwrap_err();
+    assert!(error.is_unique_violation(), "{error}");
+    assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
+    let first = staff.get(Person::primary().department("Sales").id(1)).await.unwrap().unwrap();
+    staff.delete(&first).await.unwrap();
+    store.recover().await;
+    staff.insert(&badge(2, "B1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_settles_a_claim_on_a_value_of_a_deleted_table() {
+    let (store, _) = Store::memory(TableCase::Sensitive).with_first().await;
+    // The rows of a writer that died after it took the value over.
+    reserve_for(&store, "Staff2", r#"["Staff","empid_Sales","000001"]"#).await;
+    store.client.delete_table("Staff").await.unwrap();
     let client = store.other_client();
     let other = client.table_named::<Person>("Staff2");
     other.create().await.unwrap();
@@ -287,70 +249,56 @@ async fn a_worker_leaves_what_it_cannot_ask_about() {
         .with("Format", 1)
         .with("C_1", r#"["Person#ByBadge","Badges","B1","badge","000009"]"#);
     client.dynamic("Staff2").insert(&claim).await.unwrap();
-    store.clock.advance(OutboxOptions::FLIGHT * 3);
-    let worker = client.worker();
-    for _ in 0..3 {
-        let stats = worker.drain().await.unwrap();
-        assert_eq!((stats.unknown, stats.poisoned), (1, 0), "{stats:?}");
-        store.clock.advance(OutboxOptions::FLIGHT * 3);
-    }
-    assert_eq!(store.copy().await.unwrap().str("SrcC").unwrap(), "c1");
-    assert!(client.dynamic("Staff2").get("empid_Sales", "~e1_c1").await.unwrap().is_some());
     let error = other.insert(&badge(3, "B1")).await.unwrap_err();
-    assert!(error.is_unique_violation(), "{error}");
-    // A worker that has opened the table gives the value back to the entity that has it.
-    store.recover().await;
-    let copy = store.copy().await.unwrap();
-    assert_eq!((copy.str("SrcT").unwrap(), copy.str("SrcR").unwrap()), ("Staff", "000001"));
-    assert_eq!(copy.str("SrcC").ok(), None);
-    drop(staff);
+    assert!(error.is_unique_violation() && error.to_string().contains("pending"), "{error}");
+    store.clock.advance(OutboxOptions::FLIGHT * 3);
+    let stats = store.recover().await;
+    assert_eq!((stats.unknown, stats.poisoned, stats.open), (0, 0, 0), "{stats:?}");
+    assert!(store.copy().await.is_none());
+    assert!(client.dynamic("Staff2").get("empid_Sales", "~e1_c1").await.unwrap().is_none());
+    other.insert(&badge(3, "B1")).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_forgotten_table_gives_a_value_that_was_taken_over_back() {
-    let (store, _) = Store::memory(TableCase::Sensitive).with_first().await;
-    // An entity of a table that is gone by now was about to take the value over.
-    let mut reserved = store.copy().await.unwrap();
-    reserved.allow_framework_names();
-    reserved.set("SrcT", "Gone");
-    reserved.set("SrcR", "000009");
-    reserved.set("SrcC", "c1");
-    reserved.set("SrcF", r#"["Staff","empid_Sales","000001"]"#);
-    store.client.dynamic("Badges").replace(&reserved).await.unwrap();
-    assert_eq!(store.client.forget_table("Gone").await.unwrap(), 1);
-    let copy = store.copy().await.unwrap();
-    assert_eq!((copy.str("SrcT").unwrap(), copy.str("SrcR").unwrap()), ("Staff", "000001"));
-    // An entity that exists was about to take the value over from one that is gone.
-    let mut reserved = store.copy().await.unwrap();
-    reserved.allow_framework_names();
-    reserved.set("SrcC", "c1");
-    reserved.set("SrcF", r#"["Gone","empid_Sales","000009"]"#);
-    store.client.dynamic("Badges").replace(&reserved).await.unwrap();
-    assert_eq!(store.client.forget_table("Gone").await.unwrap(), 1);
-    let copy = store.copy().await.unwrap();
-    assert_eq!((copy.str("SrcC").unwrap(), copy.str("SrcF").ok()), ("c1", None));
-    store.client.dynamic("Badges").delete("B1", "badge", Condition::Any).await.unwrap();
-    assert_eq!(store.client.forget_table("Gone").await.unwrap(), 0);
-}
-
+/// A table that is created again has lost the claim row, so that the late transaction fails although its fence is there.
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_holder_is_removed_from_a_row_within_the_write_deadline() {
-    let (store, _) = Store::memory(TableCase::Sensitive).with_first().await;
-    // The entity was about to take the value over from one of a table that is gone.
-    let mut reserved = store.copy().await.unwrap();
-    reserved.allow_framework_names();
-    reserved.set("SrcC", "c1");
-    reserved.set("SrcF", r#"["Gone","empid_Sales","000009"]"#);
-    store.client.dynamic("Badges").replace(&reserved).await.unwrap();
-    let is_copy = |one: &Operation| one.row().row_key() == "badge";
-    let (held, kept) = Hooked::holding(store.client.backend().clone(), is_copy);
-    let client = Client::builder().backend(held).clock(store.clock.clone()).build().unwrap();
-    client.table::<Person>();
-    let request = client.forget_table("Gone");
-    let forgotten = tokio::time::timeout(Duration::from_millis(200), request).await;
-    assert!(forgotten.is_err(), "the request waits: {forgotten:?}");
-    let batch = kept.lock().unwrap().take().unwrap();
-    assert!(batch.check_deadline().is_ok());
-    store.clock.advance(OutboxOptions::FLIGHT);
-    assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
+async fn a_transaction_that_arrives_in_a_table_created_again_takes_no_value() {
+    for guard in [None, Some(Guard::ClaimInTransaction)] {
+        let (store, _) = Store::memory(TableCase::Insensitive).with_first().await;
+        let is_primary = |one: &Operation| one.row().row_key() == "000002";
+        let (held, kept) = Hooked::holding(store.client.backend().clone(), is_primary);
+        let builder = Client::builder().backend(held).clock(store.clock.clone());
+        let builder = match guard {
+            Some(guard) => builder.without_guard(guard),
+            None => builder,
+        };
+        let late = builder.build().unwrap().table::<Person>();
+        let second = badge(2, "B2");
+        let insert = late.insert(&second);
+        tokio::time::timeout(Duration::from_millis(200), insert).await.unwrap_err();
+        let transaction = kept.lock().unwrap().take().unwrap();
+        let fences =
+            store.client.dynamic("Staff").query(Keys::partition("empid_Sales").prefix("~e0_"));
+        let fences = fences.collect().await.unwrap();
+        assert!(!fences.is_empty());
+        store.client.delete_table("Staff").await.unwrap();
+
+        let client = store.other_client();
+        let other = client.table_named::<Person>("Staff2");
+        other.create().await.unwrap();
+        other.insert(&badge(3, "B2")).await.unwrap();
+        client.create_table("Staff").await.unwrap();
+        for fence in fences {
+            let fence = fence.into_inner().with_framework_names();
+            client.dynamic("Staff").insert(&fence).await.unwrap();
+        }
+        let arrived = store.client.backend().apply(&transaction.with_deadline(None)).await;
+        assert_eq!(arrived.is_ok(), guard.is_some(), "{guard:?} {arrived:?}");
+        let point = Person::primary().department("Sales").id(2);
+        let second = client.table::<Person>().get(point).await.unwrap();
+        assert_eq!(
+            second.is_some(),
+            guard.is_some(),
+            "two entities have the value only without the guard"
+        );
+    }
 }

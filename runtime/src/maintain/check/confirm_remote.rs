@@ -22,13 +22,13 @@ use crate::{
         derive::Derived,
         move_mark::move_id,
         outbox::{
-            CopyAddress, CopyOwnership, copy_with_owner, dirty_row_key_of_primary, list_entry,
-            owner_of_copy, reserving_claim,
+            CopyAddress, CopyOwnership, compare_owner_in_copy, copy_with_owner,
+            dirty_row_key_of_primary, list_entry, owner_of_copy, reserving_claim,
         },
     },
     row::{ETag, Row},
     store::{
-        derive::{ClaimState, compare_copy_owner, read_claim_state},
+        derive::{ClaimState, read_claim_state},
         lists::find_list,
     },
     table::Table,
@@ -263,7 +263,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let kind = match kinds {
         Some(kinds) => {
             let copy = match copy.as_ref() {
-                Some(copy) => Some((copy, copy_ownership(table, kinds, copy, owner).await?)),
+                Some(copy) => Some((copy, copy_ownership(table, kinds, copy, owner)?)),
                 None => None,
             };
             let case = table.client.store().table_case();
@@ -309,15 +309,16 @@ fn copy_mismatch(
 }
 
 /// Returns to which primary a found copy belongs.
-async fn copy_ownership<E: TableEntity>(
+fn copy_ownership<E: TableEntity>(
     table: &Table<E>,
     kinds: CopyAndPrimaryFamily,
     copy: &Row,
     owner: RowAt<'_>,
 ) -> Result<LocalOrRemoteOwner> {
-    Ok(match compare_copy_owner(table.client.store(), copy, kinds, owner).await? {
+    let case = table.client.store().table_case();
+    Ok(match compare_owner_in_copy(copy, kinds, owner, case)? {
         CopyOwnership::Ours => LocalOrRemoteOwner::OfPrimary,
-        CopyOwnership::OursInOldForm | CopyOwnership::Another => LocalOrRemoteOwner::OfAnother,
+        CopyOwnership::Another => LocalOrRemoteOwner::OfAnother,
     })
 }
 

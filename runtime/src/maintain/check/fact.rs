@@ -20,8 +20,8 @@ use crate::{
     plan::{
         IdForm, TokenMaker,
         outbox::{
-            CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, has_current_table_name,
-            is_version_property, list_entry_keys, may_be_from_table, owner_of_copy,
+            CopyAddress, ListMembership, OWNER_TABLE, copy_with_owner, is_version_property,
+            list_entry_keys, may_be_from_table, names_table, owner_of_copy,
         },
         read_ids_of_row, read_row_keys,
     },
@@ -401,8 +401,7 @@ impl FactHasher {
     }
 
     /// Returns the hash of a remote copy of a primary in `owner_table`. Leaves out the primary's ETag, and
-    /// the name of the primary's table where it is current: spellings that the store takes for one table have
-    /// one hash. A name in the old form, in lower case, is hashed, so that the check reads the copy again.
+    /// the name of the primary's table: spellings that the store takes for one table have one hash.
     fn hash_remote_copy(
         self,
         at_table: &str,
@@ -411,12 +410,12 @@ impl FactHasher {
         copy: &Row,
     ) -> Result<u64> {
         let table = self.table_case.canonical_table_name(&family.table_beside(at_table));
-        let is_current = has_current_table_name(copy, Some(owner_table), self.table_case)?;
+        let is_of_owner = names_table(copy, Some(owner_table), self.table_case)?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
             // The copy's `Src` changes with each write of the primary, whatever the copy holds.
-            !is_version_property(name) && (!is_current || name != OWNER_TABLE.as_bytes())
+            !is_version_property(name) && (!is_of_owner || name != OWNER_TABLE.as_bytes())
         })
     }
 

@@ -24,9 +24,6 @@ pub(crate) enum CopyStep {
     /// Leave the row: a claim reserves it, and only the writer or worker that resolves the claim
     /// writes it.
     Claimed,
-    /// Leave the row: it names its owner's table in lower case, as earlier versions did, which may mean another
-    /// table.
-    Unclear,
     /// Report that another primary's copy occupies the key.
     Occupied,
 }
@@ -43,8 +40,6 @@ pub(crate) fn plan_step_for_row(
     may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
 ) -> Result<CopyStep> {
     Ok(match (wanted, found) {
-        // Whose row this is takes another request, which only a worker makes.
-        (_, Some((_, CopyOwnership::OursInOldForm))) => CopyStep::Unclear,
         (Some((copy, version)), None) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
             CopyStep::Write(Operation::insert(copy))

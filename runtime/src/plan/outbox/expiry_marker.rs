@@ -21,9 +21,6 @@ pub(crate) const EXPIRY: &str = "EntableExpiry";
 /// The EntityType of a marker.
 const MARKER: &str = "entable.expiry";
 
-/// The last text that a marker's hash covers on stores where case counts in names of tables.
-const EXACT_TABLE: &str = "exact";
-
 /// Number of ticks of an hour.
 const HOUR: i64 = 3600 * Ticks::PER_SECOND;
 
@@ -57,13 +54,7 @@ impl ExpiryMarker {
     /// rule for names of tables.
     fn hash(&self, case: TableCase) -> String {
         let Self { entity_type, table, partition_key, .. } = self;
-        let table = &case.canonical_table_name(table);
-        match case {
-            TableCase::Insensitive => hash128(&[entity_type, table, partition_key]),
-            // Earlier versions hashed the name in lower case on every store. Without the fourth text, a marker
-            // of theirs for `Staff` would have the key of a marker for `staff`, which would not be written.
-            TableCase::Sensitive => hash128(&[entity_type, table, partition_key, EXACT_TABLE]),
-        }
+        hash128(&[entity_type, &case.canonical_table_name(table), partition_key])
     }
 
     /// Returns PartitionKey and RowKey of the marker on a store with that rule for names of tables.
@@ -95,13 +86,13 @@ pub(crate) struct StoredExpiryMarker {
 }
 
 impl StoredExpiryMarker {
-    /// Reads a marker.
+    /// Reads a marker of a store with that rule for names of tables.
     ///
     /// # Errors
     ///
     /// `is_decode` if the row lacks a property that a marker must have, is of another format, or
     /// has other keys than a marker of its hour, type and partition.
-    pub(crate) fn from_row(row: Row) -> Result<Self> {
+    pub(crate) fn from_row(row: Row, case: TableCase) -> Result<Self> {
         let damaged = || {
             let error =
                 Error::new(ErrorKind::Decode, "a row is no marker of expiry of this format");
@@ -116,12 +107,7 @@ impl StoredExpiryMarker {
         };
         // Another version may have another number of shards, which is nothing that a reader relies on.
         let hour_key = hour_key(marker.hour);
-        // The key of either rule for names of tables: where case counts, earlier versions wrote that of the other
-        // rule, and a program may be told another rule for the same account (`AzureOptions::table_case`).
-        let has_own_hash = [TableCase::Insensitive, TableCase::Sensitive]
-            .into_iter()
-            .any(|case| row.row_key() == marker.hash(case));
-        let is_own = has_own_hash
+        let is_own = row.row_key() == marker.hash(case)
             && row
                 .partition_key()
                 .strip_prefix(&hour_key)
@@ -169,11 +155,10 @@ mod tests {
             ExpiryMarker { hour, entity_type, table: table.to_owned(), partition_key }
                 .keys(16, case)
         };
-        // As all versions wrote it.
         let stored = ("1_17259888_00".to_owned(), "4650f880a689ec880a92bc86f68e25ec".to_owned());
         assert_eq!(key("Sessions", TableCase::Insensitive), stored);
         assert_eq!(key("sessions", TableCase::Insensitive), stored);
-        let exact = ["Sessions", "sessions"].map(|table| key(table, TableCase::Sensitive).1);
-        assert_eq!(exact, ["19953e0a6c886dffd3a2e23abe3f6ef6", "c28f57e9438c78d68189eef6c418ae04"]);
+        assert_eq!(key("sessions", TableCase::Sensitive), stored);
+        assert_ne!(key("Sessions", TableCase::Sensitive), stored);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::copy_address::CopyAddress;
 use crate::{
-    address::{RowAddress, RowAt, TableCase, is_lower_case},
+    address::{RowAt, TableCase},
     entity::{EntityRows, RemoteListKeys, Schema},
     key::Family,
 };
@@ -74,19 +74,6 @@ pub(crate) fn list_entry(
     serde_json::Value::from(texts).to_string()
 }
 
-/// Returns the old form of an entry, which names the entity's table in lower case, and the row at
-/// the entity's keys in the table with that name. If such a table exists, the old form names that
-/// row. Returns `None` for an entry that names no table, or a table in lower case.
-pub(crate) fn old_entry_form(entry: &str) -> Option<(String, RowAddress)> {
-    let [partition_key, row_key, table]: [String; 3] = serde_json::from_str(entry).ok()?;
-    if is_lower_case(&table) {
-        return None;
-    }
-    let table = table.to_ascii_lowercase();
-    let entry = serde_json::Value::from(vec![&*partition_key, &*row_key, &*table]).to_string();
-    Some((entry, RowAddress { table, partition_key, row_key }))
-}
-
 /// Returns the entity's keys in an entry of a list of `family`; `None` if the entry belongs to
 /// another type or table.
 // Several types may share a list as long as their keys tell them apart.
@@ -106,10 +93,7 @@ pub(crate) fn list_entry_keys(
     let is_in_table = match (family.table, entry_table) {
         (None, None) => true,
         (_, None) => case.is_same_table(schema.table, table),
-        // The old form is read too: a query reads the entity in any case, and skips a missing one.
-        (_, Some(named)) => {
-            case.is_same_table(named, table) || case.is_ambiguous_table_name(named, table)
-        }
+        (_, Some(named)) => case.is_same_table(named, table),
     };
     let is_key =
         |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);

@@ -144,12 +144,6 @@ impl MessageIdentity {
         Self { id: id.to_owned(), hash: hash128(&[queue, id]) }
     }
 
-    /// Returns whether a receipt belongs to another message. Receipts of earlier versions do not
-    /// tell; then returns `false`.
-    pub(crate) fn is_foreign_receipt(&self, receipt: &Row) -> Result<bool> {
-        Ok(receipt.get(MESSAGE_HASH)?.is_some() && !self.owns_receipt(receipt)?)
-    }
-
     /// Returns whether a receipt belongs to this message.
     pub(crate) fn owns_receipt(&self, receipt: &Row) -> Result<bool> {
         Ok(receipt.get(MESSAGE_HASH)? == Some(ValueRef::String(&self.hash)))

@@ -31,7 +31,7 @@ pub(crate) use self::{
     expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
-    list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},
+    list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
         CODE, CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration,
         code_of, insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
@@ -39,7 +39,7 @@ pub(crate) use self::{
     },
     remote_copy::{
         CopyOwnership, OWNER_PROPERTIES, OWNER_TABLE, compare_owner_in_copy, copy_with_owner,
-        equal_except_version, has_current_table_name, is_derived_from_version, is_owner_or_version,
-        is_version_property, may_be_from_table,
+        equal_except_version, is_derived_from_version, is_owner_or_version, is_version_property,
+        may_be_from_table, names_table,
     },
 };

@@ -2,7 +2,7 @@
 //! and its ETag.
 
 use crate::{
-    address::{RowAt, TableCase, is_old_form},
+    address::{RowAt, TableCase},
     edm::ValueRef,
     entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
@@ -74,21 +74,16 @@ pub(crate) fn may_be_from_table(
     case: TableCase,
 ) -> Result<bool> {
     Ok(match copy.get(OWNER_TABLE)? {
-        Some(ValueRef::String(named)) if family.table.is_some() => {
-            case.is_same_table(named, table) || case.is_ambiguous_table_name(named, table)
-        }
+        Some(ValueRef::String(named)) if family.table.is_some() => case.is_same_table(named, table),
         _ => true,
     })
 }
 
-/// To which primary a remote row belongs, as far as the row alone tells.
+/// To which primary a remote row belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyOwnership {
     /// The copy of the primary in question.
     Ours,
-    /// Probably the copy of the primary in question. It names the table in lower case: if there is
-    /// a table of exactly that name, it belongs to a primary there.
-    OursInOldForm,
     /// The copy of another primary, or of a primary that its properties do not name.
     Another,
 }
@@ -109,7 +104,7 @@ pub(crate) fn owner_keys(
     })
 }
 
-/// Returns whether a remote row is the copy of the primary `owner`, as far as the row alone tells.
+/// Returns whether a remote row is the copy of the primary `owner` or of another one.
 pub(crate) fn compare_owner_in_copy(
     found: &Row,
     kinds: CopyAndPrimaryFamily,
@@ -128,19 +123,15 @@ pub(crate) fn compare_owner_in_copy(
         Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => {
             CopyOwnership::Ours
         }
-        Some(ValueRef::String(named)) if case.is_ambiguous_table_name(named, owner.table) => {
-            CopyOwnership::OursInOldForm
-        }
         _ => CopyOwnership::Another,
     })
 }
 
 /// Returns whether two copies have equal properties, in whichever order. The ETags of their primaries and the ids of
 /// the requests that wrote them are not compared. Numbers are compared by their bits: a NaN equals itself, and -0.0
-/// differs from 0.0. Names of one table count as equal; the old form in lower case does not, so that a copy with it is
-/// rewritten.
+/// differs from 0.0. Names of one table count as equal.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
-    let is_one_table = has_current_table_name(found, text_property(copy, OWNER_TABLE)?, case)?;
+    let is_one_table = names_table(found, text_property(copy, OWNER_TABLE)?, case)?;
     // The comparison itself stops at a damaged property without an error.
     found.property_count()?;
     copy.property_count()?;
@@ -151,16 +142,10 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
     Ok(of_found.eq(of_copy))
 }
 
-/// Returns whether a copy names its primary's table in the present form, not in the old one.
-pub(crate) fn has_current_table_name(
-    copy: &Row,
-    table: Option<&str>,
-    case: TableCase,
-) -> Result<bool> {
-    let (Some(named), Some(table)) = (text_property(copy, OWNER_TABLE)?, table) else {
-        return Ok(false);
-    };
-    Ok(case.is_same_table(named, table) && !is_old_form(named, table))
+/// Returns whether a copy names `table` as its primary's table. A copy without a table's name does not.
+pub(crate) fn names_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
+    let named = text_property(copy, OWNER_TABLE)?.zip(table);
+    Ok(named.is_some_and(|(named, table)| case.is_same_table(named, table)))
 }
 
 fn text_property<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
