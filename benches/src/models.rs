@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use entable::{
     Filter,
-    backend::{Backend, Durability, Embedded, EmbeddedOptions, Scan},
+    backend::{Backend, Durability, Embedded, EmbeddedOptions, ScanRequest},
     prelude::*,
 };
 use futures_util::future::try_join;
@@ -169,8 +169,13 @@ async fn scan(store: &Embedded) -> usize {
     let (mut rows, mut from) = (0, None);
     loop {
         let filter = Filter::Constant(true);
-        let scan =
-            Scan { table: "Staff", filter: &filter, select: None, top: None, from: from.as_ref() };
+        let scan = ScanRequest {
+            table: "Staff",
+            filter: &filter,
+            select: None,
+            top: None,
+            from: from.as_ref(),
+        };
         let page = store.scan(scan).await.unwrap();
         rows += page.rows.len();
         from = page.next;

@@ -5,7 +5,7 @@ use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use entable::{
     Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, ValueRef,
-    backend::{Backend, Durability, Embedded, Memory, Read, Scan, TableRequest},
+    backend::{Backend, Durability, Embedded, Memory, ReadRequest, ScanRequest, TableRequest},
 };
 use tokio::runtime::Runtime;
 
@@ -77,7 +77,7 @@ async fn replay(both: [&dyn Backend; 2], data: &[u8]) {
         match script.next(8) {
             0 => {
                 let (partition_key, row_key) = keys(&mut script);
-                let read = Read { table: TABLE, partition_key, row_key, select: None };
+                let read = ReadRequest { table: TABLE, partition_key, row_key, select: None };
                 let [one, other] = [both[0].read(read).await, both[1].read(read).await];
                 assert_eq!(one.unwrap(), other.unwrap());
             }
@@ -124,7 +124,7 @@ async fn operation(store: &dyn Backend, script: &mut Script<'_>) -> Option<Opera
         row.put(name, ValueRef::Int32(script.next(255).into()));
     }
     let row = row.finish().ok()?;
-    let read = Read { table: TABLE, partition_key, row_key, select: None };
+    let read = ReadRequest { table: TABLE, partition_key, row_key, select: None };
     let stored = store.read(read).await.unwrap();
     let condition = match (script.next(3), stored.and_then(|stored| stored.etag())) {
         (0, Some(etag)) => Condition::Match(etag),
@@ -148,7 +148,8 @@ async fn compare_scans(both: [&dyn Backend; 2], top: u32) -> Vec<Row> {
     let mut rows = Vec::new();
     loop {
         let top = Some(top);
-        let scan = Scan { table: TABLE, filter: &filter, select: None, top, from: from.as_ref() };
+        let scan =
+            ScanRequest { table: TABLE, filter: &filter, select: None, top, from: from.as_ref() };
         let [one, other] = [both[0].scan(scan).await.unwrap(), both[1].scan(scan).await.unwrap()];
         assert_eq!(one.next, other.next);
         let next = one.next.clone();

@@ -8,7 +8,8 @@ use std::{
 use entable::{
     Batch, Row, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
     },
     prelude::*,
 };
@@ -84,14 +85,14 @@ impl Backend for Hooked {
         self.inner.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         Box::pin(async move {
             self.interrupted("read").await;
             self.inner.read(request).await
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move {
             self.interrupted("scan").await;
             self.inner.scan(request).await

@@ -2,7 +2,7 @@
 
 use entable::{
     Azure, AzureOptions, Batch, Operation, Result, Row, Written,
-    backend::{Backend, Read, TableRequest},
+    backend::{Backend, ReadRequest, TableRequest},
 };
 
 /// The variable that names the emulator.
@@ -61,5 +61,5 @@ pub(crate) async fn read(
     partition_key: &str,
     row_key: &str,
 ) -> Result<Option<Row>> {
-    azure.read(Read { table, partition_key, row_key, select: None }).await
+    azure.read(ReadRequest { table, partition_key, row_key, select: None }).await
 }

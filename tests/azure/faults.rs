@@ -12,7 +12,7 @@ use azure_core::auth::{AccessToken, TokenCredential};
 use entable::{
     Azure, AzureOptions, Batch, Condition, Continuation, ETag, ErrorKind, Filter, Operation,
     ValueRef,
-    backend::{Backend, Read, Scan, TableRequest},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
 };
 
 use crate::{
@@ -130,7 +130,8 @@ async fn f03_every_other_key_goes_there_and_back() {
             let filter = Filter::eq("PartitionKey", partition_key)
                 & Filter::eq("RowKey", row_key)
                 & Filter::eq("Text", key);
-            let scan = Scan { table: &table, filter: &filter, select: None, top: None, from: None };
+            let scan =
+                ScanRequest { table: &table, filter: &filter, select: None, top: None, from: None };
             assert_eq!(azure.scan(scan).await.unwrap().rows.len(), 1, "{key:?}");
             // The emulator cuts an address in a transaction at a comma.
             if row_key != "," {
@@ -206,7 +207,7 @@ async fn f05_the_time_is_kept_with_any_client() {
     let fake = Fake::new(vec![Reply::Silence; 5]);
     let azure = fake.azure();
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     assert!(azure.scan(scan).await.unwrap_err().is_backend());
     assert!(azure.apply(&two()).await.unwrap_err().is_ambiguous());
     assert!(azure.tables(TableRequest::Create("Staff")).await.unwrap_err().is_ambiguous());
@@ -249,7 +250,7 @@ async fn f07_an_answer_needs_no_header_that_says_nothing() {
     let found = read(&azure, "Staff", "p", "r").await.unwrap().unwrap();
     assert_eq!(found.etag().unwrap().to_string(), ETAG.1);
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     assert!(azure.scan(scan).await.unwrap().rows.is_empty());
     azure.tables(TableRequest::Create("Staff")).await.unwrap();
     assert_eq!(azure.tables(TableRequest::List { from: None }).await.unwrap().names, ["Staff"]);
@@ -331,11 +332,12 @@ async fn f11_pages_and_continuations_are_the_callers() {
         Fake::new([Reply::Answer(200, next, page()), Reply::Answer(200, Vec::new(), page())]);
     let azure = fake.azure();
     let filter = Filter::eq("PartitionKey", "a b+'%é");
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: Some(3), from: None };
+    let scan =
+        ScanRequest { table: "Staff", filter: &filter, select: None, top: Some(3), from: None };
     let next = azure.scan(scan).await.unwrap().next.unwrap();
     assert_eq!(next, Continuation { partition_key: "1!4!YS8rPQ--".into(), row_key: None });
     let from = Continuation { partition_key: "1!4!+/=&".into(), row_key: Some("x y".into()) };
-    assert!(azure.scan(Scan { from: Some(&from), ..scan }).await.unwrap().next.is_none());
+    assert!(azure.scan(ScanRequest { from: Some(&from), ..scan }).await.unwrap().next.is_none());
     let asked = fake.asked();
     assert_eq!(
         asked[0].url,
@@ -360,7 +362,7 @@ async fn f12_answers_come_with_minimal_metadata() {
     assert!(read(&azure, "Staff", "p", "r").await.unwrap().is_none());
     let filter = Filter::Constant(true);
     azure
-        .scan(Scan { table: "Staff", filter: &filter, select: None, top: None, from: None })
+        .scan(ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None })
         .await
         .unwrap();
     apply(&azure, "Staff", Operation::insert(row("p", "r", "x"))).await.unwrap();
@@ -470,7 +472,7 @@ async fn cosmos_is_recognised_and_unordered() {
     assert!(strong(storage()));
     assert!(!strong(storage().cosmos(true)), "its default level lets reads lag");
     assert!(strong(storage().cosmos(true).strong_reads(true)));
-    let read = Read { table: "Staff", partition_key: "", row_key: "", select: None };
+    let read = ReadRequest { table: "Staff", partition_key: "", row_key: "", select: None };
     let fake =
         Fake::new([refusal(404, "ResourceNotFound", "The specified resource does not exist.")]);
     assert!(fake.azure().read(read).await.unwrap().is_none());

@@ -11,7 +11,7 @@ use std::{
 
 use entable::{
     Azure, AzureOptions, Batch, Condition, Error, Filter, Operation, Row,
-    backend::{Backend, Scan, TableRequest},
+    backend::{Backend, ScanRequest, TableRequest},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -104,7 +104,7 @@ fn two() -> Batch {
 
 async fn scan(azure: &Azure) -> Result<usize, Error> {
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     azure.scan(scan).await.map(|page| page.rows.len())
 }
 
@@ -263,7 +263,8 @@ async fn one_bad_row_is_one_error_at_its_place() {
         );
         let (azure, _) = server(http("200 OK", json, &body)).await;
         let filter = Filter::eq("PartitionKey", "p") & Filter::eq("A", 1);
-        let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+        let scan =
+            ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
         let page = azure.scan(scan).await.unwrap();
         let found: Vec<_> = page.rows.iter().map(|row| row.as_ref().map(Row::row_key)).collect();
         // `c` fails the condition, so that it is left out.
@@ -283,9 +284,9 @@ async fn a_continuation_that_leads_back_to_itself_is_an_error() {
                    x-ms-continuation-NextTableName: Staff\r\n";
     let (azure, asked) = server(http("200 OK", headers, r#"{"value":[]}"#)).await;
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     let next = azure.scan(scan).await.unwrap().next;
-    let error = azure.scan(Scan { from: next.as_ref(), ..scan }).await.unwrap_err();
+    let error = azure.scan(ScanRequest { from: next.as_ref(), ..scan }).await.unwrap_err();
     assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
     let names = azure.tables(TableRequest::List { from: None }).await.unwrap();
     let from = names.next.as_deref();
@@ -338,7 +339,8 @@ async fn what_a_server_says_is_shown_harmless() {
             azure.tables(TableRequest::Create("Staff")).await.err(),
         ];
         let filter = Filter::Constant(true);
-        let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+        let scan =
+            ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
         match azure.scan(scan).await {
             Ok(page) => errors.extend(page.rows.into_iter().map(Result::err)),
             Err(error) => errors.push(Some(error)),

@@ -4,7 +4,7 @@ use entable::{
     Azure, AzureOptions, Batch, Condition, Continuation, ETag, Filter, Operation, Row, Ticks,
     ValueRef,
     backend::{
-        Backend, Read, Scan, TableRequest,
+        Backend, ReadRequest, ScanRequest, TableRequest,
         layer::{Observe, Retry, RetryPolicy},
     },
 };
@@ -50,8 +50,8 @@ fn scan<'a>(
     filter: &'a Filter,
     top: Option<u32>,
     from: Option<&'a Continuation>,
-) -> Scan<'a> {
-    Scan { table, filter, select: None, top, from }
+) -> ScanRequest<'a> {
+    ScanRequest { table, filter, select: None, top, from }
 }
 
 #[tokio::test]
@@ -110,14 +110,20 @@ async fn a_selection_brings_keys_and_version_too() {
     let Some((azure, table)) = table().await else { return };
     apply(&azure, &table, Operation::insert(every_type())).await.unwrap();
     let select = ["I".to_owned(), "Missing".to_owned()];
-    let request = Read { table: &table, partition_key: "p", row_key: "r", select: Some(&select) };
+    let request =
+        ReadRequest { table: &table, partition_key: "p", row_key: "r", select: Some(&select) };
     let found = azure.read(request).await.unwrap().unwrap();
     assert_eq!(found.property_count().unwrap(), 1);
     assert_eq!((found.partition_key(), found.row_key()), ("p", "r"));
     assert!(found.timestamp().is_some() && found.etag().is_some());
     let filter = Filter::eq("I", i32::MIN);
-    let scan =
-        Scan { table: &table, filter: &filter, select: Some(&select), top: None, from: None };
+    let scan = ScanRequest {
+        table: &table,
+        filter: &filter,
+        select: Some(&select),
+        top: None,
+        from: None,
+    };
     let page = azure.scan(scan).await.unwrap();
     assert_eq!(
         (
@@ -149,10 +155,10 @@ async fn a_selection_with_the_systems_names_is_never_over_255() {
         let azure = fake.azure();
         let select: Vec<String> = (0..own).map(|at| format!("P{at}")).collect();
         let request =
-            Read { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
+            ReadRequest { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
         let found = azure.read(request).await.unwrap().unwrap();
         let filter = Filter::eq("PartitionKey", "p");
-        let scan = Scan { select: Some(&select), ..scan("Staff", &filter, None, None) };
+        let scan = ScanRequest { select: Some(&select), ..scan("Staff", &filter, None, None) };
         let page = azure.scan(scan).await.unwrap();
         let asked: Vec<_> = fake.asked().iter().map(|asked| selected(&asked.url)).collect();
         for names in &asked {
@@ -179,7 +185,8 @@ async fn a_selection_with_the_systems_names_is_never_over_255() {
     let fake = Fake::new([Reply::Answer(200, etag(), row.to_owned())]);
     let mut select: Vec<String> = (0..252).map(|at| format!("P{at}")).collect();
     select.extend(["PartitionKey", "RowKey", "Timestamp"].map(str::to_owned));
-    let request = Read { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
+    let request =
+        ReadRequest { table: "Staff", partition_key: "p", row_key: "r", select: Some(&select) };
     fake.azure().read(request).await.unwrap().unwrap();
     assert_eq!(selected(&fake.asked()[0].url).unwrap().len(), 255);
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use entable::{
     Batch, Blob, Row, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::Recorder,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest, layer::Recorder,
     },
     prelude::*,
 };
@@ -158,12 +158,12 @@ impl Backend for SmallPages {
         self.0.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
-        self.0.scan(Scan { top: Some(1), ..request })
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(ScanRequest { top: Some(1), ..request })
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {

@@ -10,7 +10,7 @@ use std::{
 
 use entable::{
     Batch, Condition, Error, Operation, Row, ValueRef,
-    backend::{Backend, Embedded, Read, TableRequest},
+    backend::{Backend, Embedded, ReadRequest, TableRequest},
 };
 use tokio::runtime::Runtime;
 
@@ -71,7 +71,7 @@ async fn look(path: &Path, verify_up_to: u64, expected: &State) -> Result<State,
     for (table, rows) in TABLES.into_iter().zip(expected) {
         for row in rows {
             let (partition_key, row_key) = (row.partition_key(), row.row_key());
-            let read = Read { table, partition_key, row_key, select: None };
+            let read = ReadRequest { table, partition_key, row_key, select: None };
             let point = store.read(read).await?;
             let scanned = found.iter().flatten().any(|found| Some(found) == point.as_ref());
             assert!(scanned || point.is_none(), "a point read and a scan differ");

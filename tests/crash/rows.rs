@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use entable::{
     Batch, Filter, Operation, Row, ValueRef,
-    backend::{Backend, Embedded, Scan},
+    backend::{Backend, Embedded, ScanRequest},
 };
 
 pub(crate) const TABLE: &str = "Ledger";
@@ -39,7 +39,8 @@ pub(crate) async fn rows(store: &Embedded, table: &str) -> entable::Result<Vec<R
     let mut rows = Vec::new();
     let mut from = None;
     loop {
-        let scan = Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
+        let scan =
+            ScanRequest { table, filter: &filter, select: None, top: None, from: from.as_ref() };
         let page = store.scan(scan).await?;
         from.clone_from(&page.next);
         rows.extend(page.into_rows()?);

@@ -12,8 +12,8 @@ use std::{
 use entable::{
     Batch, Error, ErrorKind, Keyring, Row, ServiceCode, Ticks, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Durability, Embedded, Memory, Read, Rows, Scan,
-        TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Durability, Embedded, Memory, ReadRequest, Rows,
+        ScanRequest, TableNames, TableRequest,
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
     data::{Format, ImportMode, TableCopy},
@@ -490,11 +490,11 @@ impl Backend for Narrow {
         self.rows.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.rows.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.rows.scan(request)
     }
 

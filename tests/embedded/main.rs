@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use entable::{
     Batch, Filter, Operation, Row, ValueRef,
-    backend::{Backend, Embedded, Read, Scan, TableRequest},
+    backend::{Backend, Embedded, ReadRequest, ScanRequest, TableRequest},
 };
 use tempfile::TempDir;
 
@@ -63,7 +63,7 @@ async fn fill(store: &Embedded, table: &str, partition_key: &str, rows: i64) {
 }
 
 async fn read(store: &Embedded, table: &str, row_key: &str) -> entable::Result<Option<Row>> {
-    store.read(Read { table, partition_key: "p", row_key, select: None }).await
+    store.read(ReadRequest { table, partition_key: "p", row_key, select: None }).await
 }
 
 /// How many rows there are, page by page.
@@ -72,7 +72,8 @@ async fn count(store: &Embedded, table: &str) -> usize {
     let mut from = None;
     let mut count = 0;
     loop {
-        let scan = Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
+        let scan =
+            ScanRequest { table, filter: &filter, select: None, top: None, from: from.as_ref() };
         let page = store.scan(scan).await.unwrap();
         count += page.rows.len();
         from = page.next;

@@ -7,7 +7,7 @@ use std::{
 
 use entable::{
     Filter,
-    backend::{Backend, Embedded, Scan, TableRequest},
+    backend::{Backend, Embedded, ScanRequest, TableRequest},
 };
 
 use crate::{count, create, delete, fill, insert, row, scratch};
@@ -82,7 +82,7 @@ async fn a_scan_that_stands_still_does_not_hold_a_drop_up() {
     create(&store, "Staff").await;
     fill(&store, "Staff", "p", 5_000).await;
     let filter = Filter::Constant(false);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     let mut scan = store.scan(scan);
     let polled = std::future::poll_fn(|context| {
         std::task::Poll::Ready(scan.as_mut().poll(context).is_pending())

@@ -14,8 +14,8 @@ use entable::{
     KeyProvider, KeyScope, Keyring, Operation, OutboxOptions, Poisoned, Row, SealFault,
     SteppedClock, Ticks, WorkAuthenticity, Worker, WorkerStats, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::FaultInjector,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest, layer::FaultInjector,
     },
     prelude::*,
     queue::Queue,
@@ -756,11 +756,11 @@ impl Backend for Meddling {
         self.store.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.store.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.store.scan(request)
     }
 
@@ -789,8 +789,12 @@ async fn each_read_of_the_source_is_verified() {
         let world = World::new().await;
         let first = Patient { diagnosis: Some("older".into()), ..patient(1) };
         world.patients().insert(&first).await.unwrap();
-        let read =
-            Read { table: "Patients", partition_key: "north", row_key: "0001", select: None };
+        let read = ReadRequest {
+            table: "Patients",
+            partition_key: "north",
+            row_key: "0001",
+            select: None,
+        };
         let older = world.fault.read(read).await.unwrap().unwrap();
         let mut stored = world.patients().insert_or_replace(&patient(1)).await.unwrap();
         stored.clinic = "south".into();

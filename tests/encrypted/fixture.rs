@@ -2,7 +2,7 @@
 
 use entable::{
     DataKey, KeyScope, Keyring, KeyringBuilder, RootKey, Row, Value,
-    backend::{Memory, Read, layer::Recorder},
+    backend::{Memory, ReadRequest, layer::Recorder},
     batch::Operation,
     prelude::*,
 };
@@ -79,14 +79,14 @@ pub(crate) async fn client() -> (Client, Recorder) {
 
 /// A row as it is stored.
 pub(crate) async fn stored(client: &Client, partition_key: &str, row_key: &str) -> Row {
-    let read = Read { table: "Staff", partition_key, row_key, select: None };
+    let read = ReadRequest { table: "Staff", partition_key, row_key, select: None };
     client.backend().read(read).await.unwrap().unwrap()
 }
 
 /// Every row of the table as it is stored.
 pub(crate) async fn all_stored(client: &Client) -> Vec<Row> {
     let filter = Filter::Constant(true);
-    let scan = entable::backend::Scan {
+    let scan = entable::backend::ScanRequest {
         table: "Staff",
         filter: &filter,
         select: None,

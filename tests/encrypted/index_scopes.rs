@@ -11,7 +11,7 @@ use std::{
 
 use entable::{
     Clock, DataKey, IndexKey, KeyProvider, KeyScope, Keyring, Row, SteppedClock, Ticks, ValueRef,
-    backend::{Memory, Scan},
+    backend::{Memory, ScanRequest},
     batch::Operation,
     prelude::*,
     seal::{KeyFuture, KeyId},
@@ -105,7 +105,8 @@ fn again(table: &Table<Person>, keys: impl KeyProvider) -> Table<Person> {
 
 async fn stored(table: &Table<Person>) -> BTreeMap<(String, String), Row> {
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "People", filter: &filter, select: None, top: None, from: None };
+    let scan =
+        ScanRequest { table: "People", filter: &filter, select: None, top: None, from: None };
     let rows = table.client().backend().scan(scan).await.unwrap().into_rows().unwrap();
     let keyed = |row: Row| ((row.partition_key().to_owned(), row.row_key().to_owned()), row);
     rows.into_iter().map(keyed).collect()

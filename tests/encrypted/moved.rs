@@ -3,7 +3,7 @@
 
 use entable::{
     EdmType,
-    backend::{Memory, Read},
+    backend::{Memory, ReadRequest},
     prelude::*,
 };
 
@@ -50,7 +50,7 @@ async fn an_encrypted_entity_moves_and_opens_where_it_arrived() {
     assert_eq!((&*found.diagnosis, &*found.clinic), ("influenza", "south"));
     assert_eq!(&*archive.get(by_name).await.unwrap().unwrap().diagnosis, "influenza");
     for row_key in ["patient_0007", "name_Ada_0007"] {
-        let read = Read { table: "Archive", partition_key: "south", row_key, select: None };
+        let read = ReadRequest { table: "Archive", partition_key: "south", row_key, select: None };
         let row = client.backend().read(read).await.unwrap().unwrap();
         let kind = row.get("Diagnosis").unwrap().map(|value| value.edm_type());
         assert_eq!(kind, Some(EdmType::Binary), "{row_key}");

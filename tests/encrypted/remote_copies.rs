@@ -2,7 +2,7 @@
 
 use entable::{
     EdmType, KeyScope, Keyring, OutboxOptions, Row, Value,
-    backend::{Memory, Read, layer::Recorder},
+    backend::{Memory, ReadRequest, layer::Recorder},
     prelude::*,
 };
 
@@ -49,7 +49,7 @@ async fn open(recorder: &Recorder, keys: Keyring) -> Client {
 }
 
 async fn stored(client: &Client, table: &str, partition_key: &str, row_key: &str) -> Option<Row> {
-    let read = Read { table, partition_key, row_key, select: None };
+    let read = ReadRequest { table, partition_key, row_key, select: None };
     client.backend().read(read).await.unwrap()
 }
 

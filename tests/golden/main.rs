@@ -13,7 +13,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use entable::{
     Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, Value,
-    backend::{Backend, Embedded, Scan, TableRequest},
+    backend::{Backend, Embedded, ScanRequest, TableRequest},
 };
 use uuid::Uuid;
 
@@ -59,7 +59,7 @@ fn row(keys: (&str, &str)) -> Row {
 
 async fn all(store: &Embedded, table: &str) -> Vec<Row> {
     let filter = Filter::Constant(true);
-    let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
     store.scan(scan).await.unwrap().into_rows().unwrap()
 }
 

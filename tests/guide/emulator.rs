@@ -2,7 +2,9 @@
 
 use entable::{
     Azure, AzureOptions, Batch, Row, Written,
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+    },
     prelude::*,
 };
 
@@ -43,17 +45,17 @@ impl Backend for Renamed {
         self.azure.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         Box::pin(async move {
             let table = self.name(request.table);
-            self.azure.read(Read { table: &table, ..request }).await
+            self.azure.read(ReadRequest { table: &table, ..request }).await
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move {
             let table = self.name(request.table);
-            self.azure.scan(Scan { table: &table, ..request }).await
+            self.azure.scan(ScanRequest { table: &table, ..request }).await
         })
     }
 

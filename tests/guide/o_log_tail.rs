@@ -3,7 +3,7 @@
 use entable::{
     Batch, Row, Ticks, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::{FaultInjector, Request},
     },
     prelude::*,
@@ -192,11 +192,11 @@ impl Backend for Unordered {
         self.0.capabilities().unordered()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.0.scan(request)
     }
 

@@ -12,8 +12,8 @@ use std::{
 use entable::{
     Batch, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
-        TableRequest,
+        Backend, BoxFuture, Capabilities, Embedded, Memory, ReadRequest, Rows, ScanRequest,
+        TableNames, TableRequest,
         layer::{FaultInjector, Recorder, Request},
     },
     prelude::*,
@@ -137,11 +137,14 @@ impl Backend for Between {
         self.inner.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
+    fn read<'a>(
+        &'a self,
+        request: ReadRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
         self.inner.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.inner.scan(request)
     }
 

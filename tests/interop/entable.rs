@@ -13,7 +13,7 @@ use std::time::Duration;
 use entable::{
     Azure, AzureOptions, AzureQueue, Batch, Condition, Filter, Message, MessageQueue, Operation,
     Row, Ticks, ValueRef,
-    backend::{Backend, Read, Scan, TableRequest},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -61,7 +61,7 @@ async fn write(azure: &Azure, table: &str) {
 
 async fn read(azure: &Azure, table: &str, writer: &str) {
     let get = async |row_key: &str| {
-        let read = Read { table, partition_key: writer, row_key, select: None };
+        let read = ReadRequest { table, partition_key: writer, row_key, select: None };
         azure.read(read).await.unwrap()
     };
     let at = if writer == "python" { "123456Z" } else { "1234567Z" };
@@ -73,7 +73,7 @@ async fn read(azure: &Azure, table: &str, writer: &str) {
     assert_eq!(get("egt-c").await.unwrap().get("N").unwrap(), Some(ValueRef::Int32(3)));
     assert!(get("egt-b").await.is_none());
     let filter = Filter::eq("PartitionKey", writer);
-    let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
     let rows = azure.scan(scan).await.unwrap().into_rows().unwrap();
     assert_eq!(rows.len(), 4);
     let found = rows.iter().find(|row| row.row_key() == "types").unwrap();

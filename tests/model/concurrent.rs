@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use entable::{
     Batch, Condition, ETag, Filter, Operation, Row, ValueRef,
-    backend::{Backend, Read, Scan, TableRequest},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
 };
 
 const TASKS: usize = 8;
@@ -25,7 +25,7 @@ fn count(row: &Row) -> i32 {
 
 async fn read(backend: &dyn Backend, key: usize) -> (Row, ETag) {
     let key = key.to_string();
-    let read = Read { table: "Counters", partition_key: "p", row_key: &key, select: None };
+    let read = ReadRequest { table: "Counters", partition_key: "p", row_key: &key, select: None };
     let row = backend.read(read).await.expect("the row can be read").expect("the row is there");
     let etag = row.etag().expect("a stored row has a version");
     (row, etag)
@@ -128,7 +128,8 @@ async fn transfer(backend: Arc<dyn Backend>, mut seed: usize) {
 async fn watch(backend: Arc<dyn Backend>, sum: i32) {
     let filter = Filter::eq("PartitionKey", "p");
     for _ in 0..WRITES {
-        let scan = Scan { table: "Counters", filter: &filter, select: None, top: None, from: None };
+        let scan =
+            ScanRequest { table: "Counters", filter: &filter, select: None, top: None, from: None };
         let page = backend.scan(scan).await.expect("the page can be read");
         if page.next.is_none() {
             let rows = page.into_rows().expect("each row decodes");

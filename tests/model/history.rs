@@ -8,7 +8,7 @@ use std::{
 use entable::{
     Batch, Comparison, Condition, Continuation, ETag, Error, Filter, Operation, Row, Ticks, Value,
     Verb,
-    backend::{Backend, Read, Scan, TableRequest, layer::FaultInjector},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest, layer::FaultInjector},
 };
 use proptest::{
     collection::{btree_map, vec},
@@ -205,7 +205,7 @@ impl Pair {
 
     async fn read(&self, table: &str, keys: &Keys) {
         let (partition_key, row_key) = (keys.0.as_str(), keys.1.as_str());
-        let read = Read { table, partition_key, row_key, select: None };
+        let read = ReadRequest { table, partition_key, row_key, select: None };
         let found = self.backend.read(read).await;
         let found = found.map(|row| row.map(|row| self.entity(table, &row)));
         same(found, self.model.read(table, keys));
@@ -227,7 +227,7 @@ impl Pair {
         let mut entities = Vec::new();
         let mut from = None;
         loop {
-            let scan = Scan { table, filter, select, top, from: from.as_ref() };
+            let scan = ScanRequest { table, filter, select, top, from: from.as_ref() };
             match self.backend.scan(scan).await {
                 Err(error) => return same(Err::<(), _>(error), expected.map(drop)),
                 Ok(page) => {
@@ -247,8 +247,13 @@ impl Pair {
     /// The next page of the open query shows what matches now, from where it stands.
     async fn next_page(&mut self) {
         let Some(Open { table, filter, top, from }) = self.open.take() else { return };
-        let scan =
-            Scan { table, filter: &filter, select: None, top: Some(top), from: from.as_ref() };
+        let scan = ScanRequest {
+            table,
+            filter: &filter,
+            select: None,
+            top: Some(top),
+            from: from.as_ref(),
+        };
         let place = FaultInjector::backend_continuation(from.as_ref());
         let ahead = self.model.query_from(table, &filter, place.as_ref());
         let (page, mut ahead) = match (self.backend.scan(scan).await, ahead) {

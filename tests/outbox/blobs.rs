@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use entable::{
     OutboxOptions,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
     },
     object_store::{
         CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
@@ -127,11 +128,14 @@ impl Backend for Elsewhere {
         Capabilities::new("far", true)
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
+    fn read<'a>(
+        &'a self,
+        request: ReadRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.0.scan(request)
     }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use entable::{
     Bag, Batch, OutboxOptions, Row, Written,
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+    },
     prelude::*,
 };
 
@@ -261,11 +263,11 @@ impl<B: Backend> Backend for Undecodable<B> {
         self.0.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move {
             let mut page = self.0.scan(request).await?;
             for row in &mut page.rows {

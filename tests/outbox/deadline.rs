@@ -10,8 +10,8 @@ use std::{
 use entable::{
     Batch, Deadline, Guard, OutboxOptions, Row, SteppedClock, Ticks, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
-        TableRequest, layer::Recorder,
+        Backend, BoxFuture, Capabilities, Embedded, Memory, ReadRequest, Rows, ScanRequest,
+        TableNames, TableRequest, layer::Recorder,
     },
     prelude::*,
 };
@@ -44,11 +44,11 @@ impl Backend for Suspending {
         self.inner.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.inner.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.inner.scan(request)
     }
 
@@ -188,7 +188,7 @@ async fn stores_refuse_a_batch_whose_deadline_is_over() {
         };
         let error = store.apply(&batch(Duration::ZERO)).await.unwrap_err();
         assert!(error.is_contended(), "{error}");
-        let read = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+        let read = ReadRequest { table: "Staff", partition_key: "p", row_key: "r", select: None };
         assert!(store.read(read).await.unwrap().is_none());
         store.apply(&batch(Duration::from_secs(600))).await.unwrap();
     }

@@ -6,7 +6,7 @@ use std::{fmt::Write, sync::Arc};
 use entable::{
     Batch, Blob, DataKey, KeyId, KeyScope, Keyring, KeyringBuilder, OutboxOptions, PlaintextPolicy,
     Point, RootKey, Row, SealFault, Value,
-    backend::{Backend, Memory, Read, layer::Recorder},
+    backend::{Backend, Memory, ReadRequest, layer::Recorder},
     batch::Operation,
     prelude::*,
     seal::{ValueBinding, key_id_of},
@@ -150,7 +150,7 @@ impl World {
 
     /// Returns a row as it is stored.
     async fn stored(&self, partition_key: &str, row_key: &str) -> Row {
-        let read = Read { table: "Staff", partition_key, row_key, select: None };
+        let read = ReadRequest { table: "Staff", partition_key, row_key, select: None };
         self.client.backend().read(read).await.unwrap().unwrap()
     }
 

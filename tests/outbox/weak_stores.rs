@@ -5,8 +5,8 @@ use std::{fmt, future::Future, sync::Mutex};
 use entable::{
     Continuation,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::FaultInjector,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest, layer::FaultInjector,
     },
     batch::{Batch, Written},
     prelude::*,
@@ -43,7 +43,7 @@ impl WeakStore {
         Self { inner, is_ordered: true, has_strong_reads: false, between: Mutex::default() }
     }
 
-    async fn scan_without_order(&self, request: Scan<'_>) -> Result<Rows, Error> {
+    async fn scan_without_order(&self, request: ScanRequest<'_>) -> Result<Rows, Error> {
         let is_second = request.from.is_some();
         let is_outbox = request.table == "Staff" && request.filter.to_string().contains("'~e");
         let event = match is_second && is_outbox {
@@ -53,7 +53,7 @@ impl WeakStore {
         if let Some(event) = event {
             event.await;
         }
-        let mut page = self.inner.scan(Scan { from: None, top: None, ..request }).await?;
+        let mut page = self.inner.scan(ScanRequest { from: None, top: None, ..request }).await?;
         assert!(page.next.is_none(), "the tests have few rows");
         page.rows.retain(|row| {
             let is_fence = row.as_ref().is_ok_and(|row| row.row_key().starts_with(FENCE));
@@ -78,11 +78,11 @@ impl Backend for WeakStore {
         if self.has_strong_reads { inner } else { inner.lagging_reads() }
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.inner.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         match self.is_ordered {
             true => self.inner.scan(request),
             false => Box::pin(self.scan_without_order(request)),

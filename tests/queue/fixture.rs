@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use entable::{
     Batch, Clock, Row, SteppedClock, Ticks, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
         layer::{FaultInjector, Recorder},
     },
     prelude::*,
@@ -81,11 +82,11 @@ impl Backend for Undated {
         self.0.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move { Ok(Rows { date: None, ..self.0.scan(request).await? }) })
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use entable::{
     Blob, Filter, KeyScope, Keyring, OutboxOptions, RootKey, Row, Ticks, ValueRef,
-    backend::{Memory, Scan},
+    backend::{Memory, ScanRequest},
     prelude::*,
     queue::Queue,
 };
@@ -112,7 +112,7 @@ async fn a_stranger_reads_rows_by_the_page_alone() {
     let mut rows = Vec::new();
     for table in ["People", "Mails"] {
         let filter = Filter::ge("Age", 0);
-        let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+        let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
         let page = client.backend().scan(scan).await.unwrap().into_rows().unwrap();
         rows.extend(page.iter().map(|row| stored(table, row)));
     }
@@ -151,7 +151,7 @@ async fn a_stranger_reads_rows_by_the_page_alone() {
 /// Returns every row of a table as it is stored.
 async fn rows_of(client: &Client, table: &str) -> Vec<Json> {
     let filter = Filter::Constant(true);
-    let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
     let page = client.backend().scan(scan).await.unwrap();
     assert!(page.next.is_none());
     page.into_rows().unwrap().iter().map(|row| stored(table, row)).collect()

@@ -9,7 +9,8 @@ use std::{
 use entable::{
     Batch, FromRow, Row, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
     },
     prelude::*,
 };
@@ -145,7 +146,8 @@ impl Observed {
             if !row_key.starts_with("empid_") {
                 continue;
             }
-            let read = Read { table: TABLE, partition_key: PARTITION, row_key, select: None };
+            let read =
+                ReadRequest { table: TABLE, partition_key: PARTITION, row_key, select: None };
             let row = self.inner.read(read).await?;
             let state = row.map(|row| State {
                 etag: row.etag().unwrap(),
@@ -162,14 +164,14 @@ impl Backend for Observed {
         self.inner.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         Box::pin(async move {
             self.turn().await;
             self.inner.read(request).await
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move {
             self.turn().await;
             self.inner.scan(request).await

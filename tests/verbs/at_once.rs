@@ -11,7 +11,8 @@ use std::{
 use entable::{
     Error, OutboxOptions,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
     batch::{Batch, Written},
@@ -164,11 +165,11 @@ impl Backend for Shared {
         Capabilities::new("shared", false)
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.0.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.0.scan(request)
     }
 

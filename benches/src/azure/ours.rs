@@ -2,7 +2,7 @@
 
 use entable::{
     Azure, AzureOptions, Batch, Filter, Operation, Row, Ticks, ValueRef,
-    backend::{Backend, Read, Scan, TableRequest},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
 };
 
 use super::{EMAIL, NOTES, POINTS, QUERIED, QUERIES, TRANSACTION, TRANSACTIONS, key, measured};
@@ -46,7 +46,8 @@ pub(super) async fn run(connection: &str) {
     measured("get", POINTS, async {
         for at in 0..POINTS {
             let key = key(at);
-            let read = Read { table: name, partition_key: "single", row_key: &key, select: None };
+            let read =
+                ReadRequest { table: name, partition_key: "single", row_key: &key, select: None };
             let row = azure.read(read).await.unwrap().unwrap();
             assert_eq!(row.get("Age").unwrap(), Some(ValueRef::Int32(34)));
         }
@@ -67,7 +68,7 @@ pub(super) async fn run(connection: &str) {
         for _ in 0..QUERIES {
             let (mut count, mut from) = (0, None);
             loop {
-                let scan = Scan {
+                let scan = ScanRequest {
                     table: name,
                     filter: &filter,
                     select: None,

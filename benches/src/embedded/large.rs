@@ -10,7 +10,9 @@ use std::{
 
 use entable::{
     Batch, Filter, Operation,
-    backend::{Backend, Durability, Embedded, EmbeddedOptions, Read, Scan, TableRequest},
+    backend::{
+        Backend, Durability, Embedded, EmbeddedOptions, ReadRequest, ScanRequest, TableRequest,
+    },
     key::encode_sort_key,
 };
 
@@ -76,7 +78,7 @@ async fn gets(store: &Embedded, rows: usize) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (partition_key, row_key) = keys((state >> 33) as usize % rows);
         let (partition_key, row_key) = (&*partition_key, &*row_key);
-        let read = Read { table: "Rows", partition_key, row_key, select: None };
+        let read = ReadRequest { table: "Rows", partition_key, row_key, select: None };
         black_box(store.read(read).await.unwrap().unwrap());
     }
 }
@@ -150,8 +152,13 @@ async fn scan_all(store: &Embedded) {
     let (mut rows, mut from) = (0, None);
     loop {
         let from_here = from.as_ref();
-        let scan =
-            Scan { table: "Rows", filter: &filter, select: None, top: None, from: from_here };
+        let scan = ScanRequest {
+            table: "Rows",
+            filter: &filter,
+            select: None,
+            top: None,
+            from: from_here,
+        };
         let page = store.scan(scan).await.unwrap();
         rows += page.rows.len();
         from = page.next;

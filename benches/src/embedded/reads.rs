@@ -4,7 +4,7 @@ use std::{hint::black_box, time::Duration};
 
 use entable::{
     Filter,
-    backend::{Backend, Durability, Embedded, EmbeddedOptions, Read, Scan},
+    backend::{Backend, Durability, Embedded, EmbeddedOptions, ReadRequest, ScanRequest},
     key::encode_sort_key,
 };
 use redb::{Database, ReadableDatabase, ReadableTable};
@@ -51,7 +51,7 @@ async fn gets(store: &Embedded) {
     for number in numbers(GETS, ROWS) {
         let (partition_key, row_key) = keys(number);
         let (partition_key, row_key) = (&*partition_key, &*row_key);
-        let read = Read { table: "Rows", partition_key, row_key, select: None };
+        let read = ReadRequest { table: "Rows", partition_key, row_key, select: None };
         let row = store.read(read).await.unwrap().unwrap();
         black_box(row);
     }
@@ -76,7 +76,8 @@ async fn scans(store: &Embedded) {
     for number in numbers(SCANS, ROWS / PARTITION_ROWS) {
         let (partition_key, _) = keys(number * PARTITION_ROWS);
         let filter = Filter::eq("PartitionKey", partition_key);
-        let scan = Scan { table: "Rows", filter: &filter, select: None, top: None, from: None };
+        let scan =
+            ScanRequest { table: "Rows", filter: &filter, select: None, top: None, from: None };
         let page = store.scan(scan).await.unwrap();
         assert_eq!(page.rows.len(), 1000);
         black_box(page);

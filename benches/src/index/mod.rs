@@ -6,7 +6,7 @@ use std::{cell::Cell, path::Path, sync::Arc, time::Duration};
 
 use entable::{
     Filter,
-    backend::{Backend, Durability, Embedded, EmbeddedOptions, Scan},
+    backend::{Backend, Durability, Embedded, EmbeddedOptions, ScanRequest},
     prelude::*,
     table::Writable,
 };
@@ -119,7 +119,7 @@ fn check(runtime: &Runtime, store: &Arc<Embedded>, flights: &Table<Indexed>) {
     let scan = || async {
         let mut from = None;
         loop {
-            let scan = Scan {
+            let scan = ScanRequest {
                 table: "Flights",
                 filter: &everything,
                 select: None,

@@ -8,7 +8,7 @@ use std::{
 
 use entable::{
     Batch, Client, Condition, ETag, Filter, Operation, Poisoned, Row, WorkAuthenticity,
-    backend::{Backend, Scan},
+    backend::{Backend, ScanRequest},
     data::ImportMode,
 };
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ async fn delete_matching(
     let (mut deleted, mut changed) = (0, 0);
     let mut from = None;
     loop {
-        let scan = Scan { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
+        let scan = ScanRequest { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
         let page = client.backend().scan(scan).await?;
         let next = page.next.clone();
         let rows = page.into_rows()?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use entable::{
     Filter,
-    backend::{Backend, BackupReport, Scan},
+    backend::{Backend, BackupReport, ScanRequest},
 };
 use serde_json::json;
 
@@ -52,7 +52,8 @@ pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
         let mut from = None;
         loop {
             let filter = &Filter::Constant(true);
-            let scan = Scan { table: &table, filter, select: None, top: None, from: from.as_ref() };
+            let scan =
+                ScanRequest { table: &table, filter, select: None, top: None, from: from.as_ref() };
             let page = client.backend().scan(scan).await?;
             for row in page.rows {
                 rows += 1;

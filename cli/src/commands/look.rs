@@ -4,7 +4,7 @@ use std::{io::Write, path::Path};
 
 use entable::{
     Client, CostClass, Filter, Row, ValueRef,
-    backend::{Read, Scan},
+    backend::{ReadRequest, ScanRequest},
     data::{to_csv, to_json_line},
     layout::Layout,
 };
@@ -33,7 +33,7 @@ pub(crate) async fn get(
     row_key: &str,
 ) -> Result<(), Failure> {
     let client = store::open(store, false)?;
-    let read = Read { table, partition_key, row_key, select: None };
+    let read = ReadRequest { table, partition_key, row_key, select: None };
     let Some(row) = client.backend().read(read).await? else {
         let message = format!("table `{table}` has no row with these keys");
         return Err(Failure::not_found(message));
@@ -119,7 +119,8 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
     let mut of_csv = Vec::new();
     while left > 0 {
         let top = Some(u32::try_from(left.min(1000)).unwrap_or(1000));
-        let scan = Scan { table: &query.table, filter: &filter, select, top, from: from.as_ref() };
+        let scan =
+            ScanRequest { table: &query.table, filter: &filter, select, top, from: from.as_ref() };
         let page = client.backend().scan(scan).await?;
         let next = page.next.clone();
         let rows = page.into_rows()?;
@@ -204,8 +205,13 @@ pub(crate) async fn count(
     let mut from = None;
     loop {
         // The keys alone: they come with every row.
-        let scan =
-            Scan { table, filter: &filter, select: Some(&[]), top: None, from: from.as_ref() };
+        let scan = ScanRequest {
+            table,
+            filter: &filter,
+            select: Some(&[]),
+            top: None,
+            from: from.as_ref(),
+        };
         let page = client.backend().scan(scan).await?;
         let next = page.next.clone();
         rows += page.into_rows()?.len();

@@ -7,6 +7,7 @@ mod request;
 
 mod port;
 mod row_rules;
+mod page_bounds;
 mod scan_range;
 
 mod memory;
@@ -25,5 +26,5 @@ pub use not_sent::NotSent;
 pub use port::{Backend, BoxFuture, Snapshot};
 pub(crate) use port::{no_backups_error, no_snapshots_error};
 pub use request::{
-    BackupReport, Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest,
+    BackupReport, Capabilities, ReadRequest, Rows, ScanRequest, TableCase, TableNames, TableRequest,
 };

@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use super::request::{BackupReport, Capabilities, Read, Rows, Scan, TableNames, TableRequest};
+use super::request::{
+    BackupReport, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+};
 use crate::{
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result},
@@ -62,10 +64,10 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 
     /// Reads one row by its keys. Returns `None` if there is no such row, and fails with `TableNotFound` if
     /// there is no such table.
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
 
     /// Reads one page of the rows that match a filter.
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>>;
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>>;
 
     /// Carries out one operation, or several as an entity group transaction. The answer has one item for each
     /// operation.
@@ -143,11 +145,11 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).server_port()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         (**self).read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         (**self).scan(request)
     }
 

@@ -60,7 +60,7 @@ impl Capabilities {
 
 /// A point read: the request for one row by its keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Read<'a> {
+pub struct ReadRequest<'a> {
     /// The table.
     pub table: &'a str,
     /// The PartitionKey.
@@ -73,7 +73,7 @@ pub struct Read<'a> {
 
 /// The request for one page of a query.
 #[derive(Debug, Clone, Copy)]
-pub struct Scan<'a> {
+pub struct ScanRequest<'a> {
     /// The table.
     pub table: &'a str,
     /// The condition that returned rows fulfil.

@@ -4,17 +4,10 @@
 use std::ops::Bound;
 
 use crate::{
-    backend::Scan,
-    error::{Error, Result, ServiceCode},
     filter::{Filter, KeyBounds},
     key::{BOUNDARY, push_sort_key},
-    limits,
     page::Continuation,
 };
-
-/// Number of rows that one page examines before it ends short, so that a scan never occupies a store for
-/// long.
-pub(crate) const EXAMINED_ROWS: usize = 20_000;
 
 /// A range of sort keys, from `start` up to but not including `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,33 +38,6 @@ impl ScanRange {
     /// Returns whether the range contains no sort key.
     pub(crate) fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
-    }
-}
-
-/// Refuses a scan that the service would refuse, and returns the largest number of rows of its page.
-///
-/// # Errors
-///
-/// `is_invalid` for a `$top` above 1,000, more than 255 selected properties, or a filter that cannot
-/// be written as text.
-pub(crate) fn checked_page_size(scan: &Scan<'_>) -> Result<usize> {
-    scan.filter.check().map_err(|error| error.in_table(scan.table))?;
-    let selected = scan.select.map_or(0, <[String]>::len);
-    // The keys and the Timestamp may be selected besides.
-    if selected > limits::PROPERTIES + 3 {
-        let message = format!("{selected} properties are selected, the limit is 255");
-        return Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table));
-    }
-    match scan.top.unwrap_or(limits::PAGE_ROWS) {
-        // A number up to 1,000 fits on every platform.
-        top @ 0..=limits::PAGE_ROWS => Ok(usize::try_from(top).unwrap_or(1)),
-        top => {
-            let message = format!(
-                "a page of {top} rows was asked for, 0 to {} are possible",
-                limits::PAGE_ROWS
-            );
-            Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table))
-        }
     }
 }
 

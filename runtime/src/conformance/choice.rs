@@ -5,10 +5,11 @@ use super::setup::{
     Setup, bare, delete, etag, filter, properties, refused, row, row_keys, version,
 };
 use crate::{
-    backend::{Read, Scan},
+    backend::{ReadRequest, ScanRequest},
     batch::{Batch, Condition, Operation},
+    edm::Value,
     filter::Filter,
-    row::ETag,
+    row::{ETag, Row},
 };
 
 /// A key has up to 512 UTF-16 units; more is `KeyValueTooLarge`.
@@ -118,9 +119,9 @@ pub async fn empty_selection(s: &Setup) {
     let own = s.given("p", "r", &[("P", 1.into())]).await;
     let filter = filter("");
     let (table, select) = (s.table(), Some(&[][..]));
-    let scan = Scan { table, filter: &filter, select, top: None, from: None };
+    let scan = ScanRequest { table, filter: &filter, select, top: None, from: None };
     let page = s.backend().scan(scan).await.expect("the page can be read");
-    let read = Read { table, partition_key: "p", row_key: "r", select };
+    let read = ReadRequest { table, partition_key: "p", row_key: "r", select };
     let read = s.backend().read(read).await.expect("the row can be read");
     let rows = page.into_rows().expect("each row decodes");
     for found in rows.iter().chain(&read) {
@@ -139,6 +140,48 @@ pub async fn page_before_rows_that_do_not_match(s: &Setup) {
     assert!(first.next.is_some());
     let second = s.page(&filter("Wanted"), Some(1), first.next.as_ref()).await;
     assert_eq!((second.rows.len(), second.next), (0, None));
+}
+
+/// A page examines at most 20,000 rows.
+pub async fn page_of_many_examined_rows(s: &Setup) {
+    let keys: Vec<String> = (0..20_100).map(|at| format!("{at:05}")).collect();
+    s.given_rows("p", &keys).await;
+    s.given("p", "~last", &[("Last", true.into())]).await;
+    let first = s.page(&filter("Last"), None, None).await;
+    assert_eq!(first.rows.len(), 0);
+    assert_eq!(first.next.as_ref().and_then(|next| next.row_key.as_deref()), Some("20000"));
+    let second = s.page(&filter("Last"), None, first.next.as_ref()).await;
+    assert_eq!((row_keys(&second.rows), second.next), (vec!["~last"], None));
+}
+
+/// A page ends once its rows take 16 MiB. Properties that are not selected take none.
+pub async fn page_of_large_rows(s: &Setup) {
+    // The largest row that has only binary properties takes a little less than 1 MiB.
+    let blobs: Vec<String> = (0..15).map(|at| format!("Blob{at}")).collect();
+    let large: Vec<(&str, Value)> =
+        blobs.iter().map(|name| (&**name, Value::Binary(vec![7; 65_536].into()))).collect();
+    let keys: Vec<String> = (0..19).map(|at| format!("{at:05}")).collect();
+    for key in &keys {
+        s.given("p", key, &large).await;
+    }
+    let first = s.page(&filter(""), None, None).await;
+    let bytes = |rows: &[Row]| rows.iter().map(|row| row.as_bytes().len()).sum::<usize>();
+    let most = 16 * 1024 * 1024;
+    assert!(bytes(&first.rows) >= most, "{} bytes", bytes(&first.rows));
+    assert!(bytes(&first.rows[1..]) < most, "{} bytes", bytes(&first.rows));
+    let second = s.page(&filter(""), None, first.next.as_ref()).await;
+    assert_eq!(row_keys(&[first.rows, second.rows].concat()), keys);
+    assert_eq!(second.next, None);
+
+    let scan = ScanRequest {
+        table: s.table(),
+        filter: &filter(""),
+        select: Some(&[]),
+        top: None,
+        from: None,
+    };
+    let page = s.backend().scan(scan).await.expect("the page can be read");
+    assert_eq!((page.rows.len(), page.next), (keys.len(), None));
 }
 
 /// More than 15 comparisons are taken.

@@ -149,7 +149,8 @@ macro_rules! for_each_choice {
                 key_length forbidden_character_under_every_verb read_of_impossible_keys
                 string_length system_names merge_of_nothing malformed_etag_of_a_missing_row
                 foreign_etag statuses versions_across_deletes top_of_nothing empty_selection
-                page_before_rows_that_do_not_match many_comparisons deep_nesting
+                page_before_rows_that_do_not_match page_of_many_examined_rows
+                page_of_large_rows many_comparisons deep_nesting
                 nan_in_a_filter filter_without_text time_literals no_operation
                 single_operation_is_named recreate_at_once
             }

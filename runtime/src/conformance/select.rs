@@ -2,7 +2,7 @@
 
 use super::setup::{Setup, expected, filter, properties, refused};
 use crate::{
-    backend::{Read, Rows, Scan},
+    backend::{ReadRequest, Rows, ScanRequest},
     edm::Value,
     error::Result,
     row::Row,
@@ -18,14 +18,20 @@ fn names(select: &[&str]) -> Vec<String> {
 
 async fn scan(s: &Setup, text: &str, select: &[String]) -> Result<Rows> {
     let filter = filter(text);
-    let scan =
-        Scan { table: s.table(), filter: &filter, select: Some(select), top: None, from: None };
+    let scan = ScanRequest {
+        table: s.table(),
+        filter: &filter,
+        select: Some(select),
+        top: None,
+        from: None,
+    };
     s.backend().scan(scan).await
 }
 
 async fn read(s: &Setup, select: &[&str]) -> Row {
     let select = names(select);
-    let read = Read { table: s.table(), partition_key: "p", row_key: "r", select: Some(&select) };
+    let read =
+        ReadRequest { table: s.table(), partition_key: "p", row_key: "r", select: Some(&select) };
     s.backend().read(read).await.expect("the row can be read").expect("the row is there")
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use uuid::Uuid;
 
 use crate::{
-    backend::{Backend, Read, Rows, Scan, TableRequest},
+    backend::{Backend, ReadRequest, Rows, ScanRequest, TableRequest},
     batch::{Batch, Condition, Operation, Written},
     edm::Value,
     error::{Error, Result},
@@ -173,7 +173,7 @@ impl Setup {
 
     pub(super) async fn try_get(&self, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
         let table = &self.table;
-        self.backend.read(Read { table, partition_key, row_key, select: None }).await
+        self.backend.read(ReadRequest { table, partition_key, row_key, select: None }).await
     }
 
     /// Reads a row; `None` if it does not exist.
@@ -198,7 +198,7 @@ impl Setup {
         from: Option<&Continuation>,
     ) -> Result<Rows> {
         let table = &self.table;
-        self.backend.scan(Scan { table, filter, select: None, top, from }).await
+        self.backend.scan(ScanRequest { table, filter, select: None, top, from }).await
     }
 
     /// Reads one page of the rows that match.

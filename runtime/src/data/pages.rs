@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{framework::is_outbox_row, task_or_future::TaskOrFuture};
 use crate::{
-    backend::{Rows, Scan},
+    backend::{Rows, ScanRequest},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     page::Continuation,
@@ -114,7 +114,9 @@ impl<'s> RowPages<'s> {
         let (store, table, from) = (self.store.clone(), self.table.to_owned(), self.from.clone());
         Some(TaskOrFuture::begin_task(async move {
             let from = from.as_ref();
-            store.scan(Scan { table: &table, filter: &filter, select: None, top: None, from }).await
+            store
+                .scan(ScanRequest { table: &table, filter: &filter, select: None, top: None, from })
+                .await
         }))
     }
 

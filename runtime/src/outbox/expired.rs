@@ -13,7 +13,7 @@ use super::{change_tokens::plan_effect_with_tokens, state::Outbox};
 use crate::{
     access::Keys,
     address::RowAt,
-    backend::Scan,
+    backend::ScanRequest,
     edm::Ticks,
     entity::Schema,
     error::Result,
@@ -180,7 +180,7 @@ pub(crate) async fn read_with_expired_flag(
         );
     }
     let filter = Keys::point(partition_key, row_key).filter();
-    let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
     let page = outbox.store.scan(scan).await?;
     let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
     let is_expired = is_expired(schema, &row, page.date);

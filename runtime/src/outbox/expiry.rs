@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::state::Outbox;
 use crate::{
-    backend::{Rows, Scan},
+    backend::{Rows, ScanRequest},
     batch::{Deadline, Verb},
     edm::{Ticks, ValueRef},
     entity::Schema,
@@ -146,7 +146,8 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
 /// Reads a page of markers that is always empty; its date is the store's time.
 async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
     let filter = expiry_markers_before(Hour::hour_of(Ticks::MIN));
-    let scan = Scan { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
+    let scan =
+        ScanRequest { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
     outbox.store.scan(scan).await
 }
 

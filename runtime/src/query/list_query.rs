@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     address::{RowAddress, RowAt, TableCase},
-    backend::Read,
+    backend::ReadRequest,
     entity::{FromRow, Point, Schema, Stored, TableEntity, dated::TimeWindow, head_row_key},
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -192,7 +192,8 @@ pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
         .map(|(partition_key, row_key)| {
             let select = select.as_deref();
             async move {
-                let read = Read { table, partition_key: &partition_key, row_key: &row_key, select };
+                let read =
+                    ReadRequest { table, partition_key: &partition_key, row_key: &row_key, select };
                 let row =
                     match request.store.read_decrypted(read, request.types_to_decrypt_as()).await {
                         // The table was dropped after the list was read.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::{conditions::SentFilter, request::Request};
 use crate::{
     access::CostClass,
-    backend::Scan,
+    backend::ScanRequest,
     entity::Access,
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -196,7 +196,7 @@ impl PreparedRequest {
         cursor: Option<&Cursor>,
     ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {
         let (request, select) = (&self.request, self.select.as_deref());
-        let scan = Scan {
+        let scan = ScanRequest {
             table,
             filter: &self.filter,
             select,

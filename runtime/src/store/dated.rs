@@ -6,7 +6,7 @@
 use super::{backoff, rows::Store};
 use crate::{
     access::Keys,
-    backend::Scan,
+    backend::ScanRequest,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
     entity::{
@@ -61,7 +61,8 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
 /// be created. There is no floor if the table that stores floors is missing.
 pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let filter = Keys::point(FLOOR_PARTITION, row_key(store, dated)).filter();
-    let scan = Scan { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };
+    let scan =
+        ScanRequest { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };
     // Read as a page, since a page brings the store's date.
     let page = match store.scan(scan).await {
         Err(error) if error.is_table_missing() => {

@@ -4,7 +4,7 @@
 use super::{rows::Store, sealing::open::ReadAs, wide_rows::join_parts_of_entity};
 use crate::{
     address::{RowAddress, RowAt},
-    backend::Read,
+    backend::ReadRequest,
     entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
@@ -24,7 +24,7 @@ pub(crate) async fn read_primary_to_derive(
     let RowAt { table, partition_key, row_key } = at;
     match schema.filter(|schema| schema.is_wide() && wide::is_first_key(row_key)) {
         Some(schema) => {
-            let read = Read { table, partition_key, row_key, select: None };
+            let read = ReadRequest { table, partition_key, row_key, select: None };
             store.read_decrypted(read, ReadAs::Typed(schema)).await
         }
         None => store.read_row(at).await,

@@ -2,7 +2,7 @@
 
 use super::rows::Store;
 use crate::{
-    backend::{Rows, Scan},
+    backend::{Rows, ScanRequest},
     error::Result,
     filter::Filter,
     page::{Continuation, PageLoop},
@@ -41,7 +41,8 @@ impl ScanPages<'_> {
     pub(crate) async fn next_page(&mut self) -> Result<Option<Rows>> {
         let Some(from) = self.pages.begin_page() else { return Ok(None) };
         let (filter, select) = (&self.filter, self.columns.as_deref());
-        let scan = Scan { table: self.table, filter, select, top: None, from: from.as_ref() };
+        let scan =
+            ScanRequest { table: self.table, filter, select, top: None, from: from.as_ref() };
         match self.store.scan(scan).await {
             Ok(mut page) => {
                 self.pages.continue_at(page.next.take());

@@ -9,7 +9,7 @@ use std::sync::{
 use crate::blob::Blobs;
 use crate::{
     address::{RowAt, TableCase},
-    backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{Backend, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
     entity::{Access, Schema},
     error::{Error, ErrorKind, Result},
@@ -213,7 +213,7 @@ impl Store {
     /// entity, reads the parts that hold the selected properties, and joins them.
     pub(crate) async fn read_decrypted(
         &self,
-        request: Read<'_>,
+        request: ReadRequest<'_>,
         read_as: ReadAs,
     ) -> Result<Option<Row>> {
         if let ReadAs::Typed(schema) = read_as
@@ -232,7 +232,7 @@ impl Store {
     /// Reads one row and decrypts the properties that `read_as` declares as encrypted.
     pub(crate) async fn read_row_decrypted(
         &self,
-        request: Read<'_>,
+        request: ReadRequest<'_>,
         read_as: ReadAs,
     ) -> Result<Option<Row>> {
         let read = self
@@ -273,7 +273,7 @@ impl Store {
     }
 
     /// Reads a row as it is stored, without decrypting it. Returns `None` if it does not exist.
-    pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn read(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         refuse_template(request.table)?;
         let answer = self.backend.read(request).await;
         self.usage.count_read(request.table, &answer);
@@ -285,7 +285,7 @@ impl Store {
     /// Reads a whole row without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn read_row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let RowAt { table, partition_key, row_key } = at;
-        self.read(Read { table, partition_key, row_key, select: None }).await
+        self.read(ReadRequest { table, partition_key, row_key, select: None }).await
     }
 
     /// Reads a whole row without decrypting it. Returns `None` if the row or its table does not
@@ -298,7 +298,7 @@ impl Store {
     }
 
     /// Reads one page of rows without decrypting them.
-    pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(crate) async fn scan(&self, request: ScanRequest<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
         // Two looks at the clock for each page, which only a client with entities that expire needs.
         let sent = self.is_time_watched.load(Ordering::Relaxed).then(|| self.time.local_ticks());

@@ -7,7 +7,7 @@ use super::{
     sealing::open::ReadAs,
 };
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     edm::Ticks,
     entity::{Schema, set::Members},
     error::{Error, Result},
@@ -21,7 +21,7 @@ impl Store {
     /// for another part.
     pub(super) async fn read_set_member(
         &self,
-        request: Read<'_>,
+        request: ReadRequest<'_>,
         members: &'static Members,
     ) -> Result<Option<Row>> {
         let row = self.read_row_decrypted(request, ReadAs::Members(members)).await?;
@@ -38,10 +38,10 @@ impl Store {
     /// belong together, reads all parts once more, with one query.
     pub(super) async fn read_parts(
         &self,
-        request: Read<'_>,
+        request: ReadRequest<'_>,
         schema: &'static Schema,
     ) -> Result<Option<Row>> {
-        let Read { table, partition_key, row_key, select } = request;
+        let ReadRequest { table, partition_key, row_key, select } = request;
         let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         let parts = wide::part_numbers_to_read(schema, select);
         // A property of an older version may have another name.
@@ -50,7 +50,7 @@ impl Store {
             let select = select.as_deref();
             async move {
                 let row_key = &wide::row_key_of_part(row_key, *part).map_err(located)?;
-                let read = self.read(Read { table, partition_key, row_key, select }).await;
+                let read = self.read(ReadRequest { table, partition_key, row_key, select }).await;
                 let row = read.map_err(|error| replace_by_table_name_error(error, table))?;
                 Ok::<_, Error>((*part, row))
             }
@@ -111,7 +111,7 @@ impl Store {
         schema: &'static Schema,
         may_end_torn: bool,
     ) -> Result<Option<Row>> {
-        let read = Read { table, partition_key: keys.0, row_key: keys.1, select: None };
+        let read = ReadRequest { table, partition_key: keys.0, row_key: keys.1, select: None };
         match self.read_decrypted(read, ReadAs::Typed(schema)).await {
             // Some parts are missing or differ. A verb that ends the entity takes what is left.
             Err(error) if error.is_corrupt() && may_end_torn && schema.is_wide() => {

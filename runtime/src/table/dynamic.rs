@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     access::Keys,
-    backend::Read,
+    backend::ReadRequest,
     batch::{Condition, Operation, Written},
     entity::{
         Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::TimeWindow,
@@ -194,7 +194,7 @@ impl DynamicTable {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<DynamicEntity>>> {
-        let read = Read { table: &self.name, partition_key, row_key, select: None };
+        let read = ReadRequest { table: &self.name, partition_key, row_key, select: None };
         check_key("PartitionKey", partition_key)
             .and_then(|()| check_key("RowKey", row_key))
             .map_err(|error| error.in_table(&self.name))?;

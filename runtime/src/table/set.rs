@@ -8,7 +8,7 @@ use super::{
     bulk::Bulk, client::Client, dynamic::Selection, transaction::Transaction, writable::Writable,
 };
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     entity::{
         Aggregate, EntitySet, Set, Stored,
         set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
@@ -254,7 +254,7 @@ impl<S: EntitySet> SetTable<S> {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
-        let read = Read { table: &self.name, partition_key, row_key, select: None };
+        let read = ReadRequest { table: &self.name, partition_key, row_key, select: None };
         match self.client.store().read_decrypted(read, ReadAs::Members(S::MEMBERS)).await? {
             None => Ok(None),
             Some(row)

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     entity::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
         TableEntity,
@@ -423,7 +423,7 @@ impl<E: TableEntity> Table<E> {
     ) -> Result<Option<Row>> {
         let select = columns_of_point::<E, T>(Some(family));
         let table = &*self.table_of(Some(family));
-        let read = Read { table, partition_key, row_key, select: select.as_deref() };
+        let read = ReadRequest { table, partition_key, row_key, select: select.as_deref() };
         let (store, read_as) = (self.client.store(), ReadAs::Typed(E::SCHEMA));
         // A copy is one row, also that of a wide entity.
         let read = match family.is_primary() {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::state::{RoundResult, Worker};
 use crate::{
     access::Keys,
-    backend::{Rows, Scan},
+    backend::{Rows, ScanRequest},
     edm::Ticks,
     entity::Schema,
     error::{Error, Result},
@@ -279,7 +279,7 @@ impl Worker {
                 return Ok(None);
             };
             let filter = Keys::point(partition_key, row_key).filter();
-            let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+            let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
             let page = self.store().scan(scan).await?;
             expired_rows(schema, page).pop().transpose()
         });

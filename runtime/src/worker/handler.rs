@@ -20,7 +20,7 @@ use super::{failure::HandlerFailure, stopping::StopSignal};
 use crate::{
     address::TableCase,
     authentic::MessageAuthenticity,
-    backend::Read,
+    backend::ReadRequest,
     batch::Deadline,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
@@ -319,7 +319,12 @@ impl Context {
     /// transaction's error.
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
-        match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
+        match self
+            .client
+            .store()
+            .read(ReadRequest { table, partition_key, row_key, select: None })
+            .await
+        {
             // Whoever put a receipt of another message there must not have this effect left out.
             Ok(Some(receipt)) if !self.message.owns_receipt(&receipt)? => Err(error),
             Ok(Some(_)) => Ok(false),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::lease::StoreTime;
 use crate::{
     access::Keys,
-    backend::{Rows, Scan},
+    backend::{Rows, ScanRequest},
     edm::Ticks,
     error::Result,
     filter::Filter,
@@ -172,7 +172,7 @@ impl<'a> PartitionReader<'a> {
         };
         let filter = self.rows.filter_of_rows(self.partition_key);
         let (table, top) = (self.table, Some(self.most));
-        let scan = Scan { table, filter: &filter, select: None, top, from };
+        let scan = ScanRequest { table, filter: &filter, select: None, top, from };
         // Taken before the request, so that the estimate of the store's time is never too early.
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;

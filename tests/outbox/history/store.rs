@@ -13,7 +13,8 @@ use std::{
 use entable::{
     Batch, Clock, Row, Ticks, ValueRef, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
     },
     object_store::{ObjectMeta, ObjectStore, memory::InMemory, path::Path},
     prelude::*,
@@ -147,7 +148,8 @@ impl Shared {
     /// Notes the removal of a blob if a primary points to it.
     pub(super) async fn check_removal(&self, blob: &Path) {
         let filter = Filter::Constant(true);
-        let all = Scan { table: "Photos", filter: &filter, select: None, top: None, from: None };
+        let all =
+            ScanRequest { table: "Photos", filter: &filter, select: None, top: None, from: None };
         for row in self.memory.scan(all).await.unwrap().into_rows().unwrap() {
             for name in ["Photo", "Letter"] {
                 let pointer = row.get(name).unwrap();
@@ -302,7 +304,7 @@ impl Backend for Way {
         self.shared.memory.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         Box::pin(async move {
             if self.fate().await == Fate::Refused && !self.reads_well {
                 return Err(lost());
@@ -313,7 +315,7 @@ impl Backend for Way {
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         Box::pin(async move {
             if self.fate().await == Fate::Refused && !self.reads_well {
                 return Err(lost());

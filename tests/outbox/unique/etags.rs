@@ -8,7 +8,9 @@ use std::{
 
 use entable::{
     Condition, OutboxOptions, ValueRef, Verb,
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+    },
     batch::{Batch, Operation, Written},
     prelude::*,
     row::Row,
@@ -44,11 +46,11 @@ impl<B: Backend> Backend for WithoutEtags<B> {
         self.inner.capabilities()
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
         self.inner.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         self.inner.scan(request)
     }
 

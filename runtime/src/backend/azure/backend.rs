@@ -5,8 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use super::{account::Account, account_key::AccountKey, options::AzureOptions};
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest, no_backups_error, no_snapshots_error,
+        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
+        TableNames, TableRequest, no_backups_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::Result,
@@ -114,11 +114,11 @@ impl Backend for Azure {
         self.0.port
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.0.read_row(request))
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(self.0.scan_page(request))
     }
 

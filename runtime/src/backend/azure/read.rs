@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     backend::{
-        Read,
+        ReadRequest,
         row_rules::{check_read_keys, select_properties},
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -22,8 +22,8 @@ use crate::{
 
 impl Account {
     /// Reads one row by its keys. Returns `None` if there is no such row.
-    pub(super) async fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
-        let Read { table, partition_key, row_key, select } = request;
+    pub(super) async fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
+        let ReadRequest { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_read_keys(table, partition_key, row_key)?;
         let entity = self

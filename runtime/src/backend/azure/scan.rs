@@ -12,14 +12,14 @@ use super::{
     wire::{self, QueryFilter},
 };
 use crate::{
-    backend::{Rows, Scan, scan_range::checked_page_size},
+    backend::{Rows, ScanRequest, page_bounds::checked_page_size},
     error::{Error, ErrorKind, Result},
     page::Continuation,
 };
 
 impl Account {
     /// Reads one page of a query.
-    pub(super) async fn scan_page(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(super) async fn scan_page(&self, request: ScanRequest<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
         let most = checked_page_size(&request)?;
         let mut query = self.table_client(request.table).map_err(name_table)?.query();

@@ -7,7 +7,7 @@
 use std::{cmp::Ordering, ops::Bound};
 
 use crate::{
-    backend::Scan,
+    backend::ScanRequest,
     edm::{Value, ValueRef},
     error::{Error, ErrorKind, Result},
     filter::{Filter, KeyBounds, compare_utf16},
@@ -24,7 +24,7 @@ pub(super) struct AnswerScreen<'a> {
 impl<'a> AnswerScreen<'a> {
     /// Collects the conditions of the scan that can be compared here, because they name only
     /// properties that the answer contains. Other conditions are left to the service.
-    pub(super) fn new(scan: &Scan<'a>) -> Self {
+    pub(super) fn new(scan: &ScanRequest<'a>) -> Self {
         let mut conditions = Vec::new();
         let mut rest = vec![scan.filter];
         while let Some(filter) = rest.pop() {
@@ -129,7 +129,7 @@ mod tests {
         let select: Option<Vec<String>> =
             select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let select = select.as_deref();
-        let scan = Scan { table: "Staff", filter: &filter, select, top: None, from: None };
+        let scan = ScanRequest { table: "Staff", filter: &filter, select, top: None, from: None };
         AnswerScreen::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
     }
 

@@ -5,8 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use super::{backup, scan, snapshot::Snapshot};
 use crate::{
     backend::{
-        self, Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames,
-        TableRequest, row_rules,
+        self, Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest,
+        TableNames, TableRequest, row_rules,
     },
     batch::{Batch, Written},
     edm::Ticks,
@@ -46,8 +46,8 @@ impl fmt::Debug for FrozenStore {
 }
 
 /// Reads a row of a snapshot with the selected properties.
-pub(super) fn read_row(snapshot: &Snapshot, request: Read<'_>) -> Result<Option<Row>> {
-    let Read { table, partition_key, row_key, select } = request;
+pub(super) fn read_row(snapshot: &Snapshot, request: ReadRequest<'_>) -> Result<Option<Row>> {
+    let ReadRequest { table, partition_key, row_key, select } = request;
     match (snapshot.read_row(table, partition_key, row_key)?, select) {
         (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
         (row, _) => Ok(row),
@@ -68,14 +68,14 @@ impl Backend for FrozenStore {
         None
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             read_row(&self.snapshot, request)
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
             let page = scan::read_page(self.snapshot.clone(), request).await?;
             // Rows are as old as they were when the snapshot was taken.

@@ -28,8 +28,8 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableNames,
-        TableRequest, row_rules,
+        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
+        TableNames, TableRequest, row_rules,
     },
     batch::{Batch, Written},
     clock::Clock,
@@ -44,7 +44,7 @@ use crate::{
 /// ```
 /// use entable::{
 ///     Batch, Operation, Row,
-///     backend::{Backend, Embedded, Read, TableRequest},
+///     backend::{Backend, Embedded, ReadRequest, TableRequest},
 /// };
 /// # let directory = std::env::temp_dir().join(format!("entable-embedded-{}", std::process::id()));
 /// # std::fs::create_dir_all(&directory)?;
@@ -59,7 +59,7 @@ use crate::{
 ///
 /// let store = Embedded::open(&path)?;
 /// let read =
-///     Read { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
+///     ReadRequest { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
 /// assert!(store.read(read).await?.is_some());
 /// # Ok::<(), entable::Error>(())
 /// # })?;
@@ -322,7 +322,7 @@ impl Backend for Embedded {
         None
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
@@ -330,7 +330,7 @@ impl Backend for Embedded {
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
             let date = self.clock.now();

@@ -7,8 +7,9 @@ use redb::{Range, ReadableTable};
 use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
-        Rows, Scan,
-        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_size},
+        Rows, ScanRequest,
+        page_bounds::{PageRoom, checked_page_size},
+        scan_range::ScanRange,
     },
     edm::Value,
     error::Result,
@@ -20,16 +21,14 @@ use crate::{
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
 const SLICE_ROWS: usize = 512;
-/// Number of bytes of rows after which a page ends.
-const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads the page that `scan` asks for.
-pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
-    let most = checked_page_size(&scan)?;
+pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
+    let room = PageRoom::new(checked_page_size(&scan)?);
     let keys = ScanRange::for_scan(scan.filter, scan.from);
     // Before the check for an empty range: a missing table is an error even if no row can match.
     let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
-    if keys.is_empty() || most == 0 {
+    if keys.is_empty() || room.is_full() {
         return Ok(Rows::default());
     }
     let start = Bound::Included(&*keys.start);
@@ -41,9 +40,7 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result
         range,
         all_match: compares_keys_only(scan.filter)
             && KeyBounds::of_filter(scan.filter).one_partition().is_some(),
-        most,
-        examined: 0,
-        bytes: 0,
+        room,
         page: Rows::default(),
     };
     while snapshot.file().catch_panic(|| page.examine_slice(&scan))? {
@@ -71,41 +68,36 @@ struct PageScan<'v> {
     snapshot: &'v Snapshot,
     range: Range<'v, &'static [u8], &'static [u8]>,
     all_match: bool,
-    most: usize,
-    examined: usize,
-    bytes: usize,
+    room: PageRoom,
     page: Rows,
 }
 
 impl PageScan<'_> {
     /// Examines up to [`SLICE_ROWS`] rows. Returns `false` at the end of the page.
-    fn examine_slice(&mut self, scan: &Scan<'_>) -> Result<bool> {
+    fn examine_slice(&mut self, scan: &ScanRequest<'_>) -> Result<bool> {
         for _ in 0..SLICE_ROWS {
             let Some(item) = self.range.next() else { return Ok(false) };
             let (key, value) = item.map_err(|error| self.snapshot.engine_error(error))?;
             let key = key.value();
             // Asked only when there is a next row: a page that ends with the last row has no
             // continuation.
-            if self.is_page_full() {
+            if self.room.is_full() {
                 self.page.next = Some(self.continuation_at(key)?);
                 return Ok(false);
             }
-            self.examined += 1;
-            match self.read_row(scan, key, value.value()) {
-                Ok(None) => {}
-                Ok(Some(row)) => {
-                    self.bytes += row.as_bytes().len();
-                    self.page.rows.push(Ok(row));
-                }
-                // Whether it matches is unknown, so the caller has to see it.
-                Err(error) => self.page.rows.push(Err(error)),
+            self.room.take_examined();
+            // A damaged row counts as one that matches: whether it does is unknown, so the caller has to
+            // see it.
+            if let Some(row) = self.read_row(scan, key, value.value()).transpose() {
+                self.room.take_returned(row.as_ref().map_or(0, |row| row.as_bytes().len()));
+                self.page.rows.push(row);
             }
         }
         Ok(true)
     }
 
     /// Decodes a stored row with the selected properties. Returns `None` if it does not match the filter.
-    fn read_row(&self, scan: &Scan<'_>, key: &[u8], value: &[u8]) -> Result<Option<Row>> {
+    fn read_row(&self, scan: &ScanRequest<'_>, key: &[u8], value: &[u8]) -> Result<Option<Row>> {
         // Nothing is copied before the filter has found the row, and then only what is selected.
         let row = layout::borrow_row(key, value);
         let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
@@ -116,12 +108,6 @@ impl PageScan<'_> {
             None => Ok(Some(Row::from_row_bytes(row))),
             Some(names) => Row::selected(row, names).map(Some),
         }
-    }
-
-    fn is_page_full(&self) -> bool {
-        self.page.rows.len() == self.most
-            || self.examined == EXAMINED_ROWS
-            || self.bytes >= PAGE_BYTES
     }
 
     fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {

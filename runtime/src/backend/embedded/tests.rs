@@ -24,7 +24,7 @@ use super::{
     writer_store::WriterStore,
 };
 use crate::{
-    backend::{Backend, Read, Scan},
+    backend::{Backend, ReadRequest, ScanRequest},
     batch::{Batch, Operation},
     error::Result,
     filter::Filter,
@@ -249,7 +249,8 @@ fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
     );
 }
 
-const ROW: Read<'static> = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+const ROW: ReadRequest<'static> =
+    ReadRequest { table: "Staff", partition_key: "p", row_key: "r", select: None };
 
 /// Returns an idle store with the row (p, r), whose disk fails at the next access.
 async fn idle_store_on_failed_disk(path: &Path) -> Embedded {
@@ -294,7 +295,7 @@ async fn reads_continue_after_a_failed_scan_of_a_snapshot_or_a_failed_backup() {
     let store = idle_store_on_failed_disk(&directory.path().join("store.db")).await;
     let snapshot = Backend::snapshot(&store).await.unwrap();
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     assert!(snapshot.rows().scan(scan).await.unwrap_err().is_backend());
     wait_for_reads(&store).await;
 
@@ -382,7 +383,8 @@ fn a_file_that_only_resembles_an_unfinished_one_is_refused_and_left_alone() {
     };
     let shorter = bytes[..bytes.len() - 1].to_vec();
     let longer = [&*bytes, &[0]].concat();
-    let others = [with(0, b'r'), with(100_000, 1), with(bytes.len() - 1, 1), shorter, longer];
+    let others =
+        [with(0, b'r'), with(bytes.len() / 2, 1), with(bytes.len() - 1, 1), shorter, longer];
     for other in others {
         fs::write(&path, &other).unwrap();
         let error = open_file::open_or_create(&StoreFile::new(&path), 0).unwrap_err();

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     backend::{
-        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::forward::forward_to_inner,
     },
     batch::{Batch, Written},
@@ -187,7 +187,7 @@ impl FaultInjector {
     /// the same page again. Otherwise returns `None`.
     fn empty_page_continuation(
         &self,
-        scan: &Scan<'_>,
+        scan: &ScanRequest<'_>,
         faults: &[InjectedFault],
     ) -> Option<Continuation> {
         let here = OwnPlace::from_continuation(scan.from);
@@ -206,7 +206,7 @@ impl FaultInjector {
 
     /// Returns the row limit of a page: the lowest of the planned limits and the request's own
     /// limit. `None` if there is none.
-    fn page_limit(&self, scan: &Scan<'_>, faults: &[InjectedFault]) -> Option<u32> {
+    fn page_limit(&self, scan: &ScanRequest<'_>, faults: &[InjectedFault]) -> Option<u32> {
         let once = faults.iter().filter_map(|fault| match fault {
             InjectedFault::ShortPage(rows) => Some(*rows),
             _ => None,
@@ -259,7 +259,7 @@ impl Backend for FaultInjector {
     forward_to_inner!(origin);
     forward_to_inner!(store);
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(
             self.run_with_faults(self.take_faults(RequestKind::Read), move || {
                 self.inner.read(request)
@@ -267,14 +267,14 @@ impl Backend for FaultInjector {
         )
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         let faults = self.take_faults(RequestKind::Scan);
         let emptied = self.empty_page_continuation(&request, &faults);
         let top = self.page_limit(&request, &faults);
         Box::pin(async move {
             let place = OwnPlace::from_continuation(request.from).place;
             // The backend behind sees no continuation but its own.
-            let behind = Scan { top, from: place.as_ref(), ..request };
+            let behind = ScanRequest { top, from: place.as_ref(), ..request };
             let page = self.run_with_faults(faults, || self.inner.scan(behind)).await?;
             let date = page.date;
             Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here), date }))
@@ -324,7 +324,7 @@ mod tests {
 
     async fn page(fault: &FaultInjector, top: Option<u32>, from: Option<&Continuation>) -> Rows {
         let filter = Filter::Constant(true);
-        let scan = Scan { table: "Staff", filter: &filter, select: None, top, from };
+        let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top, from };
         fault.scan(scan).await.unwrap()
     }
 
@@ -412,11 +412,11 @@ mod tests {
             self.0.capabilities()
         }
 
-        fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
             self.0.read(request)
         }
 
-        fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
             Box::pin(async move {
                 let from = request.from.map(|from| {
                     let partition_key =
@@ -427,7 +427,7 @@ mod tests {
                     Ok(Continuation { partition_key, row_key: from.row_key.clone() })
                 });
                 let from = from.transpose()?;
-                let mut page = self.0.scan(Scan { from: from.as_ref(), ..request }).await?;
+                let mut page = self.0.scan(ScanRequest { from: from.as_ref(), ..request }).await?;
                 if let Some(next) = &mut page.next {
                     next.partition_key.insert_str(0, "opaque ");
                 }

@@ -6,7 +6,7 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     backend::{
-        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::forward::forward_to_inner,
     },
     batch::{Batch, Written},
@@ -153,7 +153,7 @@ impl Backend for Observe {
         self.port.or_else(inherited)
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         let span = self.request_span("read", Some(request.table));
         // Where nobody listens, a request costs no second future.
         if span.is_disabled() {
@@ -163,7 +163,7 @@ impl Backend for Observe {
         Box::pin(observe_request(span, self.inner.read(request), |row| usize::from(row.is_some())))
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         let span = self.request_span("scan", Some(request.table));
         if span.is_disabled() {
             return self.inner.scan(request);

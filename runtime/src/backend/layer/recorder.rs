@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     backend::{
-        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::forward::forward_to_inner,
     },
     batch::{Batch, Verb, Written},
@@ -189,7 +189,7 @@ impl Backend for Recorder {
     forward_to_inner!(origin);
     forward_to_inner!(store);
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         self.record_request(Request::Read {
             table: request.table.to_owned(),
             partition_key: request.partition_key.to_owned(),
@@ -199,7 +199,7 @@ impl Backend for Recorder {
         self.inner.read(request)
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         self.record_request(Request::Scan {
             table: request.table.to_owned(),
             filter: request.filter.to_string(),
@@ -246,11 +246,12 @@ mod tests {
         }
         recorder.apply(&batch).await.unwrap();
         let select = ["Age".to_owned(), "Name".to_owned()];
-        let read = Read { table: "Staff", partition_key: "p", row_key: "a", select: Some(&select) };
+        let read =
+            ReadRequest { table: "Staff", partition_key: "p", row_key: "a", select: Some(&select) };
         recorder.read(read).await.unwrap();
         let filter = Filter::eq("Age", 3);
         let from = Continuation { partition_key: "p".to_owned(), row_key: None };
-        let scan = Scan {
+        let scan = ScanRequest {
             table: "Staff",
             filter: &filter,
             select: Some(&select),
@@ -258,7 +259,7 @@ mod tests {
             from: Some(&from),
         };
         recorder.scan(scan).await.unwrap();
-        recorder.scan(Scan { select: None, top: None, from: None, ..scan }).await.unwrap();
+        recorder.scan(ScanRequest { select: None, top: None, from: None, ..scan }).await.unwrap();
         recorder.tables(TableRequest::List { from: None }).await.unwrap();
         recorder.tables(TableRequest::Delete("Staff")).await.unwrap();
         let lines = [
@@ -277,7 +278,7 @@ mod tests {
     async fn clones_share_the_log_and_failures_are_in_it() {
         let recorder = Recorder::around(Memory::new());
         let reader = recorder.clone();
-        let read = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+        let read = ReadRequest { table: "Staff", partition_key: "p", row_key: "r", select: None };
         assert!(recorder.read(read).await.is_err());
         assert_eq!(reader.count(), 1);
         assert!(reader.take()[0].is_read());

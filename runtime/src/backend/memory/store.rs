@@ -13,9 +13,11 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, Snapshot, TableCase,
-        TableNames, TableRequest, no_backups_error, no_snapshots_error, row_rules,
-        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_size},
+        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
+        TableCase, TableNames, TableRequest, no_backups_error, no_snapshots_error,
+        page_bounds::{PageRoom, checked_page_size},
+        row_rules,
+        scan_range::ScanRange,
     },
     batch::{Batch, Written},
     clock::{Clock, SystemClock},
@@ -32,7 +34,7 @@ use crate::{
 /// ```
 /// use entable::{
 ///     Batch, Operation, Row,
-///     backend::{Backend, Memory, Read, TableRequest},
+///     backend::{Backend, Memory, ReadRequest, TableRequest},
 /// };
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -41,7 +43,7 @@ use crate::{
 /// let row = Row::build("Sales", "empid_000223").finish()?;
 /// memory.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
 /// let read =
-///     Read { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
+///     ReadRequest { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
 /// assert!(memory.read(read).await?.is_some());
 /// # Ok::<(), entable::Error>(())
 /// # }).unwrap();
@@ -170,8 +172,8 @@ impl Memory {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
-        let Read { table, partition_key, row_key, select } = request;
+    fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
+        let ReadRequest { table, partition_key, row_key, select } = request;
         row_rules::check_read_keys(table, partition_key, row_key)?;
         let state = self.read_state();
         let row = state
@@ -181,8 +183,8 @@ impl Memory {
         row.map(|row| row_rules::select_properties(row, select)).transpose()
     }
 
-    fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
-        let most = checked_page_size(&scan)?;
+    fn scan_page(&self, scan: ScanRequest<'_>) -> Result<Rows> {
+        let mut room = PageRoom::new(checked_page_size(&scan)?);
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;
@@ -190,19 +192,22 @@ impl Memory {
         // page.
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
-        if most == 0 {
+        if room.is_full() {
             return Ok(page);
         }
-        for (examined, row) in table.rows_in(&range).enumerate() {
-            if page.rows.len() == most || examined == EXAMINED_ROWS {
+        for row in table.rows_in(&range) {
+            if room.is_full() {
                 page.next = Some(Continuation {
                     partition_key: row.partition_key().to_owned(),
                     row_key: Some(row.row_key().to_owned()),
                 });
                 break;
             }
+            room.take_examined();
             if scan.filter.matches(row)? {
-                page.rows.push(Ok(row_rules::select_properties(row, scan.select)?));
+                let row = row_rules::select_properties(row, scan.select)?;
+                room.take_returned(row.as_bytes().len());
+                page.rows.push(Ok(row));
             }
         }
         Ok(page)
@@ -329,14 +334,14 @@ impl Backend for Memory {
         None
     }
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             consume_budget().await;
             self.read_row(request)
         })
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
             yield_now().await;
             self.scan_page(request)

@@ -11,7 +11,7 @@ use std::{
 
 use super::Memory;
 use crate::{
-    backend::{Backend, Read, Rows, Scan, TableNames, TableRequest, scan_range::EXAMINED_ROWS},
+    backend::{Backend, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
     batch::{Batch, Condition, Operation, Written},
     clock::{Clock, SteppedClock},
     edm::{Ticks, ValueRef},
@@ -48,7 +48,7 @@ async fn write(memory: &Memory, operation: Operation) -> Result<Written> {
 
 async fn page(memory: &Memory, filter: &str, from: Option<&Continuation>) -> Rows {
     let filter = Filter::parse(filter).unwrap();
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from };
+    let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from };
     memory.scan(scan).await.unwrap()
 }
 
@@ -101,27 +101,6 @@ async fn versions_differ_while_the_clock_stands_or_goes_back() {
 }
 
 #[tokio::test]
-async fn a_page_examines_a_bounded_number_of_rows() {
-    let memory = staff(Memory::new()).await;
-    let rows = EXAMINED_ROWS + 100;
-    for hundred in 0..rows / 100 {
-        let mut batch = Batch::new("Staff");
-        for at in hundred * 100..(hundred + 1) * 100 {
-            let last = ValueRef::Boolean(at + 1 == rows);
-            let row = Row::build("p", &format!("{at:06}")).with("Last", last).unwrap();
-            batch.push(Operation::insert(row.finish().unwrap())).unwrap();
-        }
-        memory.apply(&batch).await.unwrap();
-    }
-    let first = page(&memory, "Last", None).await;
-    assert_eq!(first.rows.len(), 0);
-    let next = first.next.unwrap();
-    assert_eq!(next.row_key, Some(format!("{EXAMINED_ROWS:06}")));
-    let second = page(&memory, "Last", Some(&next)).await;
-    assert_eq!((second.rows.len(), second.next), (1, None));
-}
-
-#[tokio::test]
 async fn a_page_is_a_snapshot() {
     let memory = staff(Memory::new()).await;
     write(&memory, Operation::insert(bare("a"))).await.unwrap();
@@ -157,11 +136,12 @@ async fn what_the_service_leaves_open_is_refused() {
     let memory = staff(Memory::new()).await;
     assert_eq!(code(memory.apply(&Batch::new("Staff")).await), "InvalidInput");
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: Some(1001), from: None };
+    let scan =
+        ScanRequest { table: "Staff", filter: &filter, select: None, top: Some(1001), from: None };
     assert_eq!(code(memory.scan(scan).await), "InvalidInput");
-    let nothing = memory.scan(Scan { top: Some(0), ..scan }).await.unwrap();
+    let nothing = memory.scan(ScanRequest { top: Some(0), ..scan }).await.unwrap();
     assert_eq!((nothing.rows.len(), nothing.next), (0, None));
-    let read = Read { table: "Staff", partition_key: "p", row_key: "a/b", select: None };
+    let read = ReadRequest { table: "Staff", partition_key: "p", row_key: "a/b", select: None };
     assert_eq!(code(memory.read(read).await), "OutOfRangeInput");
 }
 

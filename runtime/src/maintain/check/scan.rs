@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::fact::{Fact, FactReader, Hashes, has_checkable_remote_families, tables_of};
 use crate::{
     access::Keys,
-    backend::Scan,
+    backend::ScanRequest,
     entity::TableEntity,
     error::Result,
     filter::Filter,
@@ -186,7 +186,8 @@ impl TablePager {
         while let Some(name) = self.tables.last().cloned() {
             let from = self.from.take();
             let filter = &self.filter;
-            let scan = Scan { table: &name, filter, select: None, top: None, from: from.as_ref() };
+            let scan =
+                ScanRequest { table: &name, filter, select: None, top: None, from: from.as_ref() };
             match table.client.store().scan(scan).await {
                 Ok(page) => {
                     if page.next.is_none() {

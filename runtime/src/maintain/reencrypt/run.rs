@@ -13,7 +13,7 @@ use super::{
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
 use crate::{
-    backend::Scan,
+    backend::ScanRequest,
     entity::{Partition, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -269,7 +269,7 @@ impl<E: TableEntity> Reencrypt<E> {
     ) -> Result<Option<Continuation>> {
         let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != start_of_table());
         let at_table = scanned.name.as_str();
-        let scan = Scan { table: at_table, filter, select: None, top: self.page_size, from };
+        let scan = ScanRequest { table: at_table, filter, select: None, top: self.page_size, from };
         let store = self.table.client.store();
         let table = &scanned.own;
         let page = match store.scan(scan).await {

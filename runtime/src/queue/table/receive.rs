@@ -12,7 +12,7 @@ use super::{
     table_queue::{TABLE, TableQueue},
 };
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, Result},
@@ -243,7 +243,7 @@ impl TableQueue {
         row_key: &str,
         holder: &str,
     ) -> Result<Option<ETag>> {
-        let read = Read { table: TABLE, partition_key, row_key, select: None };
+        let read = ReadRequest { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
             Some(row) if self.guards.has_mutation(Mutation::HolderNotCompared) => Ok(row.etag()),

@@ -6,7 +6,7 @@ use super::message_row::{
     StoredMessageRow, TableQueueMessage, Visibility, check_body, poison_filter,
 };
 use crate::{
-    backend::{Backend, Rows, Scan, TableRequest},
+    backend::{Backend, Rows, ScanRequest, TableRequest},
     batch::{Batch, Operation, Written},
     clock::SystemClock,
     error::Result,
@@ -105,7 +105,7 @@ impl TableQueue {
         // Taken before the request, since the answer's date lies between then and now.
         let sent = self.clock.local_ticks();
         let top = u32::try_from(top).unwrap_or(u32::MAX).clamp(1, crate::limits::PAGE_ROWS);
-        let scan = Scan { table: TABLE, filter, select: None, top: Some(top), from };
+        let scan = ScanRequest { table: TABLE, filter, select: None, top: Some(top), from };
         let page = match self.backend.scan(scan).await {
             Err(error) if error.is_table_missing() => return Ok(Rows::default()),
             page => page.map_err(|error| error.in_table(TABLE))?,

@@ -11,7 +11,7 @@ use super::{
     table_queue::{MAX_ATTEMPTS, TABLE, TableQueue},
 };
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     batch::Operation,
     error::{Error, ErrorKind, Result},
     guard::Guard,
@@ -131,7 +131,7 @@ impl TableQueue {
     /// Reads the message's row to learn whether a change took place whose answer was lost.
     async fn read_outcome(&self, received: &Received, receipt: &PopReceipt) -> Result<Outcome> {
         let (partition_key, row_key) = (&*receipt.partition_key, &*receipt.row_key);
-        let read = Read { table: TABLE, partition_key, row_key, select: None };
+        let read = ReadRequest { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await?;
         // After the lease another receiver may have taken or deleted the row.
         let is_held = Instant::now() < received.until();

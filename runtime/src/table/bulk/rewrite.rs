@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::handled::HandledEntities;
 use crate::{
-    backend::Read,
+    backend::ReadRequest,
     entity::Stored,
     error::{BoxError, Error, Result, ServiceCode},
     outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
@@ -102,7 +102,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, table, lock, locate) = (&client, &table, &lock, &locate);
         let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
-            let read = Read { table, partition_key, row_key, select: None };
+            let read = ReadRequest { table, partition_key, row_key, select: None };
             let row = client.store().read_decrypted(read, read_as).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
             if (lock().0.is_done)(stored.as_ref()) {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BoxFuture, Read, Rows, Scan, TableNames, TableRequest,
+        Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::forward::forward_to_inner,
         layer::verb_counts::{count_request_retry, note_lost_answer_decision},
     },
@@ -192,7 +192,7 @@ impl Retry {
         for operation in batch.operations() {
             let row = operation.row();
             let (partition_key, row_key) = (row.partition_key(), row.row_key());
-            let request = Read { table, partition_key, row_key, select: None };
+            let request = ReadRequest { table, partition_key, row_key, select: None };
             reads.push(Box::pin(self.retry_read(table, move || self.inner.read(request))));
         }
         let rows: Vec<Option<Row>> =
@@ -294,11 +294,11 @@ impl Backend for Retry {
     forward_to_inner!(origin);
     forward_to_inner!(store);
 
-    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(self.retry_read(request.table, move || self.inner.read(request)))
     }
 
-    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(self.retry_read(request.table, move || self.inner.scan(request)))
     }
 

@@ -14,7 +14,7 @@ async fn refusals_are_not_made_again() {
         0,
         InjectedFault::Before(Error::service(ServiceCode::AuthenticationFailed, "no")),
     );
-    let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
+    let read = ReadRequest { table: "Rows", partition_key: "p", row_key: "r", select: None };
     assert!(s.retry.read(read).await.unwrap_err().is_denied());
     assert_eq!(s.fault.requests(), 2);
 }
@@ -25,11 +25,11 @@ async fn reads_scans_and_tables_are_made_again() {
     s.write(Operation::insert(row("r", "x"))).await;
     let reset = || Error::new(ErrorKind::Backend, "connection reset");
     s.fault.inject(RequestKind::Read, 0, InjectedFault::Before(reset()));
-    let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
+    let read = ReadRequest { table: "Rows", partition_key: "p", row_key: "r", select: None };
     assert!(s.retry.read(read).await.unwrap().is_some());
     s.fault.inject(RequestKind::Scan, 0, InjectedFault::After(busy()));
     let filter = crate::filter::Filter::Constant(true);
-    let scan = Scan { table: "Rows", filter: &filter, select: None, top: None, from: None };
+    let scan = ScanRequest { table: "Rows", filter: &filter, select: None, top: None, from: None };
     assert_eq!(s.retry.scan(scan).await.unwrap().rows.len(), 1);
     s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(open()[0].clone()));
     s.retry.tables(TableRequest::Create("More")).await.unwrap();
@@ -44,7 +44,7 @@ async fn waits_are_jittered_bounded_and_as_long_as_asked() {
         .delays(Duration::from_millis(100), Duration::from_millis(400))
         .attempts(5);
     let s = store(policy).await;
-    let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
+    let read = ReadRequest { table: "Rows", partition_key: "p", row_key: "r", select: None };
     let mut spent = Vec::new();
     for _ in 0..20 {
         for _ in 0..4 {
@@ -77,7 +77,7 @@ async fn waits_are_jittered_bounded_and_as_long_as_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_time_and_budget_come_to_an_end() {
-    let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
+    let read = ReadRequest { table: "Rows", partition_key: "p", row_key: "r", select: None };
     let fails = |s: &Store, times: usize| {
         for nth in 0..times {
             s.fault.inject(RequestKind::Read, nth, InjectedFault::Before(busy()));

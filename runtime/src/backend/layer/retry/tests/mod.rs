@@ -10,7 +10,7 @@ mod verbs;
 use super::{Retry, RetryPolicy};
 use crate::{
     backend::{
-        Backend, Memory, Read, Scan, TableRequest,
+        Backend, Memory, ReadRequest, ScanRequest, TableRequest,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     batch::{Batch, Condition, Operation, Verb},
@@ -54,7 +54,7 @@ impl Store {
     }
 
     async fn text(&self, key: &str) -> Option<String> {
-        let request = Read { table: "Rows", partition_key: "p", row_key: key, select: None };
+        let request = ReadRequest { table: "Rows", partition_key: "p", row_key: key, select: None };
         let row = self.plain.read(request).await.unwrap()?;
         match row.get("Text").unwrap() {
             Some(ValueRef::String(text)) => Some(text.to_owned()),
@@ -63,7 +63,7 @@ impl Store {
     }
 
     async fn version(&self, key: &str) -> Option<ETag> {
-        let request = Read { table: "Rows", partition_key: "p", row_key: key, select: None };
+        let request = ReadRequest { table: "Rows", partition_key: "p", row_key: key, select: None };
         self.plain.read(request).await.unwrap()?.etag()
     }
 

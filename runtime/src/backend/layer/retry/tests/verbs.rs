@@ -172,7 +172,7 @@ async fn a_full_row_is_merged_without_an_operation_id() {
     let error = s.retry.apply(&merge(Condition::Match(etag))).await.unwrap_err();
     assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Equal)), "{error}");
     s.retry.apply(&merge(Condition::Any)).await.unwrap();
-    let read = Read { table: "Rows", partition_key: "p", row_key: "full", select: None };
+    let read = ReadRequest { table: "Rows", partition_key: "p", row_key: "full", select: None };
     let row = s.retry.read(read).await.unwrap().unwrap();
     assert_eq!(row.property_count().unwrap(), 252);
     assert_eq!(row.get("P7").unwrap(), Some(ValueRef::Int32(2)));
