@@ -315,6 +315,32 @@ async fn a_message_expires_and_its_time_cannot_be_set_anew() {
     assert_eq!(stats.poisoned, 2);
 }
 
+/// The message as an earlier program declared it: it never expires.
+mod everlasting {
+    use entable::prelude::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, Serialize, Deserialize, Message)]
+    #[table(name = "Signed", authenticated)]
+    pub(super) struct Signed {
+        pub(super) amount: u32,
+    }
+}
+
+/// Its code is right, but nobody can say whether it has expired.
+#[tokio::test]
+async fn a_message_without_the_time_at_which_it_was_sent_reaches_no_handler() {
+    let world = World::new().await;
+    let signed = everlasting::Signed { amount: 1 };
+    world.emit(&world.client, &signed).await.unwrap();
+    assert!(world.messages("Patients", "north").await[0].get("Mac").is_some());
+    let queue = world.client.queue("work");
+    queue.send(&signed).await.unwrap();
+    let worker = world.worker(world.keyed(None)).queue(&queue);
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((world.paid(), stats.refused), (0, 2), "{stats:?}");
+}
+
 #[tokio::test]
 async fn a_queues_message_that_nobody_sent_reaches_no_handler() {
     let world = World::new().await;

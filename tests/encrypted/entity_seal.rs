@@ -1,6 +1,7 @@
 //! Tests `seal`: a property of each row authenticates all others.
 
-use entable::{PlaintextPolicy, SealFault, Verb, backend::layer::Request, prelude::*};
+use entable::{PlaintextPolicy, SealFault, Ticks, Verb, backend::layer::Request, prelude::*};
+use time::{OffsetDateTime, macros::datetime};
 
 use crate::fixture::{client, keyring, put, stored, value, with};
 
@@ -101,6 +102,39 @@ async fn a_part_of_a_sealed_entity_is_written_with_the_whole() {
     assert!(table.get_as::<Amount>(Contract::primary().id(1)).await.unwrap_err().is_decrypt());
     let query = table.query(Contract::primary()).select::<Amount>();
     assert!(query.collect().await.unwrap_err().is_decrypt());
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "p", row_key = "b_{id:03}", seal, expires = until)]
+struct Badge {
+    id: u16,
+    until: OffsetDateTime,
+    #[table(encrypt)]
+    secret: String,
+}
+
+/// Somebody without the keys sets the time of a badge to the past: nobody takes its place.
+#[tokio::test]
+async fn a_sealed_row_that_was_changed_has_not_expired() {
+    let (client, _) = client().await;
+    let badges = client.table::<Badge>();
+    let badge = |secret: &str| Badge {
+        id: 1,
+        until: datetime!(9000-01-01 0:00 UTC),
+        secret: secret.to_owned(),
+    };
+    badges.insert(&badge("first")).await.unwrap();
+    let row = stored(&client, "p", "b_001").await;
+    let past = Ticks::try_from(datetime!(2001-01-01 0:00 UTC)).unwrap();
+    put(&client, with(&row, "Until", Some(Value::DateTime(past)))).await;
+    let refused = badges.insert(&badge("second")).await.unwrap_err();
+    assert!(refused.is_conflict(), "{refused}");
+    // What is over by its own seal is replaced.
+    put(&client, row).await;
+    let over = Badge { until: datetime!(2001-01-01 0:00 UTC), ..badge("first") };
+    badges.insert_or_replace(&over).await.unwrap();
+    badges.insert(&badge("second")).await.unwrap();
+    assert_eq!(badges.get(Badge::primary().id(1)).await.unwrap().unwrap().secret, "second");
 }
 
 #[tokio::test]

@@ -133,3 +133,23 @@ async fn what_is_given_back_opens() {
     let found = world.people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap().unwrap();
     assert_eq!(*found, person(1, "123-45-0001"));
 }
+
+/// While another write of its entity reserves a sealed copy once more, readers open it.
+#[tokio::test(start_paused = true)]
+async fn a_sealed_copy_opens_while_it_is_reserved_again() {
+    let world = world().await;
+    let people = &world.people;
+    people.insert(&person(1, "123-45-0001")).await.unwrap();
+    world.client.wait_for_copies().await;
+    // The claims, the rows that are in the way, the reservations; then the transaction waits.
+    world.fault.inject(RequestKind::Apply, 5, InjectedFault::Delay(Duration::from_secs(20)));
+    let again = person(1, "123-45-0001");
+    let reader = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(world.fault.pending(), 0, "the transaction is on its way");
+        let found = people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap();
+        assert_eq!(*found.unwrap(), person(1, "123-45-0001"));
+    };
+    let (refused, ()) = tokio::join!(people.insert(&again), reader);
+    assert!(refused.unwrap_err().is_conflict());
+}

@@ -830,6 +830,48 @@ async fn a_worker_without_blobs_leaves_their_removal_to_another() {
     assert!(world.blob_names().await.is_empty());
 }
 
+/// Somebody who writes the table names the blob of an entity as one that it no longer points to.
+#[tokio::test]
+async fn a_forged_dirty_row_removes_no_blob_that_its_entity_points_to() {
+    let world = World::new().await;
+    let don = world.staff.insert(&employee(1, Some(photo("one")))).await.unwrap();
+    world.client.wait_for_copies().await;
+    let name = don.photo.as_ref().unwrap().name().unwrap();
+    let forged = ["Employee#photo#content", "Staff", "Sales", name];
+    let dirty = DynamicEntity::new("Sales", "~e2_empid_000001")
+        .with_framework_names()
+        .with("EntityType", "entable.dirty")
+        .with("Format", 1)
+        .with("D_1", serde_json::to_string(&forged).unwrap());
+    world.client.dynamic("Staff").insert(&dirty).await.unwrap();
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.applied, stats.unknown), (1, 0), "{stats:?}");
+    world.check_pointers("forged").await;
+    assert_eq!(world.blob_names().await.len(), 1);
+}
+
+/// Readers of the copy find its blob until somebody who knows the copy has written it.
+#[tokio::test]
+async fn a_blob_stays_while_a_copy_that_points_to_it_is_left() {
+    let world = World::with(OutboxOptions::default().background(0)).await;
+    let mut don = world.staff.insert(&employee(1, Some(photo("one")))).await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    let first = don.photo.clone().unwrap();
+    don.photo = Some(photo("two"));
+    world.staff.replace(&don).await.unwrap();
+    let unknowing = Client::builder().backend(world.recorder.clone()).clock(world.clock.clone());
+    let unknowing = unknowing.blobs(world.blobs.clone()).keys(keys()).build().unwrap();
+    let stats = unknowing.worker().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.applied), (1, 0), "{stats:?}");
+    let by_email = Employee::by_email().email(don.email.clone()).department("Sales").id(1);
+    let copy = world.staff.get(by_email).await.unwrap().unwrap();
+    assert_eq!(copy.photo.as_ref().unwrap().name(), first.name());
+    let bytes = world.staff.blob(copy.photo.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(bytes, "one");
+    world.settle("by another").await;
+    assert_eq!(world.blob_names().await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_directory_holds_blobs_too() {
     let directory = tempfile::tempdir().unwrap();

@@ -724,6 +724,25 @@ async fn a_renewal_that_meets_the_sweep_wins() {
     assert_eq!(world.markers().await, 1);
 }
 
+/// A row that another program changes during its sweep, and that is still over, is found again.
+#[tokio::test]
+async fn a_row_that_changes_during_its_sweep_keeps_its_marker() {
+    let world = World::new().await;
+    world.keys().insert(&world.key(1, HOUR)).await.unwrap();
+    world.clock.advance(2 * HOUR + WAIT);
+    let rows = world.client.dynamic("Sessions");
+    let is_deletion =
+        |one: &Operation| one.verb() == Verb::Delete && one.row().row_key() == "k_000001";
+    let store = Hooked::before(world.fault.clone(), is_deletion, async move {
+        let note = DynamicEntity::new("don", "k_000001").with("Note", "read");
+        rows.insert_or_merge(&note).await.unwrap();
+    });
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let stats = client.worker().with::<Key>().drain().await.unwrap();
+    assert_eq!(stats.expired, 1, "{stats:?}");
+    assert_eq!((world.rows("don").await.len(), world.markers().await), (0, 0));
+}
+
 #[tokio::test]
 async fn a_marker_that_was_written_anew_stays_for_another_sweep() {
     const USERS: usize = 40;

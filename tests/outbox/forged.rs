@@ -198,3 +198,45 @@ async fn take_receipt(without: Option<Guard>, in_queue: bool) {
     let is_there = others.get("Visits", "~e4_abc").await.unwrap().is_some();
     assert_eq!(is_there, without.is_none(), "{without:?}, {stats:?}");
 }
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, Message)]
+#[table(name = "Visit", version = 1)]
+struct Visit {
+    id: u32,
+}
+
+/// Somebody who can write the table of the effect puts a receipt there, under the message's id.
+#[tokio::test]
+async fn a_receipt_of_another_message_leaves_no_effect_out() {
+    let world = World::new().await;
+    let mut egt = world.client.transaction();
+    egt.insert(&employee(1)).unwrap().emit(&Visit { id: 1 }).unwrap();
+    egt.commit().await.unwrap().wait_for_copies().await.unwrap();
+    let [message] = &world.open().await[..] else { panic!("one message") };
+    let forged = row("Visits", &message.replace("~e3_", "~e4_"), "entable.receipt");
+    let staff = world.client.dynamic("Staff");
+    staff.insert(&forged.with("Of", "of another message")).await.unwrap();
+
+    let worker = world.client.worker().on(|cx, message: Visit| async move {
+        let mut egt = cx.client().transaction();
+        egt.insert(&Employee { department: "Visits".into(), ..employee(message.id) })?;
+        cx.once(egt).await?;
+        Ok(())
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!(stats.applied, 0, "{stats:?}");
+    // The message is not lost: once the forged row is gone, it has its effect.
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!(poisoned.len(), 1, "{stats:?}");
+    staff.delete_at("Visits", &message.replace("~e3_", "~e4_")).await.unwrap();
+    worker.requeue(&poisoned[0]).await.unwrap();
+    let worker = world.client.worker().on(|cx, message: Visit| async move {
+        let mut egt = cx.client().transaction();
+        egt.insert(&Employee { department: "Visits".into(), ..employee(message.id) })?;
+        assert!(cx.once(egt).await?);
+        Ok(())
+    });
+    assert_eq!(worker.drain().await.unwrap().applied, 1);
+    let point = Employee::primary().department("Visits").id(1);
+    assert!(world.staff.get(point).await.unwrap().is_some());
+}

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     expiry::Key,
     fixture::{Employee, employee},
+    weak_stores::WeakStore,
 };
 
 #[derive(Debug, Serialize, Deserialize, Message)]
@@ -56,10 +57,16 @@ struct World {
 
 impl World {
     async fn with_messages(count: u32) -> Self {
+        Self::with_dates(count, Some).await
+    }
+
+    /// A world in which `date` changes the date in the store's answers, or removes it.
+    async fn with_dates(count: u32, date: fn(Ticks) -> Option<Ticks>) -> Self {
         let clock = Arc::new(TimerClock(Instant::now()));
         let fault = FaultInjector::around(Memory::with_clock(clock.clone()));
-        let clients = [fault.clone(), fault.clone()].map(|backend| {
-            Client::builder().backend(backend).clock(clock.clone()).build().unwrap()
+        let clients = [fault.clone(), fault.clone()].map(|store| {
+            let store = WeakStore::telling(store, date);
+            Client::builder().backend(store).clock(clock.clone()).build().unwrap()
         });
         clients[0].table::<Employee>().create().await.unwrap();
         for id in 0..count {
@@ -125,6 +132,24 @@ async fn a_lease_is_renewed_while_the_handler_runs() {
     });
     assert_eq!(drained.unwrap().applied, 1);
     assert_eq!((world.counted(), world.left().await, world.fault.pending()), (vec![1], 0, 0));
+}
+
+/// The dates of answers are cut to seconds: a lease of 10 s that was taken at 0.9 s by a date of 0 s ends at
+/// 10.9 s for its holder.
+#[tokio::test(start_paused = true)]
+async fn a_lease_does_not_end_in_the_store_before_it_ends_for_its_holder() {
+    let cut = |date: Ticks| Ticks::new(date.get() - date.get() % 10_000_000);
+    let world = World::with_dates(1, cut).await;
+    let (slow, other) =
+        (world.worker(0, Duration::from_millis(9_800)), world.worker(1, seconds(0)));
+    sleep(Duration::from_millis(900)).await;
+    let (drained, ()) = tokio::join!(slow.drain(), async {
+        for _ in 0..98 {
+            sleep(Duration::from_millis(100)).await;
+            other.drain().await.unwrap();
+        }
+    });
+    assert_eq!((drained.unwrap().applied, world.counted()), (1, vec![1]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -354,6 +354,36 @@ async fn an_entity_does_not_arrive_after_its_move_was_given_up() {
     }
 }
 
+fn is_tombstone(one: &entable::Operation) -> bool {
+    one.row().get("GivenUp").is_ok_and(|it| it.is_some())
+}
+
+/// The arrival lands after the target was found to be taken, and before the tombstone is written.
+#[tokio::test(start_paused = true)]
+async fn an_entity_that_has_arrived_when_its_move_is_given_up_leaves_the_source() {
+    let (world, current, archive) = archive_world().await;
+    let stored = current.insert(&employee(456)).await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    let on_the_way = Arc::new(Mutex::new(None));
+    let late = Late { store: world.recorder.clone(), on_the_way: on_the_way.clone() };
+    let builder = || Client::builder().clock(world.clock.clone());
+    let slow = builder().backend(late).build().unwrap();
+    slow.worker().with::<Employee>().drain().await.unwrap_err();
+    let arrival = on_the_way.lock().unwrap().take().expect("it is on its way");
+    let rows = world.client.dynamic("Archive");
+    rows.insert(&DynamicEntity::new("Sales", "empid_000456")).await.unwrap();
+    let store = world.recorder.clone();
+    let store = Hooked::before(world.recorder.clone(), is_tombstone, async move {
+        assert!(rows.delete_at("Sales", "empid_000456").await.unwrap());
+        store.apply(&arrival).await.unwrap();
+    });
+    let worker = builder().backend(store).build().unwrap().worker().with::<Employee>();
+    worker.drain().await.unwrap();
+    assert_eq!(places(&world).await, (false, true));
+    assert_eq!(worker.poisoned().await.unwrap().len(), 1, "it was being given up");
+}
+
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
 struct Login {
@@ -408,8 +438,6 @@ async fn a_tombstone_is_sent_within_the_write_deadline() {
     // The target is taken, so that the move is given up.
     let rows = world.client.dynamic("Archive");
     rows.insert(&DynamicEntity::new("Sales", "empid_000456")).await.unwrap();
-    let is_tombstone =
-        |one: &entable::Operation| one.row().get("GivenUp").is_ok_and(|it| it.is_some());
     let (store, kept) = Hooked::holding(world.recorder.clone(), is_tombstone);
     let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
     let worker = client.worker().with::<Employee>();

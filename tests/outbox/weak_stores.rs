@@ -1,9 +1,10 @@
-//! Tests stores that promise less than Azure Table storage does: rows without order, and reads that lag.
+//! Tests stores that promise less than Azure Table storage does: rows without order, reads that lag, and
+//! answers without a date.
 
 use std::{fmt, future::Future, sync::Mutex};
 
 use entable::{
-    Continuation,
+    Continuation, OutboxOptions, ServiceCode, Ticks,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
         TableRequest, layer::FaultInjector,
@@ -12,6 +13,8 @@ use entable::{
     prelude::*,
     row::Row,
 };
+
+use crate::fixture::{Employee, World, employee};
 
 /// The beginning of a fence's RowKey.
 const FENCE: &str = "~e0_";
@@ -25,6 +28,10 @@ pub(crate) struct WeakStore {
     has_strong_reads: bool,
     /// The event before the second page of the first scan of outbox rows.
     between: Mutex<Option<Event>>,
+    /// The table that reads do not show.
+    hidden_table: Option<&'static str>,
+    /// Changes the date in the store's answers, or removes it.
+    date: fn(Ticks) -> Option<Ticks>,
 }
 
 impl WeakStore {
@@ -35,12 +42,32 @@ impl WeakStore {
         between: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let between = Mutex::new(Some(Box::pin(between) as Event));
-        Self { inner, is_ordered: false, has_strong_reads: true, between }
+        Self { is_ordered: false, between, ..Self::telling(inner, Some) }
     }
 
     /// A store whose reads may not show the last writes.
     pub(crate) fn lagging(inner: FaultInjector) -> Self {
-        Self { inner, is_ordered: true, has_strong_reads: false, between: Mutex::default() }
+        Self { has_strong_reads: false, ..Self::telling(inner, Some) }
+    }
+
+    /// A store whose answers have their date changed, or removed, by `date`.
+    pub(crate) fn telling(inner: FaultInjector, date: fn(Ticks) -> Option<Ticks>) -> Self {
+        Self {
+            inner,
+            is_ordered: true,
+            has_strong_reads: true,
+            between: Mutex::default(),
+            hidden_table: None,
+            date,
+        }
+    }
+
+    async fn scan_in_order(&self, request: Scan<'_>) -> Result<Rows, Error> {
+        if self.hidden_table == Some(request.table) {
+            return Err(Error::service(ServiceCode::TableNotFound, "not there yet"));
+        }
+        let page = self.inner.scan(request).await?;
+        Ok(Rows { date: page.date.and_then(self.date), ..page })
     }
 
     async fn scan_without_order(&self, request: ScanRequest<'_>) -> Result<Rows, Error> {
@@ -84,7 +111,7 @@ impl Backend for WeakStore {
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
         match self.is_ordered {
-            true => self.inner.scan(request),
+            true => Box::pin(self.scan_in_order(request)),
             false => Box::pin(self.scan_without_order(request)),
         }
     }
@@ -198,4 +225,45 @@ async fn an_export_from_a_store_without_order_begins_anew_and_is_never_continued
     assert_eq!(std::fs::read_to_string(&part).unwrap(), interrupted);
     assert_eq!(client.export("Rows").to_file(&path).await.unwrap().digest.rows(), 2);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+}
+
+/// A table that a lagging store does not show is not gone, and neither is its work.
+#[tokio::test]
+async fn a_partition_stays_in_the_directory_while_its_table_is_not_shown() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.later(OutboxOptions::LEASE);
+    let store = WeakStore::lagging(world.fault.clone());
+    let store = WeakStore { hidden_table: Some("Staff"), ..store };
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let drained = client.worker().with::<Employee>().drain().await;
+    assert_eq!(world.markers().await, 1, "nobody finds its work: {drained:?}");
+    assert_eq!(world.client.worker().drain().await.unwrap().applied, 1);
+}
+
+/// Without a date in the answer, the age of a row is unknown: it counts as new.
+#[tokio::test]
+async fn a_row_of_unknown_age_is_not_old() {
+    let world = World::left_to_workers().await;
+    let claim = DynamicEntity::new("Sales", "~e1_0123456789abcdef01234567")
+        .with_framework_names()
+        .with("EntityType", "entable.claim")
+        .with("Format", 1);
+    world.client.dynamic("Staff").insert(&claim).await.unwrap();
+    let stored = world.staff.insert(&employee(1)).await.unwrap();
+    world.staff.delete(&stored).await.unwrap();
+    let idle = Employee { department: "Idle".into(), ..employee(2) };
+    world.staff.insert(&idle).await.unwrap();
+    let store = WeakStore::telling(world.fault.clone(), |_| None);
+    let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
+    let worker = client.worker().with::<Employee>();
+    for _ in 0..3 {
+        worker.drain().await.unwrap();
+        world.later(OutboxOptions::FLIGHT + OutboxOptions::CLAIM + OutboxOptions::LEASE);
+    }
+    let open = world.open().await;
+    assert_eq!(open, [claim.row_key(), "~e2_empid_000001"], "its second look never comes");
+    let claim = world.client.dynamic("Staff").get("Sales", claim.row_key()).await.unwrap();
+    assert_eq!(claim.unwrap().get("Dead"), None, "its writer may be at work");
+    assert_eq!(world.markers().await, 2);
 }

@@ -260,6 +260,33 @@ async fn the_tables_of_copies_are_dropped_with_those_of_entities() {
     assert_eq!(dropped.dropped, ["Towns20140729"]);
 }
 
+#[derive(Debug, serde::Serialize, serde::Deserialize, Message)]
+struct Ordered {
+    id: u32,
+}
+
+/// The copies of a table that is kept for its open work are still what readers find.
+#[tokio::test]
+async fn a_table_that_is_kept_keeps_the_tables_of_its_copies() {
+    let (_, client, orders) = filled().await;
+    let mut egt = client.transaction();
+    egt.insert(&order(1, 7)).unwrap().emit(&Ordered { id: 7 }).unwrap();
+    egt.commit().await.unwrap().wait_for_copies().await.unwrap();
+    let yesterday = || Order::by_town().at(NOON - DAY).town("Oslo");
+    assert_eq!(orders.query(yesterday()).count().await.unwrap(), 3);
+
+    let dropped = orders.drop_before(date!(2014 - 07 - 31)).await.unwrap();
+    assert_eq!(dropped.dropped, ["Orders20140729", "Towns20140729"]);
+    assert_eq!(dropped.kept, ["Orders20140730"]);
+    assert_eq!(orders.query(yesterday()).count().await.unwrap(), 3, "the copies are gone");
+    assert!(orders.check().await.unwrap().is_clean());
+
+    let worker = client.worker().on(|_, _: Ordered| async { Ok(()) });
+    worker.drain().await.unwrap();
+    let dropped = orders.drop_before(date!(2014 - 07 - 31)).await.unwrap();
+    assert_eq!(dropped.dropped, ["Orders20140730", "Towns20140730"]);
+}
+
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Letters{at:%Y%m%d}",

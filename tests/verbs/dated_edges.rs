@@ -274,6 +274,29 @@ async fn a_clock_that_goes_back_over_midnight_moves_no_row_and_lowers_no_floor()
     assert_eq!(logins.query(window).count().await.unwrap(), 2);
 }
 
+/// Another program raises the floor further while the first one's write of it is on its way.
+#[tokio::test(start_paused = true)]
+async fn a_floor_that_rose_meanwhile_does_not_fall() {
+    let (recorder, client) = recorded(Memory::new());
+    let logins: Table<Login> = client.table();
+    for day in 0..4 {
+        logins.insert(&login(NOON - DAY * day, 1)).await.unwrap();
+    }
+    logins.drop_before(NOON - DAY * 3).await.unwrap();
+    let fault = FaultInjector::around(recorder);
+    let second = Duration::from_secs(1);
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(second * 2));
+    let slower = Client::builder().backend(fault).build().unwrap().table::<Login>();
+    let faster = async {
+        tokio::time::sleep(second).await;
+        logins.drop_before(NOON).await.unwrap()
+    };
+    let (dropped, at_first) = tokio::join!(slower.drop_before(NOON - DAY * 2), faster);
+    assert_eq!((at_first.dropped.len(), dropped.unwrap().dropped.len()), (3, 0));
+    let late = logins.insert(&login(NOON - DAY, 2)).await.unwrap_err();
+    assert!(late.is_not_found() && late.message().contains("Logins20140731"), "{late}");
+}
+
 /// Sends writes of every kind to the table of a day that was dropped.
 #[tokio::test]
 async fn no_verb_makes_a_table_below_the_floor() {

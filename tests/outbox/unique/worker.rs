@@ -64,3 +64,40 @@ async fn a_rebuild_reports_two_with_one_value_and_overwrites_neither() {
         staff.get(before::Person::primary().department("Sales").id(2)).await.unwrap().is_some()
     );
 }
+
+fn framework_row(partition_key: &str, row_key: &str, entity_type: &str) -> DynamicEntity {
+    DynamicEntity::new(partition_key, row_key)
+        .with_framework_names()
+        .with("EntityType", entity_type)
+        .with("Format", 1)
+}
+
+/// A value that a move took over goes back to the source when the move's claim is dead: a pass over the
+/// target, which never came to be, does not delete it.
+#[tokio::test]
+async fn a_value_that_was_taken_over_under_a_dead_claim_goes_back_to_its_holder() {
+    let world = World::new().await;
+    world.staff.insert(&person(1, "a@a.com")).await.unwrap().wait_for_copies().await.unwrap();
+    let rows = world.client.dynamic("Staff");
+    let key = ["Person#ByEmail", "Staff", "email_a@a.com", "email", "000009"];
+    let dirty = framework_row("empid_Sales", "~e2_000009", "entable.dirty")
+        .with("D_1", serde_json::to_string(&key[..4]).unwrap());
+    let claim = framework_row("empid_Sales", "~e1_c1", "entable.claim")
+        .with("C_1", serde_json::to_string(&key).unwrap())
+        .with("Dead", true);
+    let mut reserved = world.reservation("a@a.com").await.unwrap().with_framework_names();
+    reserved.set("SrcR", "000009");
+    reserved.set("SrcC", "c1");
+    reserved.set("SrcF", r#"["Staff","empid_Sales","000001"]"#);
+    for row in [&dirty, &claim, &reserved] {
+        rows.insert_or_replace(row).await.unwrap();
+    }
+    world.client.worker().drain().await.unwrap();
+    let taken = world.staff.insert(&person(2, "a@a.com")).await.unwrap_err();
+    assert_eq!(taken.holder(), Some(("empid_Sales", "000001")), "{taken}");
+    assert_eq!(world.staff.get(by_email("a@a.com")).await.unwrap().unwrap().id, 1);
+    world.recover().await;
+    let row = world.reservation("a@a.com").await.unwrap();
+    assert_eq!((row.str("SrcR").unwrap(), row.get("SrcC")), ("000001", None));
+    assert_eq!(world.open().await, [""; 0]);
+}
