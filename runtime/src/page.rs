@@ -122,19 +122,16 @@ pub struct Cursor {
 
 const VERSION: u8 = 1;
 
-/// The version of a cursor of a query that reads several tables.
-const VERSION_WITH_TABLE: u8 = 2;
-
 const MIXED: u64 = 1 << 63;
 
 /// Encodes and decodes the cursor's bytes. Numbers are little endian:
 ///
 /// ```text
-/// 0   u8   version, 1; 2 if the query reads several tables
+/// 0   u8   version, 1
 /// 1   u32  check sum of all that follows
 /// 5   u64  fingerprint of the query
 /// 13  u64  rows returned so far; the highest bit: pages held rows that were skipped
-/// 21  u8   only in version 2: bytes of the table's name, and the name, ASCII
+/// 21  u8   bytes of the table's name, 0 unless the query reads several tables; and the name, ASCII
 ///     u32  bytes of NextPartitionKey
 ///     ..   NextPartitionKey, UTF-8
 ///     ..   nothing, or 1 and NextRowKey to the end
@@ -147,19 +144,17 @@ impl Cursor {
         // No query returns 2^63 items, so the highest bit of their number is free.
         let returned = self.returned & !MIXED | if self.mixed { MIXED } else { 0 };
         body.extend_from_slice(&returned.to_le_bytes());
-        if let Some(table) = &self.table {
-            // A table's name has at most 63 characters, all ASCII, so the fallback is never taken.
-            body.push(u8::try_from(table.len()).unwrap_or(u8::MAX));
-            body.extend_from_slice(table.as_bytes());
-        }
+        let table = self.table.as_deref().unwrap_or_default();
+        // A table's name has at most 63 characters, all ASCII, so the fallback is never taken.
+        body.push(u8::try_from(table.len()).unwrap_or(u8::MAX));
+        body.extend_from_slice(table.as_bytes());
         body.extend_from_slice(&length.to_le_bytes());
         body.extend_from_slice(self.at.partition_key.as_bytes());
         if let Some(row_key) = &self.at.row_key {
             body.push(1);
             body.extend_from_slice(row_key.as_bytes());
         }
-        let version = if self.table.is_some() { VERSION_WITH_TABLE } else { VERSION };
-        [&[version][..], &check_sum(&body), &body].concat()
+        [&[VERSION][..], &check_sum(&body), &body].concat()
     }
 
     /// Returns whether the query reads several tables, and the cursor stands at the beginning of
@@ -169,21 +164,16 @@ impl Cursor {
     }
 
     /// Decodes the bytes after the version. Returns `None` if they are damaged.
-    fn decode(version: u8, bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (sum, body) = bytes.split_first_chunk()?;
         if *sum != check_sum(body) {
             return None;
         }
         let (fingerprint, rest) = body.split_first_chunk()?;
         let (returned, rest) = rest.split_first_chunk()?;
-        let (table, rest) = match version {
-            VERSION_WITH_TABLE => {
-                let (length, rest) = rest.split_first()?;
-                let (table, rest) = rest.split_at_checked(usize::from(*length))?;
-                (Some(text_of(table)?), rest)
-            }
-            _ => (None, rest),
-        };
+        let (length, rest) = rest.split_first()?;
+        let (table, rest) = rest.split_at_checked(usize::from(*length))?;
+        let table = Some(text_of(table)?).filter(|table| !table.is_empty());
         let (length, rest) = rest.split_first_chunk()?;
         let returned = u64::from_le_bytes(*returned);
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -234,7 +224,7 @@ impl FromStr for Cursor {
         // A text that is no base64 counts as empty, which the last arm reports.
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match bytes.split_first() {
-            Some((&version @ (VERSION | VERSION_WITH_TABLE), rest)) => Self::decode(version, rest)
+            Some((&VERSION, rest)) => Self::decode(rest)
                 .ok_or_else(|| invalid("the cursor is damaged; begin again without one".into())),
             Some((version, _)) => Err(invalid(format!(
                 "expected a cursor of version {VERSION}, found version {version}; \
@@ -321,9 +311,9 @@ mod tests {
     fn the_format_does_not_change() {
         let at = Continuation { partition_key: "Sales".into(), row_key: Some("empid_7".into()) };
         let cursor = Cursor { fingerprint: 1, returned: 2, mixed: false, at, table: None };
-        assert_eq!(cursor.to_string(), "ATwcjLkBAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVzAWVtcGlkXzc");
+        assert_eq!(cursor.to_string(), "AZMlJvoBAAAAAAAAAAIAAAAAAAAAAAUAAABTYWxlcwFlbXBpZF83");
         let cursor = Cursor { at: Continuation { row_key: None, ..cursor.at }, ..cursor };
-        assert_eq!(cursor.to_string(), "ASU_cJ8BAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVz");
+        assert_eq!(cursor.to_string(), "AWZBzq8BAAAAAAAAAAIAAAAAAAAAAAUAAABTYWxlcw");
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Envelope {
 
     /// Returns whether this crate knows the format of the envelope.
     pub(crate) const fn has_known_format(&self) -> bool {
-        // Later formats may give other members a meaning that this program does not know.
-        self.format <= FORMAT
+        // Other formats may give members a meaning that this program does not know.
+        self.format == FORMAT
     }
 
     /// Returns the message itself as JSON text.

@@ -70,14 +70,7 @@ pub(super) fn normal_form(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         // Azurite stores -0.0 as 0.0.
         ValueRef::Double(0.0) => ValueRef::Double(0.0),
-        value => with_one_nan(value),
-    }
-}
-
-/// Replaces every NaN by one and the same bit pattern: the service returns only one NaN, whichever
-/// was written.
-pub(super) fn with_one_nan(value: ValueRef<'_>) -> ValueRef<'_> {
-    match value {
+        // The service returns only one NaN, whichever was written.
         ValueRef::Double(v) if v.is_nan() => ValueRef::Double(f64::NAN),
         other => other,
     }

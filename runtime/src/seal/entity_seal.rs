@@ -39,9 +39,8 @@ impl DataKey {
         binding: &ValueBinding<'_>,
         properties: &[(&str, ValueRef<'_>)],
     ) -> Result<Vec<u8>> {
-        let mac = self
-            .begin_mac(binding, properties, canonical::normal_form)
-            .map_err(|error| binding.error_at_value(error))?;
+        let mac =
+            self.begin_mac(binding, properties).map_err(|error| binding.error_at_value(error))?;
         let [m0, m1] = MAGIC;
         let mut seal = vec![m0, m1, SUITE];
         seal.extend_from_slice(self.id().as_bytes());
@@ -75,29 +74,16 @@ impl DataKey {
             return Err(super::data_key::key_not_found_error(id));
         }
         // A seal is never made over a name that occurs twice, so such a row was changed.
-        let mac = self
-            .begin_mac(binding, of, canonical::normal_form)
-            .map_err(|_| authentication_error())?;
-        if mac.verify_slice(sealed).is_ok() {
-            return Ok(());
-        }
-        // Seals of the first versions tell -0.0 from 0.0. Other rows have one form, which has failed.
-        if !of.iter().any(|(_, value)| is_negative_zero(*value)) {
-            return Err(authentication_error());
-        }
-        let mac = self.begin_mac(binding, of, canonical::with_one_nan);
-        let mac = mac.map_err(|_| authentication_error())?;
+        let mac = self.begin_mac(binding, of).map_err(|_| authentication_error())?;
         mac.verify_slice(sealed).map_err(|_| authentication_error())
     }
 
     /// Returns a MAC that has read an entity's table, keys and properties, except the property that
-    /// holds the seal. `form` converts each value to the form that is authenticated. The caller
-    /// finalizes or verifies the MAC.
+    /// holds the seal. The caller finalizes or verifies the MAC.
     fn begin_mac(
         &self,
         binding: &ValueBinding<'_>,
         of: &[(&str, ValueRef<'_>)],
-        form: fn(ValueRef<'_>) -> ValueRef<'_>,
     ) -> Result<Hmac<Sha256>> {
         let own = binding.property;
         let mut properties: Vec<_> = of.iter().filter(|(name, _)| *name != own).collect();
@@ -122,15 +108,11 @@ impl DataKey {
         for (name, stored) in properties {
             update_mac(&mut mac, name.as_bytes());
             value.clear();
-            canonical::write_value(&mut value, form(*stored));
+            canonical::write_value(&mut value, canonical::normal_form(*stored));
             update_mac(&mut mac, &value);
         }
         Ok(mac)
     }
-}
-
-fn is_negative_zero(value: ValueRef<'_>) -> bool {
-    matches!(value, ValueRef::Double(number) if number == 0.0 && number.is_sign_negative())
 }
 
 fn update_mac(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
