@@ -239,6 +239,55 @@ fn one_row_and_several_are_no_versions_of_each_other() {
     );
 }
 
+mod plain_version {
+    use entable::prelude::*;
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(name = "Notes", partition_key = "{p}", row_key = "note", entity_type = "Note")]
+    pub(crate) struct NoteV1 {
+        pub(crate) p: String,
+        pub(crate) text: String,
+        #[table(encrypt)]
+        pub(crate) secret: String,
+    }
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Notes",
+        partition_key = "{p}",
+        row_key = "note",
+        entity_type = "Note",
+        version = 2,
+        upgrade_from(NoteV1)
+    )]
+    pub(crate) struct Note {
+        p: String,
+        #[table(encrypt)]
+        body: String,
+        #[table(series, encrypt)]
+        marks: [i32; 2],
+        #[table(encrypt)]
+        secret: String,
+    }
+
+    impl From<NoteV1> for Note {
+        fn from(old: NoteV1) -> Self {
+            Self { p: old.p, body: old.text, marks: [0; 2], secret: old.secret }
+        }
+    }
+}
+
+#[test]
+fn a_version_that_encrypts_names_the_policy_of_its_migration() {
+    use plain_version::{Note, NoteV1};
+    let changes = entable::layout![Note].changes_since(&entable::layout![NoteV1]);
+    let [version, encrypts] = &changes[..] else { panic!("{changes:#?}") };
+    assert!(version.needs == Needs::Nothing && version.what == "version 2 is new", "{version}");
+    assert_eq!(encrypts.needs, Needs::Migration);
+    assert_eq!(encrypts.what, "version 2 encrypts `Body`, `Marks0`, and version 1 does not");
+    assert!(encrypts.how.contains("`table.upgrade_all()` until it is complete"), "{encrypts}");
+}
+
 pair! { now_json, row_key = "note";
     was { text: String, }
     is { #[table(json)] text: String, }

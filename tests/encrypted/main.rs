@@ -14,6 +14,7 @@ mod remote_checks;
 mod remote_copies;
 mod authentic;
 mod fixture;
+mod forged_versions;
 mod index_scopes;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;

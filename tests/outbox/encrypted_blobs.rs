@@ -673,6 +673,62 @@ async fn plain_blobs_are_read_during_a_migration_and_encrypted_by_the_next_write
     assert!(error.is_invalid() && error.property() == Some("Photo"), "{error}");
 }
 
+/// The earlier version of a poster, whose picture is neither encrypted nor under the present name.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", entity_type = "Poster", partition_key = "p", row_key = "{id:03}")]
+struct PosterV1 {
+    id: u16,
+    #[table(blob)]
+    picture: Option<Blob>,
+    #[table(blob, encrypt)]
+    stamp: Option<Blob>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Poster",
+    version = 2,
+    upgrade_from(PosterV1),
+    partition_key = "p",
+    row_key = "{id:03}"
+)]
+struct Poster {
+    id: u16,
+    #[table(blob, encrypt)]
+    photo: Option<Blob>,
+    #[table(blob, encrypt)]
+    seal: Option<Blob>,
+}
+
+impl From<PosterV1> for Poster {
+    fn from(old: PosterV1) -> Self {
+        Self { id: old.id, photo: old.picture, seal: old.stamp }
+    }
+}
+
+#[tokio::test]
+async fn a_plain_blob_of_an_older_version_does_not_pass_for_an_encrypted_one() {
+    let world = World::new().await;
+    let (old, posters) = (world.client.table::<PosterV1>(), world.client.table::<Poster>());
+    let blob = |byte: u8| Some(Blob::new(vec![byte; 100]));
+    old.insert(&PosterV1 { id: 1, picture: None, stamp: blob(1) }).await.unwrap();
+    old.insert(&PosterV1 { id: 2, picture: blob(2), stamp: blob(3) }).await.unwrap();
+    // A blob that was encrypted already comes with its key.
+    let read = posters.get(Poster::primary().id(1)).await.unwrap().unwrap();
+    assert_eq!(posters.blob(read.seal.as_ref().unwrap()).bytes().await.unwrap(), vec![1; 100]);
+    let error = posters.get(Poster::primary().id(2)).await.unwrap_err();
+    assert_eq!(error.seal_fault(), Some(SealFault::NotEncrypted), "{error}");
+    assert_eq!(error.property(), Some("PhotoKey"), "{error}");
+
+    let keys = Keyring::builder().primary(&KeyScope::default_scope(), &root(1)).build().unwrap();
+    let client = open(&world.recorder, &world.blobs, keys, PlaintextPolicy::Allow);
+    assert!(client.table::<Poster>().upgrade_all().await.unwrap().is_complete());
+    let read = posters.get(Poster::primary().id(2)).await.unwrap().unwrap();
+    assert_eq!(posters.blob(read.photo.as_ref().unwrap()).bytes().await.unwrap(), vec![2; 100]);
+    assert_eq!(posters.blob(read.seal.as_ref().unwrap()).bytes().await.unwrap(), vec![3; 100]);
+}
+
 /// A patch that encrypts the photo of the row that it read, and loses the race to a program that puts
 /// another photo there.
 #[tokio::test]

@@ -176,6 +176,33 @@ impl Schema {
         })
     }
 
+    /// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for
+    /// a row of the current version, of an unknown one, and of another type.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(dead_code, reason = "asked where rows are decrypted")
+    )]
+    pub(crate) fn older_version_of_row(
+        &'static self,
+        row: &Row,
+    ) -> Result<Option<(&'static Schema, &'static Family)>> {
+        if self.older.is_none() {
+            return Ok(None);
+        }
+        let (version, family) = match self.row_kind_of(row, None)? {
+            RowKind::Primary(RowVersion::Known(version)) | RowKind::Part(version) => {
+                (version, version.primary()?)
+            }
+            RowKind::Copy(family, RowVersion::Known(version)) => (version, family),
+            _ => return Ok(None),
+        };
+        Ok((version.version != self.version).then_some((version, family)))
+    }
+
     /// Returns whether a row is a primary that the current version of this type wrote.
     ///
     /// # Errors

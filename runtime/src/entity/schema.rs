@@ -520,6 +520,19 @@ impl Schema {
             || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
+    /// Iterates over the properties of long values that are cut into pieces, without the first piece of each.
+    #[cfg_attr(
+        not(feature = "encrypt"),
+        allow(dead_code, reason = "asked where rows are decrypted")
+    )]
+    pub(crate) fn later_pieces(&self) -> impl Iterator<Item = &'static str> {
+        let columns: &'static [ColumnSchema] = self.columns;
+        self.series.iter().filter(|series| series.is_split).flat_map(move |series| {
+            let own = columns.iter().skip_while(|column| column.name != series.first);
+            own.take(series.slots).skip(1).map(|column| column.name)
+        })
+    }
+
     /// Finds the column with this property name, also in flattened structs.
     pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
         find_column(self.columns, name)

@@ -173,6 +173,31 @@ fn report_raised_version(
             was.version
         ),
     );
+    report_properties_encrypted_by_version(was, is, changes);
+}
+
+/// Reports the properties that a new version encrypts and that the version before does not encrypt under their
+/// names: its upgrade may take them from plain values.
+fn report_properties_encrypted_by_version(
+    was: &EntityShape,
+    is: &EntityShape,
+    changes: &mut EntityTypeChanges,
+) {
+    let before: Vec<&str> = was.encrypted_names().collect();
+    let names: Vec<&str> = is.encrypted_names().filter(|name| !before.contains(name)).collect();
+    if names.is_empty() || is.is_sealed {
+        return;
+    }
+    let what = format!(
+        "version {} encrypts `{}`, and version {} does not",
+        is.version,
+        names.join("`, `"),
+        was.version
+    );
+    let how = "if the upgrade fills it from a plain value, rows of the earlier version are refused: give \
+               the client `PlaintextPolicy::Allow`, run `table.upgrade_all()` until it is complete, then go \
+               back to `Reject`";
+    changes.push(Needs::Migration, what, how);
 }
 
 /// Reports an entity of one row that is wide now, or the other way round.

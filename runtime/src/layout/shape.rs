@@ -133,7 +133,21 @@ pub(super) struct BlobFieldShape {
     pub(super) others: Vec<String>,
 }
 
+/// Number of further properties that describe a blob which is not encrypted: its length, hash and content
+/// type. An encrypted blob also has a key.
+const PROPERTIES_OF_PLAIN_BLOB: usize = 3;
+
 impl EntityShape {
+    /// Iterates over the names of encrypted properties, and those of the properties that name encrypted blobs. Of
+    /// a series or a split field, only the first property is among them.
+    pub(super) fn encrypted_names(&self) -> impl Iterator<Item = &str> {
+        let series = self.series.iter().map(|series| &series.first);
+        let encrypted =
+            self.properties.iter().chain(series).filter(|property| property.encryption.is_some());
+        let blobs = self.blobs.iter().filter(|blob| blob.others.len() > PROPERTIES_OF_PLAIN_BLOB);
+        encrypted.map(|property| &*property.name).chain(blobs.map(|blob| &*blob.name))
+    }
+
     pub(super) fn shape_of_entity(schema: &'static Schema) -> Self {
         let mut columns = Vec::new();
         push_columns("", None, schema.columns, &mut columns);

@@ -71,7 +71,7 @@ pub(crate) async fn decrypt_primary(
         return store.decrypt_row_of_type(table, sealed.row.clone(), schema).await;
     }
     let parts = store.decrypt_each_part(table, sealed.parts.clone(), schema, None).await?;
-    let opened = join_parts_of_entity(schema, table, sealed.row.keys(), &parts)?;
+    let opened = store.join_decrypted_parts(schema, table, sealed.row.keys(), &parts)?;
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 

@@ -59,7 +59,9 @@ impl Store {
         let rows = try_join_all(reads).await?;
         let rows = self.decrypt_each_part(table, rows, schema, select.as_deref()).await?;
         match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
-            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => Ok(Some(row)),
+            JoinedRow::Whole(row) | JoinedRow::Foreign(row) => {
+                self.accept_joined(schema, table, row).map(Some)
+            }
             // Without part 1, its absence says nothing about the entity.
             JoinedRow::Absent if parts.contains(&1) => Ok(None),
             JoinedRow::Absent | JoinedRow::Torn(_) => {
@@ -99,7 +101,7 @@ impl Store {
     ) -> Result<(Option<Row>, Option<Ticks>)> {
         let (rows, date) = self.read_sealed_parts_with_date(table, keys, schema).await?;
         let rows = self.decrypt_each_part(table, rows, schema, None).await?;
-        Ok((join_parts_of_entity(schema, table, keys, &rows)?, date))
+        Ok((self.join_decrypted_parts(schema, table, keys, &rows)?, date))
     }
 
     /// Reads and decrypts a primary before it is deleted or overwritten. Of a torn entity, returns the parts
@@ -217,7 +219,7 @@ impl Store {
         for item in wide::join_parts_in_page(schema, rows) {
             let (partition_key, row_key, first_part) = match item {
                 PageItem::Ready(row) => {
-                    joined.push(row);
+                    joined.push(row.and_then(|row| self.accept_joined(schema, table, row)));
                     continue;
                 }
                 PageItem::Incomplete { partition_key, row_key, first_part } => {
@@ -254,11 +256,38 @@ impl Store {
             return Ok(None);
         }
         let rows = self.decrypt_each_part(table, rows, schema, None).await?;
-        join_parts_of_entity(schema, table, keys, &rows)
+        self.join_decrypted_parts(schema, table, keys, &rows)
+    }
+
+    /// Joins the decrypted parts of a snapshot; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_corrupt` if a part is missing or was not written with the others, and with `is_decrypt`
+    /// if the upgrade of an older version would fill an encrypted field with a plain value.
+    pub(super) fn join_decrypted_parts(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        keys: (&str, &str),
+        rows: &[(usize, Option<Row>)],
+    ) -> Result<Option<Row>> {
+        let joined = join_parts_of_entity(schema, table, keys, rows)?;
+        joined.map(|row| self.accept_joined(schema, table, row)).transpose()
+    }
+
+    /// Returns a joined and decrypted entity, unless the upgrade of an older version would fill an encrypted
+    /// field with a plain value.
+    // A part alone does not show that: it is upgraded together with the other parts.
+    fn accept_joined(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Row> {
+        match self.sealing.refuse_plain_upgrade_of_entity(schema, &row) {
+            Ok(()) => Ok(row),
+            Err(error) => Err(error.in_table(table).at_keys(row.partition_key(), row.row_key())),
+        }
     }
 }
 
-/// Joins the parts of a snapshot; `None` if there are none.
+/// Joins the parts of a snapshot, decrypted or as they are stored; `None` if there are none.
 ///
 /// # Errors
 ///

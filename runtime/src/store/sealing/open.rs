@@ -149,6 +149,13 @@ impl RowSealer {
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
+    /// Accepts every entity, since rows of a type that declares encrypted properties are refused before they
+    /// are joined.
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other form has a policy")]
+    pub(crate) fn refuse_plain_upgrade_of_entity(&self, _: &'static Schema, _: &Row) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns rows as they are, and an error for each row of a type that declares encrypted properties or a
     /// seal, since this build has no encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]

@@ -5,7 +5,7 @@ use super::{
     RowSealer, no_keys_error,
     open::{ReadAs, RowTypeForReader, TypeSealing},
     plan::{KeptVersion, OperationToSeal},
-    unseal::{is_token_or_seal, older_version_of_row},
+    unseal::is_token_or_seal,
 };
 use crate::{
     batch::{Condition, Operation},
@@ -49,7 +49,7 @@ impl RowSealer {
         let RowTypeForReader::Declared(_, family) = read_as.row_type_and_family(stored)? else {
             return Ok(None);
         };
-        let older = older_version_of_row(schema, stored)?;
+        let older = schema.older_version_of_row(stored)?;
         let family = match older {
             Some((_, family)) => family,
             None => family.map_or(schema.primary(), Ok)?,

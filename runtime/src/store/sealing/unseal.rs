@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     edm::{Value, ValueRef},
-    entity::{RowKind, RowVersion, SEAL, Schema, SealedColumn},
+    entity::{SEAL, Schema, SealedColumn},
     error::{Error, Result, SealFault},
     key::Family,
     row::{Row, property_name_from_utf8},
@@ -110,7 +110,11 @@ impl PageOpener<'_> {
             self.verify_seal(declared, family, &row)?;
             self.refuse_plain_value(declared, family, &row)?;
         }
-        self.unseal_row(row, DeclaredRow { declared, family })
+        let plain = self.unseal_row(row, DeclaredRow { declared, family })?;
+        if let Some(declared) = declared {
+            self.sealer.refuse_plain_upgrade_of_row(declared.schema, &plain)?;
+        }
+        Ok(plain)
     }
 
     fn place<'r>(
@@ -179,7 +183,7 @@ impl PageOpener<'_> {
         }
         // The row chooses its version, and the upgrade takes values from the names of that version. Its
         // hidden absences are not required: a program of this version writes the row without them.
-        if let Some((older, family)) = older_version_of_row(declared.schema, row)? {
+        if let Some((older, family)) = declared.schema.older_version_of_row(row)? {
             let columns = older.sealed_columns();
             self.refuse_plain_value_of_version(older, &columns, Some(family), row)?;
         }
@@ -206,16 +210,7 @@ impl PageOpener<'_> {
                 }
             }
         }
-        for names in version.blobs {
-            let Some(key) = names.key.filter(|key| self.must_contain(family, key)) else {
-                continue;
-            };
-            if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
-                let message = "the blob is declared `encrypt`, and the row has no key of it: another program wrote it, or somebody took the key away; `PlaintextPolicy::Allow` reads plain blobs during a migration";
-                return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
-            }
-        }
-        Ok(())
+        refuse_blob_without_key(version, row, |key| self.must_contain(family, key))
     }
 
     /// Refuses a plain value of a property that the client's `encrypt_if` chooses.
@@ -310,23 +305,21 @@ impl PageOpener<'_> {
     }
 }
 
-/// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for
-/// a row of the current version, of an unknown one, and of another type.
-pub(super) fn older_version_of_row(
-    schema: &'static Schema,
+/// Refuses a row with a blob of a field that is declared encrypted, but without the key of the blob.
+/// `must_contain` returns whether the row has to contain the property with the key.
+pub(super) fn refuse_blob_without_key(
+    version: &'static Schema,
     row: &Row,
-) -> Result<Option<(&'static Schema, &'static Family)>> {
-    if schema.older.is_none() {
-        return Ok(None);
-    }
-    let (version, family) = match schema.row_kind_of(row, None)? {
-        RowKind::Primary(RowVersion::Known(version)) | RowKind::Part(version) => {
-            (version, version.primary()?)
+    must_contain: impl Fn(&str) -> bool,
+) -> Result<()> {
+    for names in version.blobs {
+        let Some(key) = names.key.filter(|key| must_contain(key)) else { continue };
+        if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
+            let message = "the blob is declared `encrypt`, and the row has no key of it: another program wrote it, or somebody took the key away; `PlaintextPolicy::Allow` reads plain blobs during a migration";
+            return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
         }
-        RowKind::Copy(family, RowVersion::Known(version)) => (version, family),
-        _ => return Ok(None),
-    };
-    Ok((version.version != schema.version).then_some((version, family)))
+    }
+    Ok(())
 }
 
 /// Returns whether the row contains an encrypted value or a property of the library.
