@@ -10,7 +10,7 @@ use time::{Duration, OffsetDateTime, macros::datetime};
 
 /// A log-in in the table of its day.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{number:06}")]
+#[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{number:desc}")]
 struct Login {
     user: String,
     at: OffsetDateTime,
@@ -19,7 +19,7 @@ struct Login {
 
 /// A log-in in one table of all days.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "AllLogins", partition_key = "{user}", row_key = "{at:desc}_{number:06}")]
+#[table(name = "AllLogins", partition_key = "{user}", row_key = "{at:desc}_{number:desc}")]
 struct NaiveLogin {
     user: String,
     at: OffsetDateTime,

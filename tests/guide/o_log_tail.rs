@@ -209,6 +209,29 @@ impl Backend for Unordered {
     }
 }
 
+/// Entries of a log whose tie-breaker descends, as its time does.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Entries", partition_key = "{device}", row_key = "{at:desc}_{number:desc}")]
+struct Entry {
+    device: String,
+    at: OffsetDateTime,
+    number: u32,
+}
+
+#[tokio::test]
+async fn o02_the_newest_of_simultaneous_entries() -> TestResult {
+    on_both(async |store| {
+        let entries = store.table::<Entry>().await;
+        let at = at("2014-08-22T00:50:32Z");
+        let entry = |number| Entry { device: "d1".into(), at, number };
+        entries.bulk().insert_all([3, 1, 6, 2, 5, 4].map(entry)).await?.into_result()?;
+        let newest = entries.query(Entry::primary().device("d1")).take(3).collect().await?;
+        assert_eq!(newest.iter().map(|entry| entry.number).collect::<Vec<_>>(), [6, 5, 4]);
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn o10_two_claims_of_one_tick() -> TestResult {
     on_both(async |store| {
