@@ -62,7 +62,7 @@ impl WeakStore {
         }
     }
 
-    async fn scan_in_order(&self, request: Scan<'_>) -> Result<Rows, Error> {
+    async fn scan_in_order(&self, request: ScanRequest<'_>) -> Result<Rows, Error> {
         if self.hidden_table == Some(request.table) {
             return Err(Error::service(ServiceCode::TableNotFound, "not there yet"));
         }
