@@ -520,16 +520,13 @@ impl Schema {
             || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
-    /// Iterates over the properties of long values that are cut into pieces, without the first piece of each.
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(dead_code, reason = "asked where rows are decrypted")
-    )]
-    pub(crate) fn later_pieces(&self) -> impl Iterator<Item = &'static str> {
+    /// Iterates over the fields whose values are cut into pieces: for each, the columns of its pieces, in order.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn split_fields(&self) -> impl Iterator<Item = &'static [ColumnSchema]> {
         let columns: &'static [ColumnSchema] = self.columns;
-        self.series.iter().filter(|series| series.is_split).flat_map(move |series| {
-            let own = columns.iter().skip_while(|column| column.name != series.first);
-            own.take(series.slots).skip(1).map(|column| column.name)
+        self.series.iter().filter(|series| series.is_split).filter_map(move |series| {
+            let first = columns.iter().position(|column| column.name == series.first)?;
+            columns.get(first..)?.get(..series.slots)
         })
     }
 

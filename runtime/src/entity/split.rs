@@ -1,16 +1,18 @@
 //! Long texts and bytes that are cut into pieces, each a property of the row.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
 
 use super::{
     PropertyWriter, ReadColumn,
     several_properties::{ComparedAsOne, find_values, redact_error_if, refuse_comparisons},
 };
 use crate::{
-    edm::{EdmType, InvalidValue, ValueRef, json_from_edm, json_to_edm},
-    error::{Error, Result, ServiceCode},
+    edm::{EdmType, InvalidValue, Value, ValueRef, json_from_edm, json_to_edm},
+    error::{Error, Result, SealFault, ServiceCode},
     filter::Filter,
     key::Family,
     limits::{PROPERTY_BYTES, STRING_UNITS},
@@ -151,6 +153,77 @@ impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
     }
 }
 
+/// Bytes of the hash with which an encrypted value begins.
+const HASH_BYTES: usize = 16;
+/// Characters of that hash at the beginning of a text: base64 for URLs, without padding.
+const HASH_CHARACTERS: usize = 22;
+
+/// Returns the first bytes of the SHA-256 of a value, which is given in pieces.
+// Each piece is encrypted alone, and an old one is as genuine as a new one. The hash, which is encrypted with the
+// first piece, shows whether all pieces are of one value.
+fn hash_of_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> [u8; HASH_BYTES] {
+    let mut hash = Sha256::new();
+    pieces.for_each(|piece| hash.update(piece));
+    let mut first = [0; HASH_BYTES];
+    first.iter_mut().zip(hash.finalize()).for_each(|(to, from)| *to = from);
+    first
+}
+
+fn hash_and_bytes(bytes: &[u8]) -> Vec<u8> {
+    [&hash_of_pieces([bytes].into_iter())[..], bytes].concat()
+}
+
+fn hash_and_text(text: &str) -> String {
+    let hash = hash_of_pieces([text.as_bytes()].into_iter());
+    [&*URL_SAFE_NO_PAD.encode(hash), text].concat()
+}
+
+/// Returns the pieces of an encrypted value without the hash in the first one. Returns `None` if the hash is not
+/// that of the pieces, or is missing.
+fn verify_pieces<'r>(mut pieces: Vec<ValueRef<'r>>) -> Option<Vec<ValueRef<'r>>> {
+    let first = pieces.first_mut()?;
+    let stored = match *first {
+        ValueRef::String(text) => {
+            let (hash, text) = text.split_at_checked(HASH_CHARACTERS)?;
+            *first = ValueRef::String(text);
+            URL_SAFE_NO_PAD.decode(hash).ok()?
+        }
+        ValueRef::Binary(bytes) => {
+            let (hash, bytes) = bytes.split_at_checked(HASH_BYTES)?;
+            *first = ValueRef::Binary(bytes);
+            hash.to_vec()
+        }
+        // Whoever joins the pieces refuses other types.
+        _ => return Some(pieces),
+    };
+    let contents = pieces.iter().map(|piece| match piece {
+        ValueRef::String(text) => text.as_bytes(),
+        ValueRef::Binary(bytes) => bytes,
+        _ => &[],
+    });
+    (stored == hash_of_pieces(contents)).then_some(pieces)
+}
+
+/// Returns the first piece as an encrypted field stores it, given all pieces of a value without its hash.
+/// Returns `None` if a piece is missing or is neither a text nor bytes.
+#[cfg(feature = "encrypt")]
+pub(crate) fn first_piece_with_hash(pieces: &[Option<ValueRef<'_>>]) -> Option<Value> {
+    let mut contents = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        contents.push(match (*piece)? {
+            ValueRef::String(text) => text.as_bytes(),
+            ValueRef::Binary(bytes) => bytes,
+            _ => return None,
+        });
+    }
+    let hash = hash_of_pieces(contents.into_iter());
+    Some(match (*pieces.first()?)? {
+        ValueRef::String(text) => [&*URL_SAFE_NO_PAD.encode(hash), text].concat().into(),
+        ValueRef::Binary(bytes) => Value::Binary([&hash[..], bytes].concat().into()),
+        _ => return None,
+    })
+}
+
 /// Most bytes by which a sealed value is longer than its text.
 const SEAL_BYTES: usize = 512;
 
@@ -184,7 +257,8 @@ fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
 }
 
 /// Writes a text or bytes in pieces. An absent value writes nothing. `whole` is the result of
-/// `SplitValue::whole`, and `pad` the padding of an encrypted field. Pieces that are not needed are written
+/// `SplitValue::whole`, and `pad` the padding of an encrypted field, whose first piece also holds a hash of the
+/// value. Pieces that are not needed are written
 /// empty, so that they replace the pieces of an earlier value.
 ///
 /// # Errors
@@ -202,10 +276,14 @@ pub fn store_split<const N: usize>(
         Some(TextOrBytes::Text(text)) => store_text(out, names, text, pad),
         Some(TextOrBytes::Bytes(bytes)) => {
             let most = piece_bytes(pad).min(PROPERTY_BYTES);
-            if bytes.len() > most.saturating_mul(N) {
-                return Err(value_too_large_error(out, names, bytes.len(), most));
+            let stored = match pad {
+                Some(_) => Cow::Owned(hash_and_bytes(bytes)),
+                None => Cow::Borrowed(bytes),
+            };
+            if stored.len() > most.saturating_mul(N) {
+                return Err(value_too_large_error(out, names, bytes.len(), pad));
             }
-            let mut pieces = bytes.chunks(most);
+            let mut pieces = stored.chunks(most);
             for name in names {
                 out.put_value(name, ValueRef::Binary(pieces.next().unwrap_or_default()));
             }
@@ -221,7 +299,11 @@ fn store_text(
     pad: Option<u32>,
 ) -> Result<()> {
     let most = piece_bytes(pad);
-    let mut rest = text;
+    let stored = match pad {
+        Some(_) => Cow::Owned(hash_and_text(text)),
+        None => Cow::Borrowed(text),
+    };
+    let mut rest = &*stored;
     let mut pieces = Vec::with_capacity(names.len());
     for _ in names {
         let (piece, after) = cut_text(rest, most);
@@ -229,7 +311,7 @@ fn store_text(
         rest = after;
     }
     if !rest.is_empty() {
-        return Err(value_too_large_error(out, names, text.len(), most.min(PROPERTY_BYTES)));
+        return Err(value_too_large_error(out, names, text.len(), pad));
     }
     for (name, piece) in names.iter().zip(pieces) {
         out.put_value(name, ValueRef::String(piece));
@@ -242,11 +324,12 @@ fn value_too_large_error(
     out: &PropertyWriter<'_>,
     names: &[&str],
     bytes: usize,
-    most: usize,
+    pad: Option<u32>,
 ) -> Error {
-    let pieces = names.len();
+    let (pieces, most) = (names.len(), piece_bytes(pad).min(PROPERTY_BYTES));
+    let hash = if pad.is_some() { ", the first one with a hash of the value" } else { "" };
     let message = format!(
-        "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}: write a larger `split(n)`, or keep the value in a blob"
+        "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}{hash}: write a larger `split(n)`, or keep the value in a blob"
     );
     let name = names.first().copied().unwrap_or_default();
     out.write_error_with_row_keys(
@@ -286,7 +369,7 @@ pub fn store_split_json<T: Serialize, const N: usize>(
 /// # Errors
 ///
 /// `is_decode`, naming the property, if only some pieces were found, a piece does not fit, or the
-/// value is absent and the type is no `Option`.
+/// value is absent and the type is no `Option`. `is_decrypt` if encrypted pieces are not of one value.
 #[doc(hidden)]
 pub fn finish_split<T, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -295,15 +378,20 @@ pub fn finish_split<T, const N: usize>(
     join: impl Fn(Option<Vec<ValueRef<'_>>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     let first = names.first().copied().unwrap_or_default();
-    let value = join(whole_pieces(found, names)?);
+    let value = join(whole_pieces(found, names, is_secret)?);
     value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
 
-/// Returns all pieces, or `None` if the row has none of them. Fails with `is_decode` if the row has only some
-/// of them.
+/// Returns all pieces, or `None` if the row has none of them. Of an encrypted value, verifies the hash in the
+/// first piece and leaves it out.
+///
+/// # Errors
+///
+/// `is_decode` if the row has only some of the pieces; `is_decrypt` if encrypted pieces are not of one value.
 fn whole_pieces<'r, const N: usize>(
     found: [Option<ValueRef<'r>>; N],
     names: &[&str; N],
+    is_secret: bool,
 ) -> Result<Option<Vec<ValueRef<'r>>>> {
     if found.iter().all(Option::is_none) {
         return Ok(None);
@@ -312,14 +400,24 @@ fn whole_pieces<'r, const N: usize>(
         let missing = || InvalidValue::new("expected all pieces of the text, this one is missing");
         piece.ok_or_else(|| missing().into_read_error(name))
     });
-    pieces.collect::<Result<_>>().map(Some)
+    let pieces = pieces.collect::<Result<Vec<_>>>()?;
+    if !is_secret {
+        return Ok(Some(pieces));
+    }
+    let mixed = || {
+        let message = "the pieces of the value were not written together: another program wrote one of them, or somebody put an old one back";
+        let name = names.first().copied().unwrap_or_default();
+        Error::seal(SealFault::Authentication, message).in_property(name)
+    };
+    verify_pieces(pieces).ok_or_else(mixed).map(Some)
 }
 
 /// Reads a value from the pieces of its JSON text.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
+/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
+/// are not of one value.
 #[doc(hidden)]
 pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -327,7 +425,7 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     is_secret: bool,
 ) -> Result<T> {
     let first = names.first().copied().unwrap_or_default();
-    let value = String::join(whole_pieces(found, names)?)
+    let value = String::join(whole_pieces(found, names, is_secret)?)
         .and_then(|text| json_from_edm(Some(ValueRef::String(&text))));
     value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
@@ -337,7 +435,8 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
+/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
+/// are not of one value.
 #[doc(hidden)]
 pub fn read_split<T, const N: usize>(
     row: &Row,
@@ -352,7 +451,8 @@ pub fn read_split<T, const N: usize>(
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit.
+/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
+/// are not of one value.
 #[doc(hidden)]
 pub fn read_split_json<T: DeserializeOwned, const N: usize>(
     row: &Row,

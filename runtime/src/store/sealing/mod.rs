@@ -16,6 +16,8 @@ pub(crate) mod open;
 #[cfg(feature = "encrypt")]
 pub(crate) mod reseal;
 #[cfg(feature = "encrypt")]
+mod plain_pieces;
+#[cfg(feature = "encrypt")]
 mod plain_upgrade;
 #[cfg(feature = "encrypt")]
 pub(crate) mod unseal;

@@ -105,7 +105,7 @@ impl Upgrade<'_> {
                 continue;
             }
             let is_held = is_declared || plain.encrypted_names().iter().any(|held| **held == *name);
-            if is_held && self.is_taken_from_same_name(name, value)? {
+            if is_held && self.is_taken_from_same_name(name, value, is_declared)? {
                 continue;
             }
             let value = value.to_value();
@@ -123,11 +123,21 @@ impl Upgrade<'_> {
     }
 
     /// Returns whether the encrypted value is that of the same property in the older row, where it is encrypted
-    /// too: it is equal, or the older version reads that property and may have converted its value.
+    /// too: it is equal, or the older version reads that property as an encrypted one and may have converted its
+    /// value. `is_declared` says whether the current version declares the property encrypted, or `encrypt_if`
+    /// chose it.
     // A version that does not read the property takes the value from elsewhere, whatever the row holds there.
-    fn is_taken_from_same_name(&self, name: &str, value: ValueRef<'_>) -> Result<bool> {
+    fn is_taken_from_same_name(
+        &self,
+        name: &str,
+        value: ValueRef<'_>,
+        is_declared: bool,
+    ) -> Result<bool> {
         let Some(held) = self.plain.get(name)? else { return Ok(false) };
-        let is_read = self.older.column(name).is_some();
+        let is_read = match is_declared {
+            true => self.older.sealed_column(name).is_some(),
+            false => self.older.column(name).is_some(),
+        };
         Ok(is_read || held.to_value().is_stored_like(&value.to_value()))
     }
 
@@ -147,7 +157,8 @@ impl Upgrade<'_> {
     /// version may have cut the value into fewer pieces.
     fn is_unneeded_piece(&self, name: &str, value: ValueRef<'_>) -> bool {
         let is_empty = matches!(value, ValueRef::String("") | ValueRef::Binary([]));
-        is_empty && self.schema.later_pieces().any(|piece| piece == name)
+        let mut later = self.schema.split_fields().flat_map(|pieces| pieces.iter().skip(1));
+        is_empty && later.any(|piece| piece.name == name)
     }
 
     /// Returns whether the upgraded entity would be the same without these properties: an absent value reads

@@ -6,6 +6,7 @@ use super::{
     index::IndexKeys,
     no_keys_error,
     open::{ReadAs, RowTypeForReader, TypeSealing},
+    plain_pieces::with_hashes_of_plain_pieces,
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -110,11 +111,14 @@ impl PageOpener<'_> {
             self.verify_seal(declared, family, &row)?;
             self.refuse_plain_value(declared, family, &row)?;
         }
+        let stored = (self.sealer.plaintext == PlaintextPolicy::Allow).then(|| row.clone());
         let plain = self.unseal_row(row, DeclaredRow { declared, family })?;
-        if let Some(declared) = declared {
-            self.sealer.refuse_plain_upgrade_of_row(declared.schema, &plain)?;
+        let Some(declared) = declared else { return Ok(plain) };
+        self.sealer.refuse_plain_upgrade_of_row(declared.schema, &plain)?;
+        match stored {
+            Some(stored) => with_hashes_of_plain_pieces(declared.schema, &stored, plain),
+            None => Ok(plain),
         }
-        Ok(plain)
     }
 
     fn place<'r>(
