@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use syn::{Data, DeriveInput};
 
-use crate::{check, emit, errors::Errors, model, tokens::Tokens};
+use crate::{check, emit, errors::Errors, model};
 
 /// Parses the input of a derive and returns what `expand` makes of it.
 pub(crate) fn parse_and_expand(
@@ -100,14 +100,14 @@ pub(crate) fn expand_entity_set(input: &DeriveInput) -> TokenStream {
 
 fn finish_expansion(
     errors: Errors,
-    emit: impl FnOnce() -> Tokens,
-    fallback: impl FnOnce() -> Tokens,
+    emit: impl FnOnce() -> TokenStream,
+    fallback: impl FnOnce() -> TokenStream,
 ) -> TokenStream {
     match errors.into_result() {
-        Ok(()) => emit().into(),
+        Ok(()) => emit(),
         Err(error) => {
             let mut tokens = error.into_compile_error();
-            tokens.extend(TokenStream::from(fallback()));
+            tokens.extend(fallback());
             tokens
         }
     }

@@ -4,9 +4,6 @@
 //! what they mean, `check` reports what does not go together, `emit` writes code.
 //! Generated code names only items of `entable::__private`.
 
-// `quote!` expands once more for each token.
-#![recursion_limit = "1024"]
-
 mod attr;
 mod check;
 mod emit;
@@ -17,7 +14,6 @@ mod names;
 mod driver;
 mod slot;
 mod template;
-mod tokens;
 
 use proc_macro::TokenStream;
 

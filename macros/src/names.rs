@@ -1,9 +1,8 @@
 //! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident};
+use quote::{ToTokens, format_ident, quote};
 
-use crate::tokens::{Tokens, quote};
 use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt, spanned::Spanned};
 
 /// Returns an identifier as text, without `r#`.
@@ -40,7 +39,7 @@ const NAMED_CHARS: usize = 24;
 
 /// Returns a type that spells a field's name: `_rt::FieldNamed<'a', 'g', 'e'>`. The compiler shows the
 /// type in its messages. Const parameters cannot be text, so the name is written as characters.
-pub(crate) fn type_spelling_field_name(field: &Ident) -> Tokens {
+pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
     let rest = (name.chars().count() > NAMED_CHARS).then(|| {
@@ -267,7 +266,7 @@ pub(crate) fn generated_ident_of(field: &Ident) -> Ident {
 /// Returns a visibility for items that the derive makes, with spans that mark the tokens as written
 /// by a macro. An item's span begins at its visibility. With the user's own tokens, lints would
 /// take the item for the user's code if a `macro_rules!` macro declares the struct.
-pub(crate) fn respanned_visibility(vis: &Visibility) -> Tokens {
+pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     fn respanned(tokens: TokenStream) -> TokenStream {
         let respan = |mut token: TokenTree| {
             if let TokenTree::Group(group) = &token {
@@ -283,7 +282,7 @@ pub(crate) fn respanned_visibility(vis: &Visibility) -> Tokens {
         };
         tokens.into_iter().map(respan).collect()
     }
-    Tokens::of_source(&respanned(vis.to_token_stream()))
+    respanned(vis.to_token_stream())
 }
 
 /// Returns a name of the runtime for code that is reported at `span`, a place in the user's code:

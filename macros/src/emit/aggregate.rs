@@ -1,16 +1,16 @@
 //! Generates the impl of a struct that gathers the rows of a partition.
 
-use quote::format_ident;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::{
     model::{Member, RowsPerMember, Set},
     names::call_site_ident,
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the type of the value that is read from each of a member's rows.
-pub(super) fn row_value_type(member: &Member) -> Tokens {
+pub(super) fn row_value_type(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
         RowsPerMember::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
@@ -19,7 +19,7 @@ pub(super) fn row_value_type(member: &Member) -> Tokens {
 }
 
 /// Returns the impl of `Aggregate`.
-pub(super) fn emit(set: &Set) -> Tokens {
+pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();

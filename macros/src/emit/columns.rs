@@ -1,17 +1,17 @@
 //! Generates the column constants: one for each field with properties of its own.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
 
 use super::{field, key_part};
 use crate::{
     model::{Entity, Field, Properties},
     names,
     template::Form,
-    tokens::{Tokens, quote},
 };
 
 /// Returns the columns of an entity.
-pub(super) fn columns_of_entity(entity: &Entity) -> Tokens {
+pub(super) fn columns_of_entity(entity: &Entity) -> TokenStream {
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let parts = key_parts(entity, at, field);
         let in_keys = (!parts.is_empty()).then(|| quote! { .in_keys(&[#(#parts),*]) });
@@ -21,7 +21,7 @@ pub(super) fn columns_of_entity(entity: &Entity) -> Tokens {
 }
 
 /// Returns the columns of a struct with `#[derive(Properties)]`, which entities flatten.
-pub(super) fn columns_of_properties(properties: &Properties) -> Tokens {
+pub(super) fn columns_of_properties(properties: &Properties) -> TokenStream {
     let columns = properties.fields.iter();
     wrap_in_impl(
         &properties.ident,
@@ -33,7 +33,7 @@ pub(super) fn columns_of_properties(properties: &Properties) -> Tokens {
 /// Returns column constants for a type that is refused, so that uses of the constants still
 /// compile. The constants cannot be used at run time. Of fields with the same constant name, only
 /// the first can have a constant.
-pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> Tokens {
+pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let columns = fields.iter().filter_map(|field| {
         let name = field.constant.to_string();
@@ -44,7 +44,7 @@ pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> Tokens
     wrap_in_impl(ident, columns)
 }
 
-fn wrap_in_impl(ident: &Ident, columns: impl Iterator<Item = Tokens>) -> Tokens {
+fn wrap_in_impl(ident: &Ident, columns: impl Iterator<Item = TokenStream>) -> TokenStream {
     quote! {
         impl #ident { #(#columns)* }
     }
@@ -53,9 +53,9 @@ fn wrap_in_impl(ident: &Ident, columns: impl Iterator<Item = Tokens>) -> Tokens 
 /// Returns the column constant of a field.
 fn column_constant(
     field: &Field,
-    (ty, value): (Tokens, Tokens),
-    in_keys: Option<Tokens>,
-) -> Option<Tokens> {
+    (ty, value): (TokenStream, TokenStream),
+    in_keys: Option<TokenStream>,
+) -> Option<TokenStream> {
     let (vis, name) = (&field.vis, names::generated_ident_of(&field.constant));
     let patterns = field.property_patterns();
     let (first, last) = (patterns.first()?, patterns.last()?);
@@ -72,8 +72,8 @@ fn column_constant(
 
 /// Returns how the field is read from keys: a pair of form and reader function for each form of a
 /// key part from which the field can be read. The same form is listed once.
-fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<Tokens> {
-    let mut reads: Vec<Tokens> = Vec::new();
+fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
+    let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();
     for family in entity.primary_and_copies() {
         let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };

@@ -1,8 +1,8 @@
 //! Generates const assertions for what only the types of fields tell. The compiler reports them at
 //! the token that they are about.
 
-use proc_macro2::Span;
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{field, schema::family_constant_name};
@@ -10,14 +10,13 @@ use crate::{
     model::{Entity, Family, Field, KeyTemplate, Part, Segment},
     names::runtime_item,
     template::Form,
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Number of properties of a remote copy that name its primary: `Src`, `SrcP`, `SrcR`, `SrcT`.
 const OWNER_PROPERTIES: usize = 4;
 
 /// Returns the assertions of an entity.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     let separated = entity.families.iter().map(|family| assert_parts_separated(entity, family));
     let covers = entity.families.iter().flat_map(|family| {
         family.parts().filter_map(move |part| assert_form_covers_type(entity, family, part))
@@ -62,7 +61,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
 /// the library's own.
-fn assert_part_sizes(entity: &Entity) -> Option<Tokens> {
+fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     let span = entity.wide?;
     let asserts = (1..=entity.wide_part_count()).map(|part| {
         let message = format!(
@@ -87,7 +86,7 @@ fn is_surely_narrow(fields: &[Field]) -> bool {
 }
 
 /// Returns assertions that fields with `hide_none` are an `Option`.
-pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> Tokens {
+pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| {
         field.encrypt_settings().is_some_and(|encrypt_settings| encrypt_settings.hide_none)
     };
@@ -109,7 +108,7 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> Tokens {
 }
 
 /// Returns assertions that `upgrade_from` names an older version of the entity.
-fn assert_older_version(entity: &Entity) -> Option<Tokens> {
+fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
     let path = older.to_token_stream().to_string().replace(' ', "");
@@ -137,7 +136,7 @@ fn assert_older_version(entity: &Entity) -> Option<Tokens> {
 }
 
 /// Returns the assertion that the field of `expires = field` is a time.
-fn assert_expires_is_time(entity: &Entity) -> Option<Tokens> {
+fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
     let expires = entity.expires.as_ref()?;
     let field = entity.fields.get(expires.field)?;
     let ty = &field.ty;
@@ -152,7 +151,7 @@ fn assert_expires_is_time(entity: &Entity) -> Option<Tokens> {
 }
 
 /// Returns the assertion that no property of a flattened struct has the name of another property.
-fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<Tokens> {
+fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream> {
     let prefix = field.storage.prefix()?;
     let ty = &field.ty;
     let marker = entity.discriminator_property().unwrap_or_default();
@@ -174,10 +173,10 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<Tokens> {
 
 /// Returns the assertion that copies have at most 252 properties. A copy stores fields of the
 /// primary's keys too, where its own keys do not give them back.
-fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> Tokens {
+fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
-    let columns: Vec<Tokens> =
+    let columns: Vec<TokenStream> =
         held.filter_map(|(_, field)| field::column_schemas_of_field(field, true)).collect();
     let message = format!(
         "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
@@ -189,7 +188,7 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> Tokens {
 }
 
 /// Returns assertions that rows of two row families never have the same key.
-fn assert_keys_apart(entity: &Entity) -> Tokens {
+fn assert_keys_apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
@@ -215,9 +214,9 @@ fn assert_keys_apart(entity: &Entity) -> Tokens {
 }
 
 /// Returns assertions that no other row of a wide entity has the key of one of its parts.
-fn apart_from_parts(entity: &Entity) -> Tokens {
+fn apart_from_parts(entity: &Entity) -> TokenStream {
     let (Some(_), Some(primary)) = (entity.wide, entity.primary()) else {
-        return Tokens::new();
+        return TokenStream::new();
     };
     let others = entity.families.iter().skip(1).filter(|family| !family.in_blob);
     let others = others.filter(|other| !primary.row.starts_with_different_literal(&other.row));
@@ -236,9 +235,9 @@ fn apart_from_parts(entity: &Entity) -> Tokens {
 
 /// Returns assertions that a part is followed by a literal, where the type decides whether its width
 /// varies.
-fn assert_parts_separated(entity: &Entity, family: &Family) -> Tokens {
+fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
-    let check = |key: &KeyTemplate, template: Tokens| {
+    let check = |key: &KeyTemplate, template: TokenStream| {
         let assert = unseparated_part_message(entity, key)?;
         let span: Span = key.literal.span();
         Some(quote_spanned! { span =>
@@ -265,7 +264,7 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
 /// Returns the assertion that a date form is as fine as the field's type. `None` if the part is no
 /// date, or if the type's name already shows that the field cannot be read back from it. The
 /// assertion is needed since an alias can have the name of another type.
-fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<Tokens> {
+fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };
     if !part.is_read_back_exactly(field) {

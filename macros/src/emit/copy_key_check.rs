@@ -5,13 +5,14 @@ use super::unwrap_or_return;
 use crate::{
     model::{Entity, Family, KeyTemplate, Part},
     template::Form,
-    tokens::{Tokens, quote},
 };
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the statement that compares the keys of a copy with the keys that the fields of
 /// `__entity` make. Compares only a key that has a part from which the field cannot be read back,
 /// and of which the copy holds all fields.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
             return None;
@@ -24,9 +25,9 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
         let index = family.index;
         Some(quote! { #index => { #row #partition } })
     });
-    let arms: Vec<Tokens> = arms.collect();
+    let arms: Vec<TokenStream> = arms.collect();
     if arms.is_empty() {
-        return Tokens::new();
+        return TokenStream::new();
     }
     quote! { match __family.index { #(#arms)* _ => {} } }
 }
@@ -34,7 +35,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 /// Returns the check of the RowKey, or `None` if it needs none. The check makes the whole key from
 /// the fields and compares it with the stored key. If all parts to compare are text in lower case,
 /// it first compares only these, which costs less, and makes the key only if one differs.
-fn check_row_key(entity: &Entity, family: &Family) -> Option<Tokens> {
+fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -52,14 +53,14 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<Tokens> {
     });
     let check =
         unwrap_or_return(&quote! { _rt_check_row_key_matches_fields(__row, __family, &__entity) });
-    Some(match compared.collect::<Option<Vec<Tokens>>>() {
+    Some(match compared.collect::<Option<Vec<TokenStream>>>() {
         Some(compared) => quote! { if !(#(#compared)&&*) { #check } },
         None => check,
     })
 }
 
 /// Returns the check of a remote copy's PartitionKey.
-fn check_partition_key(entity: &Entity, family: &Family) -> Option<Tokens> {
+fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     parts_that_lose_their_field(entity, family, &family.partition)?;
     Some(unwrap_or_return(
         &quote! { _rt::check_partition_key_matches_fields(__row, __family, &__entity) },

@@ -1,14 +1,12 @@
 //! Generates the implementations of `EdmEnum`: an enum is stored as text, in a property or in a
 //! part of a key.
 
-use crate::{
-    model::EdmEnum,
-    names,
-    tokens::{Tokens, quote},
-};
+use crate::{model::EdmEnum, names};
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the impls of `EdmValue` and `KeyPart`.
-pub(super) fn emit(edm_enum: &EdmEnum) -> Tokens {
+pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let text = text_functions(edm_enum);
     let texts: Vec<_> =
@@ -70,7 +68,7 @@ fn escape_variant(text: &str) -> String {
 }
 
 /// Returns the functions that convert variants to texts and back.
-fn text_functions(edm_enum: &EdmEnum) -> Tokens {
+fn text_functions(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let to_texts = edm_enum.variants.iter().map(|variant| {
         let (name, text) = (&variant.ident, &variant.text);

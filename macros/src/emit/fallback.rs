@@ -1,14 +1,12 @@
 //! Generates impls for inputs that were refused: they compile and do nothing, so that the uses of the
 //! type add no messages of their own.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
 use syn::{Data, DeriveInput};
 
 use super::{columns, index, patch, path_builder, scoped_block};
-use crate::{
-    model,
-    tokens::{Tokens, quote},
-};
+use crate::model;
 
 /// Returns whether empty impls for the type compile whatever its fields are. Types with generic
 /// parameters and unions get no empty impls.
@@ -17,16 +15,16 @@ fn can_have_empty_impls(input: &DeriveInput) -> bool {
 }
 
 /// Returns impls that do nothing for `#[derive(TableEntity)]`.
-pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> Tokens {
+pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let ident = &entity.ident;
     let from_row = from_row(input);
     let columns = columns::columns_of_refused_type(ident, &entity.fields);
     let (patch_name, patch) =
         (patch::patch_type_name(entity), patch::emit_for_refused_entity(entity));
-    let Some(primary) = entity.primary() else { return Tokens::new() };
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
     let start = path_builder::start_type(entity, primary);
     let path = path_builder::emit_for_refused_entity(entity);
     let indexes = index::emit_for_refused_entity(entity);
@@ -69,9 +67,9 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> Tokens {
 }
 
 /// Returns impls that do nothing for `#[derive(Properties)]`.
-pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> Tokens {
+pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let ident = &properties.ident;
     let columns = columns::columns_of_refused_type(ident, &properties.fields);
@@ -95,31 +93,31 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
 /// Returns the impl of a refused `#[derive(Message)]`: the usual one, which compiles whatever is wrong
 /// with the message.
-pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> Tokens {
+pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     super::message(message)
 }
 
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> Tokens {
+pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     scoped_block(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
 }
 
 /// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
-pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> Tokens {
+pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     scoped_block(&newtype.runtime, &text_or_part(&newtype.ident))
 }
 
 /// Returns impls that do nothing for a type that is a property and a part of keys.
-fn text_or_part(ident: &Ident) -> Tokens {
+fn text_or_part(ident: &Ident) -> TokenStream {
     quote! {
         impl _rt::EdmValue for #ident {
             const EDM: _rt::EdmType = _rt::EdmType::String;
@@ -140,9 +138,9 @@ fn text_or_part(ident: &Ident) -> Tokens {
 }
 
 /// Returns impls that do nothing for `#[derive(Projection)]`.
-pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> Tokens {
+pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let ident = &projection.ident;
     let from_row = from_row(input);
@@ -163,9 +161,9 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
 }
 
 /// Returns impls that do nothing for `#[derive(EntitySet)]`.
-pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> Tokens {
+pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
     if !can_have_empty_impls(input) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let ident = &set.ident;
     let body = match set.shape {
@@ -203,7 +201,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> Tokens {
     scoped_block(&set.runtime, &body)
 }
 
-fn from_row(input: &DeriveInput) -> Tokens {
+fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
         // `loop {}` has every type and needs no value of the user's types. A program with an error

@@ -1,15 +1,14 @@
 //! Generates what depends on how a field is stored: one function for each question, so that a new
 //! kind of storage is added here and in [`Storage`].
 
-use proc_macro2::{Ident, Span};
-use quote::format_ident;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{first_field, key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
     model::{AbsenceRule, Field, Storage},
     names::{generated_ident_of, runtime_item},
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the name of the constant with the JSON codec of a field. Only this constant requires
@@ -19,7 +18,7 @@ fn json_codec(field: &Field) -> Ident {
 }
 
 /// Returns the constants of all JSON codecs.
-pub(super) fn json_codec_constants(fields: &[Field]) -> Tokens {
+pub(super) fn json_codec_constants(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
         let new = if field.is_secret() { "with_redacted_errors" } else { "new" };
@@ -33,10 +32,10 @@ pub(super) fn json_codec_constants(fields: &[Field]) -> Tokens {
 
 /// Returns the statement that writes the field of `self` with the property writer `out`, whose type
 /// is `PropertyWriter` or a reference to it.
-pub(super) fn write_statement(field: &Field, out: &Tokens) -> Tokens {
+pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
     let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
     match &field.storage {
-        Storage::Skipped => Tokens::new(),
+        Storage::Skipped => TokenStream::new(),
         Storage::Plain => {
             let store = if field.is_secret() {
                 quote! { store_secret }
@@ -107,7 +106,7 @@ pub(super) fn write_statement(field: &Field, out: &Tokens) -> Tokens {
 
 /// Returns the tokens for the padding of a field: `Some(pad)`, or `None` if the field is not
 /// encrypted.
-fn padding_of(field: &Field) -> Tokens {
+fn padding_of(field: &Field) -> TokenStream {
     match field.encrypt_settings() {
         Some(encrypt) => {
             let pad = encrypt.pad;
@@ -131,7 +130,7 @@ pub(super) fn slot_locals_of_field(at: usize, field: &Field) -> Vec<(Ident, &str
 
 /// Returns the variables in which a decoder keeps what it read for a field, as an expression for
 /// [`finish_expression`]: one variable, or an array of them for a field with several properties.
-pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> Tokens {
+pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
             let slots = slot_locals_of_field(at, field).into_iter().map(|(slot, _)| slot);
@@ -151,7 +150,7 @@ pub(super) fn slot_local(at: usize) -> Ident {
 }
 
 /// Returns the statement that creates the slot of a field that several properties go to.
-pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<Tokens> {
+pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<TokenStream> {
     let (slot, ty) = (slot_local(at), &field.ty);
     match &field.storage {
         Storage::Skipped
@@ -170,7 +169,11 @@ pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<Toke
 
 /// Returns the statement that offers the property `__name` with `__value` to a field that several
 /// properties go to. `taken` leaves the statement's block once the field has taken the property.
-pub(super) fn offer_statement(field: &Field, slot: &Tokens, taken: &Tokens) -> Option<Tokens> {
+pub(super) fn offer_statement(
+    field: &Field,
+    slot: &TokenStream,
+    taken: &TokenStream,
+) -> Option<TokenStream> {
     let ty = &field.ty;
     match &field.storage {
         Storage::Skipped
@@ -200,7 +203,7 @@ pub(super) fn offer_statement(field: &Field, slot: &Tokens, taken: &Tokens) -> O
 
 /// Returns the type and the initial value of a field's slot in a flattened struct. `None` if the
 /// field is skipped.
-pub(super) fn empty_slot_with_type(field: &Field) -> Option<(Tokens, Tokens)> {
+pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {
         Storage::Skipped => None,
@@ -218,7 +221,7 @@ pub(super) fn empty_slot_with_type(field: &Field) -> Option<(Tokens, Tokens)> {
 }
 
 /// Returns the value of a field that is not in the row.
-pub(super) fn default_value(field: &Field) -> Tokens {
+pub(super) fn default_value(field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &field.absent {
         // A function of another type is shown where it is named.
@@ -231,7 +234,7 @@ pub(super) fn default_value(field: &Field) -> Tokens {
 }
 
 /// Returns the value of a field whose reading cannot fail.
-pub(super) fn value_if_infallible(field: &Field, slot: &Tokens) -> Option<Tokens> {
+pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
     match &field.storage {
         Storage::Skipped => Some(default_value(field)),
         Storage::Extra => Some(slot.clone()),
@@ -246,7 +249,11 @@ pub(super) fn value_if_infallible(field: &Field, slot: &Tokens) -> Option<Tokens
 
 /// Returns an expression for the `Result` of reading a field from its slot. `prefix` is given in a
 /// flattened struct only: an expression for the text before the names of its properties.
-pub(super) fn finish_expression(field: &Field, slot: &Tokens, prefix: Option<&Tokens>) -> Tokens {
+pub(super) fn finish_expression(
+    field: &Field,
+    slot: &TokenStream,
+    prefix: Option<&TokenStream>,
+) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     let no_prefix = "";
     let before = prefix.map_or_else(|| quote! { #no_prefix }, Clone::clone);
@@ -309,7 +316,7 @@ pub(super) fn finish_expression(field: &Field, slot: &Tokens, prefix: Option<&To
 
 /// Returns the type and the value of the field's column constant. `None` if the field has no
 /// column: a skipped or `extra` field.
-pub(super) fn column_type_and_value(field: &Field) -> Option<(Tokens, Tokens)> {
+pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -386,7 +393,7 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(Tokens, Tokens)> {
 /// Returns the type and the value of the field's column constant for an entity that is refused.
 /// Neither requires a trait of the field's type. `None` for a skipped or `extra` field, and for a
 /// series whose type is no array of literal length.
-pub(super) fn refused_type_column(field: &Field) -> Option<(Tokens, Tokens)> {
+pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, kind) = (&field.ty, column_kind(field));
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
@@ -416,13 +423,13 @@ pub(super) fn refused_type_column(field: &Field) -> Option<(Tokens, Tokens)> {
 }
 
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
-fn blob_column(field: &Field, names: &[String]) -> (Tokens, Tokens) {
+fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
     let (ty, name, names) = (&field.ty, &field.name, blob_property_names_expression(names));
     (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
 }
 
 /// Returns the value that names the properties of a field that is kept in a blob.
-pub(super) fn blob_property_names_expression(names: &[String]) -> Tokens {
+pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
     let fields = ["name", "len", "hash", "content_type"];
     let fields = fields.iter().zip(names).map(|(field, name)| {
         let field = Ident::new(field, Span::call_site());
@@ -436,7 +443,7 @@ pub(super) fn blob_property_names_expression(names: &[String]) -> Tokens {
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
-pub(super) fn blob_value_statements(fields: &[Field], values: &Tokens) -> Vec<Tokens> {
+pub(super) fn blob_value_statements(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
         let (ident, name, names) =
@@ -450,7 +457,7 @@ pub(super) fn blob_value_statements(fields: &[Field], values: &Tokens) -> Vec<To
 }
 
 /// Returns the marker type that says which comparisons a filter can make with the column.
-fn column_kind(field: &Field) -> Tokens {
+fn column_kind(field: &Field) -> TokenStream {
     match (field.encrypt_settings(), field.token_property_and_length(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
@@ -461,7 +468,7 @@ fn column_kind(field: &Field) -> Tokens {
 
 /// Returns the field's column schemas, separated by commas. `None` if the field has none.
 /// `is_stored` means that the rows store the field as a property: their keys do not contain its value.
-pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<Tokens> {
+pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
         let of_slot = match (&field.storage, field.series_slot_type()) {
@@ -525,7 +532,7 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
 
 /// Returns the field's `SeriesSchema`, which lists the properties of a series or a split field.
 /// `None` if the field is neither.
-pub(super) fn series_schema(field: &Field) -> Option<Tokens> {
+pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
     let is_split = matches!(field.storage, Storage::Split(_));
@@ -548,7 +555,7 @@ pub(super) fn series_schema(field: &Field) -> Option<Tokens> {
 
 /// Returns the column schema with the number of the part that stores the column. Returns `column`
 /// unchanged for part 1.
-fn column_in_part(part: usize, column: Tokens) -> Tokens {
+fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     match u8::try_from(part) {
         Ok(part @ 2..) => quote! { _rt_ColumnSchema::stored_in_part(#column, #part) },
         _ => column,
@@ -557,7 +564,7 @@ fn column_in_part(part: usize, column: Tokens) -> Tokens {
 
 /// Returns the column schema with the settings of encryption if the field is encrypted, else
 /// `column` unchanged.
-fn column_with_seal(field: &Field, column: Tokens) -> Tokens {
+fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property_and_length() {
@@ -575,11 +582,11 @@ fn column_with_seal(field: &Field, column: Tokens) -> Tokens {
 }
 
 /// Returns the patch's method that sets the field.
-pub(super) fn patch_setter(field: &Field) -> Tokens {
+pub(super) fn patch_setter(field: &Field) -> TokenStream {
     let (ident, ty, name) = (generated_ident_of(&field.ident), &field.ty, &field.property);
     let (doc, inner) = (format!("Sets `{}`.", field.name), first_field());
     match &field.storage {
-        Storage::Skipped | Storage::Extra => Tokens::new(),
+        Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
             let redact = field.is_secret().then(|| quote! { .redacted(#name) });
             quote! {
@@ -598,7 +605,7 @@ pub(super) fn patch_setter(field: &Field) -> Tokens {
         }
         Storage::Series(names) => {
             let Some(series_slot_type) = field.series_slot_type() else {
-                return Tokens::new();
+                return TokenStream::new();
             };
             let doc = format!("Sets a slot of `{}`, counted from 0.", field.name);
             let redact = field.is_secret().then(|| quote! { .redacted(__name) });
@@ -659,7 +666,7 @@ pub(super) fn patch_setter(field: &Field) -> Tokens {
 /// Emits a setter for an entity that is refused, so that the compiler reports the real mistake alone.
 /// The setter of a JSON or flattened field has an empty loop as its body. Setters of other fields are
 /// the usual ones.
-pub(super) fn setter_of_refused_entity(field: &Field) -> Tokens {
+pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
         Storage::Skipped
@@ -672,7 +679,7 @@ pub(super) fn setter_of_refused_entity(field: &Field) -> Tokens {
 }
 
 /// Returns a setter that takes a value of the field's type, without conversion.
-fn setter_of_whole_value(field: &Field, body: &Tokens) -> Tokens {
+fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
     let (ident, ty) = (generated_ident_of(&field.ident), &field.ty);
     let doc = format!("Sets `{}`.", field.name);
     quote! {
@@ -684,7 +691,7 @@ fn setter_of_whole_value(field: &Field, body: &Tokens) -> Tokens {
 }
 
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
-fn blob_setter(field: &Field, names: &[String]) -> Tokens {
+fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (generated_ident_of(&field.ident), &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));
     let inner = first_field();

@@ -1,7 +1,7 @@
 //! Generates `FromRow`, which reads an entity from a row of any of its row families.
 
-use proc_macro2::Ident;
-use quote::format_ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use super::{
     copy_key_check,
@@ -13,7 +13,6 @@ use super::{
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Part},
-    tokens::{Tokens, quote},
 };
 
 /// Returns the local with the text of the key part that a field is read from.
@@ -32,8 +31,8 @@ fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
 }
 
 /// Returns the impl of `FromRow`.
-pub(super) fn emit(entity: &Entity) -> Tokens {
-    let Some(primary) = entity.primary() else { return Tokens::new() };
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
     let primary = family_constant_name(primary);
     let ident = &entity.ident;
     let keys = split_keys(entity);
@@ -69,7 +68,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 
 /// Returns the statement that takes the row family's keys apart, as far as fields are read from
 /// them.
-fn split_keys(entity: &Entity) -> Tokens {
+fn split_keys(entity: &Entity) -> TokenStream {
     let fields: Vec<usize> = entity
         .fields
         .iter()
@@ -78,7 +77,7 @@ fn split_keys(entity: &Entity) -> Tokens {
         .map(|(at, _)| at)
         .collect();
     if fields.is_empty() {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let texts = fields.iter().map(|at| text_local(*at));
     let tables = entity.families.iter().map(|family| {
@@ -124,7 +123,7 @@ fn read_from(
 }
 
 /// Returns the statements that walk over the row and put each property into the slot of its field.
-fn walk_properties(entity: &Entity) -> Tokens {
+fn walk_properties(entity: &Entity) -> TokenStream {
     let fields = || entity.fields.iter().enumerate();
     let named = || {
         fields().filter(|(at, field)| {
@@ -138,7 +137,7 @@ fn walk_properties(entity: &Entity) -> Tokens {
     // A bag for unknown properties takes what every other field leaves: it comes last.
     let (bags, structs): (Vec<_>, Vec<_>) =
         fields().partition(|(_, field)| field.storage.takes_every_property());
-    let offers: Vec<Tokens> = structs
+    let offers: Vec<TokenStream> = structs
         .into_iter()
         .chain(bags)
         .filter_map(|(at, field)| {
@@ -188,7 +187,7 @@ fn other_properties(entity: &Entity) -> Vec<String> {
 }
 
 /// Returns the value of a field, from its key part or else from its slot.
-fn field_value(entity: &Entity, at: usize, field: &Field) -> Tokens {
+fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     let (slot, name) = (slot_local(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
         return match read_key(entity, at, field, &quote! { _rt::field_not_in_keys_error(#name) }) {
@@ -209,7 +208,12 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> Tokens {
 /// Returns the expression that reads a field from its key part. For row families from whose keys the
 /// field cannot be read, the expression has the value `otherwise`. Returns `None` if the keys of
 /// neither the primary nor a copy give the field.
-fn read_key(entity: &Entity, at: usize, field: &Field, otherwise: &Tokens) -> Option<Tokens> {
+fn read_key(
+    entity: &Entity,
+    at: usize,
+    field: &Field,
+    otherwise: &TokenStream,
+) -> Option<TokenStream> {
     let mut parts: Vec<(Vec<usize>, &Part)> = Vec::new();
     for family in entity.primary_and_copies() {
         let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };

@@ -1,7 +1,8 @@
 //! Generates the methods that begin a path through an index, the types that say which fields the
 //! copies of partial indexes hold, and `owner_of`, which reads the keys of the primary from a copy.
 
-use quote::format_ident;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
 
 use super::{
     entry_doc::path_method_doc, key, path_builder, schema::copied_fields_type_name,
@@ -10,22 +11,21 @@ use super::{
 use crate::{
     model::{Entity, Family, Field},
     names,
-    tokens::{Tokens, quote},
 };
 
 /// Returns the methods that begin a path through an index, and the types that say which fields
 /// partial copies hold.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, path_builder::new_builder_value)
 }
 
 /// Returns the methods that begin a path through an index, for an entity that is refused. The
 /// methods compile, but have no working body.
-pub(super) fn emit_for_refused_entity(entity: &Entity) -> Tokens {
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, |_, _| quote! { loop {} })
 }
 
-fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> Tokens) -> Tokens {
+fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> TokenStream {
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
     let methods = indexes().filter_map(|family| {
@@ -50,7 +50,7 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> Tokens) -
 }
 
 /// Returns the type that says which fields the copies of a partial index hold.
-fn held_fields_type(entity: &Entity, family: &Family) -> Tokens {
+fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
         family.holds.get(*at).copied().unwrap_or_default()
@@ -70,8 +70,8 @@ fn held_fields_type(entity: &Entity, family: &Family) -> Tokens {
 }
 
 /// Returns the method that reads the keys of the primary from a copy, if copies hold them.
-pub(super) fn owner_of_method(entity: &Entity) -> Tokens {
-    let Some(primary) = entity.primary() else { return Tokens::new() };
+pub(super) fn owner_of_method(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {
         family.is_copy()
             && primary.parts().all(|part| {
@@ -88,7 +88,7 @@ pub(super) fn owner_of_method(entity: &Entity) -> Tokens {
         .map(|family| family.index)
         .collect();
     if known.is_empty() {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let place = |field: &Field| {
         let local = format_ident!("__of_{}", field.name);

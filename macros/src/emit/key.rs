@@ -1,25 +1,24 @@
 //! Generates the code that writes the PartitionKeys and RowKeys of row families.
 
 use super::key_part;
-use crate::{
-    model::{Entity, Family, Field, KeyTemplate},
-    tokens::{Tokens, quote},
-};
+use crate::model::{Entity, Family, Field, KeyTemplate};
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the expression `self.field`.
-fn field_of_self(field: &Field) -> Tokens {
+fn field_of_self(field: &Field) -> TokenStream {
     let name = &field.ident;
     quote! { self.#name }
 }
 
 /// Returns the body of `EncodeRows::write_partition_key`: the key of the row family `__family`.
-pub(super) fn write_partition_key_body(entity: &Entity) -> Tokens {
+pub(super) fn write_partition_key_body(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.partition));
     write_parts_by_family(entity, own.collect())
 }
 
 /// Returns the body of `EncodeRows::write_row_key`: the key of the row family `__family`.
-pub(super) fn write_row_key_body(entity: &Entity) -> Tokens {
+pub(super) fn write_row_key_body(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.row));
     write_parts_by_family(entity, own.collect())
 }
@@ -27,7 +26,7 @@ pub(super) fn write_row_key_body(entity: &Entity) -> Tokens {
 /// Returns statements that write the parts of one key, PartitionKey or RowKey, of the row family `__family`:
 /// a `match` over its index with one arm for all row families that have the same template, or no `match` if
 /// all have. `keys` holds the index and the key's template of each row family.
-fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> Tokens {
+fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &KeyTemplate)> = Vec::new();
     for (index, key) in keys {
         // Local copies share the primary's partition template: one arm for all of them is less code
@@ -50,7 +49,11 @@ fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> T
 
 /// Returns statements that write the parts of a key with the key writer `__key`. `place` returns
 /// the expression for a field.
-fn write_parts(entity: &Entity, key: &KeyTemplate, place: impl Fn(&Field) -> Tokens) -> Tokens {
+fn write_parts(
+    entity: &Entity,
+    key: &KeyTemplate,
+    place: impl Fn(&Field) -> TokenStream,
+) -> TokenStream {
     let parts = key.parts().filter_map(|part| {
         let field = entity.fields.get(part.field)?;
         Some(key_part::write_part(part, &field.ty, &place(field)))
@@ -63,8 +66,8 @@ fn write_parts(entity: &Entity, key: &KeyTemplate, place: impl Fn(&Field) -> Tok
 pub(super) fn filled_key_writers(
     entity: &Entity,
     family: &Family,
-    place: impl Fn(&Field) -> Tokens,
-) -> Tokens {
+    place: impl Fn(&Field) -> TokenStream,
+) -> TokenStream {
     let constant = super::schema::family_constant_name(family);
     let (partition_key, row_key) = ("PartitionKey", "RowKey");
     let partition = write_parts(entity, &family.partition, &place);

@@ -5,26 +5,26 @@
 //! once. For the same reason, a trait's function that is passed as an argument has the span of the
 //! type.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::Type;
 
 use crate::{
     model::{Field, Part},
     names,
     template::Form,
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
 /// passed as a function.
-pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> Tokens {
+pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> TokenStream {
     let span = names::type_span(ty);
     let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
     quote_spanned! { span => <#ty as #of>::#name }
 }
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.
-pub(super) fn write_part(part: &Part, ty: &Type, value: &Tokens) -> Tokens {
+pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let encode = type_as_trait_item(ty, "KeyPart", "encode");
@@ -65,7 +65,7 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &Tokens) -> Tokens {
 
 /// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference
 /// to the field's value.
-pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &Tokens) -> Tokens {
+pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -93,7 +93,7 @@ pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &Tokens) -
 
 /// Returns the call that sets a part of a path builder's draft to `__value`, an argument that converts
 /// to the field's type.
-pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> Tokens {
+pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -115,7 +115,7 @@ pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> Tokens {
 
 /// Returns the call that limits a part of the keys in a `PathDraft` to the values in `__range`.
 /// `None` if a range of values is not exactly a range of keys.
-pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<Tokens> {
+pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
     let bounds = quote! { #at, __range };
     Some(match &part.form {
@@ -142,7 +142,7 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<Tokens
 /// Returns an expression that reads the field's value from `text`, the text of this key part. It is called
 /// only for a part from which the field can be read back without loss, so never for `lower`, `bucket` or
 /// `hmac`.
-pub(super) fn read_part(part: &Part, field: &Field, text: &Tokens) -> Tokens {
+pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
@@ -166,7 +166,7 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &Tokens) -> Tokens {
 }
 
 /// Returns the function that reads the field from a part that gives it back, for a column.
-pub(super) fn reader_function(part: &Part, field: &Field) -> Tokens {
+pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &part.form {
         Form::Width(_) => {
@@ -190,7 +190,7 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> Tokens {
 
 /// Returns the expression that makes the `Segment` of a key part, for the constant that describes
 /// the key's template.
-pub(super) fn part_constant(part: &Part, field: &Field) -> Tokens {
+pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
     let encoder = |name: &str| {
@@ -229,7 +229,7 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> Tokens {
 }
 
 /// Returns the part's form as a constant.
-pub(super) fn form_constant(part: &Part) -> Tokens {
+pub(super) fn form_constant(part: &Part) -> TokenStream {
     match &part.form {
         Form::Plain => quote! { _rt_Form::Plain },
         Form::Width(width) => quote! { _rt_Form::Width(#width) },

@@ -1,13 +1,12 @@
 //! Generates the implementation of `Message`: the message's name and version, its expiry, and
 //! whether it must be authentic.
 
-use crate::{
-    model::Message,
-    tokens::{Tokens, quote},
-};
+use crate::model::Message;
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the impl of `Message`.
-pub(super) fn emit(message: &Message) -> Tokens {
+pub(super) fn emit(message: &Message) -> TokenStream {
     let Message { ident, name, version, .. } = message;
     let authenticity = message.authenticated.map(|is_required| {
         let variant = if is_required { quote!(Required) } else { quote!(NotRequired) };

@@ -32,16 +32,14 @@ mod set;
 mod table_entity;
 mod to_row;
 
-use proc_macro2::Literal;
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
 use syn::Path;
 
-use crate::{
-    model,
-    tokens::{Tokens, quote},
-};
+use crate::model;
 
 /// Returns the code of `#[derive(TableEntity)]`.
-pub(crate) fn entity(entity: &model::Entity) -> Tokens {
+pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
     let json = field::json_codec_constants(&entity.fields);
     let schema = schema::emit(entity);
     let asserts = const_assert::emit(entity);
@@ -61,7 +59,7 @@ pub(crate) fn entity(entity: &model::Entity) -> Tokens {
 }
 
 /// Returns the code of `#[derive(Properties)]`.
-pub(crate) fn properties(properties: &model::Properties) -> Tokens {
+pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let json = field::json_codec_constants(&properties.fields);
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
@@ -71,27 +69,27 @@ pub(crate) fn properties(properties: &model::Properties) -> Tokens {
 }
 
 /// Returns the code of `#[derive(Message)]`.
-pub(crate) fn message(message: &model::Message) -> Tokens {
+pub(crate) fn message(message: &model::Message) -> TokenStream {
     scoped_block(&message.runtime, &message::emit(message))
 }
 
 /// Returns the code of `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> Tokens {
+pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
     scoped_block(&edm_enum.runtime, &edm_enum::emit(edm_enum))
 }
 
 /// Returns the code of `#[derive(KeyPart)]` on a struct.
-pub(crate) fn newtype(newtype: &model::Newtype) -> Tokens {
+pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
     scoped_block(&newtype.runtime, &newtype::emit(newtype))
 }
 
 /// Returns the code of `#[derive(Projection)]`.
-pub(crate) fn projection(projection: &model::Projection) -> Tokens {
+pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
     scoped_block(&projection.runtime, &projection::emit(projection))
 }
 
 /// Returns the code of `#[derive(EntitySet)]`.
-pub(crate) fn set(set: &model::Set) -> Tokens {
+pub(crate) fn set(set: &model::Set) -> TokenStream {
     let members = set::member_constants(set);
     let body = match set.shape {
         model::Shape::Enum => set::emit(set),
@@ -109,7 +107,7 @@ fn first_field() -> Literal {
 /// Returns an expression for the value of a `Result`. On an error, the expression returns from the
 /// enclosing function with that error. The operator `?` does the same, but costs the compiler twice
 /// the work, since it calls functions of two traits.
-fn unwrap_or_return(result: &Tokens) -> Tokens {
+fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
             _rt_Ok(__value) => __value,
@@ -123,7 +121,7 @@ fn unwrap_or_return(result: &Tokens) -> Tokens {
 /// The block has no `allow`, since an `allow` of a lint is an error where the user's crate forbids
 /// that lint. Instead, no generated name or runtime path has a span of the user's code: lints ignore
 /// tokens that a macro wrote. See `names::generated_ident` and `names::runtime_item`.
-fn scoped_block(runtime: &Path, body: &Tokens) -> Tokens {
+fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]
         const _: () = {

@@ -1,20 +1,18 @@
 //! Generates the impls of a struct with one field that is stored in the same way as the field.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
 use syn::{Member, Type};
 
-use crate::{
-    model::Newtype,
-    tokens::{Tokens, quote},
-};
+use crate::model::Newtype;
 
 /// Returns the impls of `EdmValue`, `KeyPart` and the traits for the forms of key parts.
 ///
 /// An impl is in force only if the type of the field has the same trait. The lifetime `'__a` in the
 /// bounds of an impl is unused: it makes the compiler check a bound where the impl is used instead
 /// of here.
-pub(super) fn emit(newtype: &Newtype) -> Tokens {
-    let Some((member, ty)) = &newtype.field else { return Tokens::new() };
+pub(super) fn emit(newtype: &Newtype) -> TokenStream {
+    let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;
     let forms = form_impls(ident, member, ty);
     quote! {
@@ -53,7 +51,7 @@ pub(super) fn emit(newtype: &Newtype) -> Tokens {
 }
 
 /// Returns the impls for the forms of key parts: ranges, prefixes, widths, `desc` and dates.
-fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> Tokens {
+fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl<const __LAST: _rt::bool> _rt::Ordered<__LAST> for #ident

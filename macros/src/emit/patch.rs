@@ -1,13 +1,12 @@
 //! Generates the patch of an entity: a type with methods that set and remove properties.
 
-use proc_macro2::Ident;
-use quote::format_ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use super::{field, first_field};
 use crate::{
     model::{Entity, Field, Storage},
     names,
-    tokens::{Tokens, quote},
 };
 
 /// Returns the name of the patch's type.
@@ -16,16 +15,16 @@ pub(super) fn patch_type_name(entity: &Entity) -> Ident {
 }
 
 /// Returns the patch's type and its methods.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::patch_setter)
 }
 
 /// Returns the patch's type with setters that the compiler accepts although the entity is refused.
-pub(super) fn emit_for_refused_entity(entity: &Entity) -> Tokens {
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::setter_of_refused_entity)
 }
 
-fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> Tokens) -> Tokens {
+fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, patch_type_name(entity), &entity.vis);
     let inner = first_field();
     let doc = format!("Changes to some properties of `{}`.", names::ident_text(ident));
@@ -33,7 +32,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> Tokens) -> Tokens {
         if !entity.can_change_in_place(at) {
             let removed = field.name.strip_prefix("remove_");
             let is_taken = removed.is_some_and(|name| entity.field_with_setter(name).is_some());
-            return if is_taken { Tokens::new() } else { refusing_method(field) };
+            return if is_taken { TokenStream::new() } else { refusing_method(field) };
         }
         let method = names::generated_ident(&format!("remove_{}", field.name), field.ident.span());
         let is_free = entity.field_with_setter(&method.to_string()).is_none();
@@ -66,7 +65,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> Tokens) -> Tokens {
 
 /// Returns a method that no argument fits, for a field of the key. A call of the method does not
 /// compile, and the compiler's error says why a key is not patched.
-fn refusing_method(field: &Field) -> Tokens {
+fn refusing_method(field: &Field) -> TokenStream {
     let ident = names::generated_ident_of(&field.ident);
     quote! {
         #[doc(hidden)]
@@ -77,7 +76,7 @@ fn refusing_method(field: &Field) -> Tokens {
 /// Returns the method that removes a property. `None` if the field cannot be removed, because it is
 /// stored as JSON, flattened or skipped, for example. A bound on the field's type makes a call fail
 /// to compile if the field is not an `Option`: an alias of `Option` is allowed too.
-fn remove_method(field: &Field, method: &Ident) -> Option<Tokens> {
+fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     match &field.storage {
         Storage::Plain => {}
         Storage::Series(names) => return remove_slot(field, method, names),
@@ -117,7 +116,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<Tokens> {
 
 /// Returns the method that removes the value of one slot of a series. `None` if the field is no
 /// series.
-fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<Tokens> {
+fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
     let (series_slot_type, of, inner) = (field.series_slot_type()?, &field.name, first_field());
     let doc = if field.is_removable() {
         let text = format!("Removes a slot of `{of}`, counted from 0.");

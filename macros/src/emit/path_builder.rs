@@ -10,8 +10,8 @@
 //! names the table is given, so that one table is read. The second says whether a range of these values
 //! is given, so that several tables are read.
 
-use proc_macro2::Ident;
-use quote::format_ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use super::{
     first_field, key_part,
@@ -21,7 +21,6 @@ use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
     names,
     template::{Fineness, Form},
-    tokens::{Tokens, quote},
 };
 
 /// One flag for each part: whether it is given. The PartitionKey's parts come first.
@@ -43,7 +42,7 @@ struct Builder<'m> {
 
 /// Returns the type that the path builder of a row family begins with, when no part of the keys is
 /// given: its first state, or a finished path if nothing has to be given.
-pub(super) fn start_type(entity: &Entity, family: &Family) -> Tokens {
+pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     // `is_refused` changes the methods of the states and not their types, so that a refused entity
     // gets its types here too.
     let builder = Builder::new(entity, family, false);
@@ -51,7 +50,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> Tokens {
 }
 
 /// Returns an expression for the path builder before any part of the keys is set.
-pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> Tokens {
+pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family, false);
     let constant = family_constant_name(family);
     builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
@@ -59,7 +58,7 @@ pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> Tokens {
 
 /// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
 /// from the fields of `self`.
-pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Tokens {
+pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -76,7 +75,7 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Token
 
 /// Returns the generated call that selects the dated table of a path by the field that names the
 /// table. `value` is the expression of a reference to the field's value.
-fn set_table_call(field: &Field, value: &Tokens) -> Tokens {
+fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
     let (name, to_ticks) =
         (&field.name, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     quote! { .in_table_of(#name, #to_ticks(#value)) }
@@ -84,21 +83,21 @@ fn set_table_call(field: &Field, value: &Tokens) -> Tokens {
 
 /// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
 /// key parts given so far, has the methods for the parts that may follow.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     builders_of_families(entity, false)
 }
 
 /// Emits path builders that take any value and do nothing, for an entity that is refused. If a part
 /// of a template names no known field, the builders accept any field next.
-pub(super) fn emit_for_refused_entity(entity: &Entity) -> Tokens {
+pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     builders_of_families(entity, true)
 }
 
-fn builders_of_families(entity: &Entity, is_refused: bool) -> Tokens {
+fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let new = |family| Builder::new(entity, family, is_refused);
     let builders: Vec<Builder<'_>> = entity.families.iter().map(new).collect();
     if builders.iter().all(|builder| builder.states.is_empty()) {
-        return Tokens::new();
+        return TokenStream::new();
     }
     let states = builders
         .iter()
@@ -329,7 +328,7 @@ impl<'m> Builder<'m> {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
 
-    fn view_type(&self) -> Tokens {
+    fn view_type(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt_PrimaryRow },
             FamilyKind::Copy if self.family.has_every_field() => quote! { _rt_FullCopy },
@@ -343,7 +342,7 @@ impl<'m> Builder<'m> {
 
     /// Returns the view type of a path to many rows, a range or a partition. Primaries and full
     /// copies share the view `FullRow`. Other row families have the same view as for a point.
-    fn view_of_many(&self) -> Tokens {
+    fn view_of_many(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt_FullRow },
             FamilyKind::Copy if self.family.has_every_field() => quote! { _rt_FullRow },
@@ -352,7 +351,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the type of a builder state: a point path if no part of the keys is missing.
-    fn state_type(&self, given: &Given) -> Tokens {
+    fn state_type(&self, given: &Given) -> TokenStream {
         let (entity, view, name) =
             (&self.entity.ident, self.view_type(), builder_type_name(self.entity));
         let many = self.view_of_many();
@@ -395,7 +394,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
-    fn state_value(&self, given: &Given, draft: &Tokens) -> Tokens {
+    fn state_value(&self, given: &Given, draft: &TokenStream) -> TokenStream {
         let name = builder_type_name(self.entity);
         match self.position(given) {
             Some(_) => quote! { #name(#draft, _rt_PhantomData) },
@@ -405,7 +404,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the impls of a builder state: its methods, and those of a path if the whole PartitionKey is given.
-    fn state_impl(&self, given: &Given) -> Tokens {
+    fn state_impl(&self, given: &Given) -> TokenStream {
         let (ty, methods) = (self.state_type(given), self.state_methods(given));
         let path = self.is_path(given).then(|| {
             let view = self.view_of_many();
@@ -421,7 +420,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn state_methods(&self, given: &Given) -> Tokens {
+    fn state_methods(&self, given: &Given) -> TokenStream {
         if self.has_lost_part() {
             let fields = self.entity.fields.iter().filter(|field| field.storage.can_be_in_key());
             let methods = fields.map(|field| self.takes_anything(given, given, field, true));
@@ -467,9 +466,9 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that gives a window of the field that names the table.
-    fn window_method(&self, given: &Given) -> Tokens {
+    fn window_method(&self, given: &Given) -> TokenStream {
         let dated = self.dated_field().filter(|_| self.takes_window());
-        let Some((_, field)) = dated else { return Tokens::new() };
+        let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name, inner) = (&field.ty, &field.name, first_field());
         let to_ticks = key_part::type_as_trait_item(ty, "DatePart", "to_ticks");
         let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
@@ -501,7 +500,7 @@ impl<'m> Builder<'m> {
         field: &Field,
         method: &Ident,
         verb: &str,
-    ) -> Tokens {
+    ) -> TokenStream {
         let ty = &field.ty;
         let names_table = self.has_table(after) && !self.has_table(given);
         let next = self.state_type(after);
@@ -538,7 +537,13 @@ impl<'m> Builder<'m> {
 
     /// Returns the methods for a field of an entity that is refused: they take any argument and do
     /// nothing. `is_open` adds methods for a range and a prefix.
-    fn takes_anything(&self, given: &Given, after: &Given, field: &Field, is_open: bool) -> Tokens {
+    fn takes_anything(
+        &self,
+        given: &Given,
+        after: &Given,
+        field: &Field,
+        is_open: bool,
+    ) -> TokenStream {
         let (exact, entity) = (names::generated_ident_of(&field.ident), &self.entity.ident);
         let view = self.view_of_many();
         let made =
@@ -565,8 +570,8 @@ impl<'m> Builder<'m> {
 
     /// Returns the method that makes one path for each bucket, the hashes that a part
     /// `{f:bucket(16)}` can have. Returns no tokens for another part.
-    fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> Tokens {
-        let Form::Bucket(count) = part.form else { return Tokens::new() };
+    fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
+        let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());
         let after = with_parts(given, &[at]);
         let next = self.state_type(&after);
@@ -585,7 +590,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that bounds a part, if keys sort as the part's values do.
-    fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<Tokens> {
+    fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let (last, inner) = (self.family.row.is_last_segment(part), first_field());
@@ -603,7 +608,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that bounds a text part by a prefix.
-    fn prefix_method(&self, at: usize, part: &Part, field: &Field) -> Option<Tokens> {
+    fn prefix_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
             Form::Plain | Form::Width(_) => false,

@@ -1,14 +1,12 @@
 //! Generates the impls of a projection, which reads each field through the column of its name.
 
-use crate::{
-    model::Projection,
-    names,
-    tokens::{Tokens, quote},
-};
+use crate::{model::Projection, names};
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `ProjectionHeldBy` for partial copies.
-pub(super) fn emit(projection: &Projection) -> Tokens {
-    let Some(of) = &projection.of else { return Tokens::new() };
+pub(super) fn emit(projection: &Projection) -> TokenStream {
+    let Some(of) = &projection.of else { return TokenStream::new() };
     let ident = &projection.ident;
     let selects = projection.fields.iter().map(|field| {
         let constant = &field.constant;

@@ -1,23 +1,20 @@
 //! Generates `Properties` for structs that are flattened into entities.
 
-use proc_macro2::Ident;
-use quote::format_ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use super::{
     field::{self, slot_local},
     unwrap_or_return,
 };
-use crate::{
-    model::Properties,
-    tokens::{Tokens, quote},
-};
+use crate::model::Properties;
 
 fn slots_name(properties: &Properties) -> Ident {
     format_ident!("__{}Slots", crate::names::ident_text(&properties.ident))
 }
 
 /// Returns the type with a slot for each field, which is filled while a row is read.
-pub(super) fn slots_of_properties(properties: &Properties) -> Tokens {
+pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let name = slots_name(properties);
     let mut declared = Vec::new();
     let mut empty = Vec::new();
@@ -44,7 +41,7 @@ pub(super) fn slots_of_properties(properties: &Properties) -> Tokens {
 }
 
 /// Returns the impl of `Properties`.
-pub(super) fn emit(properties: &Properties) -> Tokens {
+pub(super) fn emit(properties: &Properties) -> TokenStream {
     let (ident, slots) = (&properties.ident, slots_name(properties));
     let columns =
         properties.fields.iter().filter_map(|field| field::column_schemas_of_field(field, true));
@@ -82,7 +79,7 @@ pub(super) fn emit(properties: &Properties) -> Tokens {
 
 /// Returns the method that takes a property by its name. A nested struct takes the properties that
 /// begin with its prefix.
-fn offer(properties: &Properties) -> Tokens {
+fn offer(properties: &Properties) -> TokenStream {
     let fields = || properties.fields.iter().enumerate();
     let named = fields().filter(|(_, field)| field.storage.is_one_property());
     let named = named.map(|(at, field)| {

@@ -1,8 +1,8 @@
 //! Generates the constants that describe an entity: its schema, and each row family, which is the
 //! primary rows, the copies of one index, or one list.
 
-use proc_macro2::Ident;
-use quote::format_ident;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{field, key_part};
@@ -10,7 +10,6 @@ use crate::{
     attr::Discriminator,
     model::{Entity, Family, FamilyKind, Field, KeyTemplate, Segment, Storage},
     names::runtime_item,
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// The number that the RowKey of a wide entity's first row ends with.
@@ -32,7 +31,7 @@ pub(super) fn copied_fields_type_name(entity: &Entity, family: &Family) -> Ident
 }
 
 /// Returns one constant for each row family of an entity: the primary's, each index's and each list's.
-pub(super) fn family_constants(entity: &Entity) -> Tokens {
+pub(super) fn family_constants(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant_name(family);
         let value = self::family(family, entity);
@@ -43,7 +42,7 @@ pub(super) fn family_constants(entity: &Entity) -> Tokens {
 
 /// Returns the constant `__SCHEMA` of an entity, and one constant for each of its row families: the
 /// primary's, each index's and each list's.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = family_constants(entity);
     let constants = entity.families.iter().map(family_constant_name);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
@@ -64,9 +63,9 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
     let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
     let holds_extra = entity.fields.iter().any(|field| field.storage == Storage::Extra);
     let holds_extra = holds_extra.then(|| quote! { holds_extra: true, });
-    let series: Vec<Tokens> = entity.fields.iter().filter_map(field::series_schema).collect();
+    let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
-    let blobs: Vec<Tokens> = entity
+    let blobs: Vec<TokenStream> = entity
         .fields
         .iter()
         .filter_map(|field| match &field.storage {
@@ -124,7 +123,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 }
 
 /// Returns the fields of the schema that describe the parts of a wide entity.
-fn parts(entity: &Entity, marker: &str) -> Option<Tokens> {
+fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     entity.wide?;
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
     let markers = (1..=entity.wide_part_count()).map(of_part);
@@ -133,14 +132,14 @@ fn parts(entity: &Entity, marker: &str) -> Option<Tokens> {
 
 /// Returns the setting of the schema that names the property with the time of an entity's expiry.
 /// `None` if the entity has no `expires`.
-fn expires(entity: &Entity) -> Option<Tokens> {
+fn expires(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
     Some(quote! { expires: _rt_Some(#property), })
 }
 
 /// Returns the value of a row family's constant. Settings that the value does not name are taken from
 /// `Family::of_primary`, `of_copy` or `of_list`.
-fn family(family: &Family, entity: &Entity) -> Tokens {
+fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_entity_type();
     let (kind, marker) = match family.kind {
@@ -168,7 +167,7 @@ fn family(family: &Family, entity: &Entity) -> Tokens {
         .filter(|(at, field)| !is_held(*at) && !is_in_keys(*at, field))
         .flat_map(|(_, field)| field.property_patterns())
         .collect();
-    let left_out_structs: Vec<Tokens> = fields()
+    let left_out_structs: Vec<TokenStream> = fields()
         .filter(|(at, _)| !is_held(*at))
         .filter_map(|(_, field)| left_out_struct(field))
         .collect();
@@ -200,7 +199,7 @@ fn family(family: &Family, entity: &Entity) -> Tokens {
 
 /// Returns the value that tells which properties a copy lacks with a flattened struct. `None` for any
 /// other field.
-fn left_out_struct(field: &Field) -> Option<Tokens> {
+fn left_out_struct(field: &Field) -> Option<TokenStream> {
     let (Storage::Flattened(prefix), ty) = (&field.storage, &field.ty) else { return None };
     Some(quote! {
         _rt::LeftOutStruct {
@@ -214,7 +213,7 @@ fn left_out_struct(field: &Field) -> Option<Tokens> {
 
 /// Returns the constant `__PARTS` of a wide entity: a row family whose template fits the keys of
 /// every part. `None` if the entity is not wide.
-fn any_part(entity: &Entity) -> Option<Tokens> {
+fn any_part(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
     let constant = family_constant_name(primary);
     let KeyTemplate { text, segments, .. } = &primary.row;
@@ -240,7 +239,7 @@ fn any_part(entity: &Entity) -> Option<Tokens> {
 }
 
 /// Returns the constant of a key template.
-fn template(key: &KeyTemplate, entity: &Entity) -> Tokens {
+fn template(key: &KeyTemplate, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => Some(quote! { _rt_Literal(#text) }),

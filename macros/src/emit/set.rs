@@ -1,22 +1,23 @@
 //! Generates the constants by which a set finds the member type of a row, and the impls of enums of
 //! entities.
 
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::aggregate;
 use crate::{
     model::{Member, Set, Shape},
     names::call_site_ident,
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the constant with the members' schemas, the statics with their discriminators and forms of
 /// keys, which the compiler computes, the impl of `Set`, and assertions that no row could belong to
 /// two members.
-pub(super) fn member_constants(set: &Set) -> Tokens {
+pub(super) fn member_constants(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
-    let schemas: Vec<Tokens> = set.members.iter().map(|member| schema(set, member)).collect();
+    let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt_Schema] = &[#(#schemas),*];
@@ -37,7 +38,7 @@ pub(super) fn member_constants(set: &Set) -> Tokens {
 }
 
 /// Returns the schema of a member's entity.
-fn schema(set: &Set, member: &Member) -> Tokens {
+fn schema(set: &Set, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
             let ty = &member.ty;
@@ -49,7 +50,7 @@ fn schema(set: &Set, member: &Member) -> Tokens {
 }
 
 /// Returns assertions that no row could belong to two members.
-fn apart(set: &Set, schemas: &[Tokens]) -> Tokens {
+fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
         set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
@@ -71,7 +72,7 @@ fn apart(set: &Set, schemas: &[Tokens]) -> Tokens {
 }
 
 /// Returns the impls of an enum.
-pub(super) fn emit(set: &Set) -> Tokens {
+pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
     let (row, claim) = (call_site_ident("__row"), call_site_ident("__matched"));
@@ -133,7 +134,7 @@ pub(super) fn emit(set: &Set) -> Tokens {
 }
 
 /// Returns the body of `set_columns`: the columns of all members, with the discriminators.
-fn columns(set: &Set) -> Tokens {
+fn columns(set: &Set) -> TokenStream {
     if set.other.is_some() {
         // A row of no member is read whole, so that all of its properties are asked for.
         return quote! { let _ = __copies; _rt_None };
@@ -155,7 +156,7 @@ fn columns(set: &Set) -> Tokens {
     }
 }
 
-fn from_row(set: &Set) -> Tokens {
+fn from_row(set: &Set) -> TokenStream {
     let ident = &set.ident;
     quote! {
         #[automatically_derived]
@@ -175,7 +176,7 @@ fn from_row(set: &Set) -> Tokens {
 }
 
 /// Returns the impls that convert a value of the set to one of a member, and back.
-fn variant(set: &Set, member: &Member) -> Tokens {
+fn variant(set: &Set, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     // In an enum with one variant, an arm for others would be unreachable, and the compiler would
     // warn the user of it.
@@ -206,12 +207,12 @@ fn variant(set: &Set, member: &Member) -> Tokens {
 /// The impls require that every member is an entity, not a projection. The lifetime in their bounds is
 /// unused: it makes the compiler check the bounds where the impls are used instead of here, so that a
 /// set of projections compiles.
-fn writes(set: &Set) -> Tokens {
+fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
     let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };
-    let arms = |member: &dyn Fn(usize) -> Tokens, other: &Tokens| {
+    let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
         let members = names.iter().enumerate().map(|(at, name)| {
             let member = member(at);
             quote! { Self::#name(__member) => #member, }

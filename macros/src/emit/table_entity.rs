@@ -1,17 +1,18 @@
 //! Generates `TableEntity` and `Writable`.
 
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
 use super::{entry_doc::path_method_doc, index, key_part, patch, path_builder};
 use crate::{
     model::{DatedTableName, Entity},
     names::{generated_ident, runtime_item},
-    tokens::{Tokens, quote, quote_spanned},
 };
 
 /// Returns the impls of `TableEntity` and `Writable`.
-pub(super) fn emit(entity: &Entity) -> Tokens {
-    let Some(primary) = entity.primary() else { return Tokens::new() };
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
     let ident = &entity.ident;
     let patch = patch::patch_type_name(entity);
     let path = path_builder::start_type(entity, primary);
@@ -67,7 +68,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 }
 
 /// Returns the method that names the table of an entity with dated tables.
-fn home(entity: &Entity, dated: &DatedTableName) -> Option<Tokens> {
+fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
@@ -79,7 +80,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<Tokens> {
 }
 
 /// Returns the method that calls the user's `validate` function.
-fn check(path: &Path) -> Tokens {
+fn check(path: &Path) -> TokenStream {
     // An error type that cannot be boxed is shown where the function is named.
     let into = runtime_item("Into", path.span());
     let error = generated_ident("__error", path.span());
@@ -97,7 +98,7 @@ fn check(path: &Path) -> Tokens {
 
 /// Returns the methods that read rows of older versions by the type `older`. `from_version` converts
 /// the value by `UpgradeFrom`.
-fn older(older: &Path) -> Tokens {
+fn older(older: &Path) -> TokenStream {
     // The conversion that is missing is shown where the older version is named.
     let upgrade_from = runtime_item("UpgradeFrom", older.span());
     let upgrade = quote_spanned! { older.span() =>

@@ -4,11 +4,12 @@ use super::{field, key};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Storage},
-    tokens::{Tokens, quote},
 };
+use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Returns the impl of `EncodeRows`.
-pub(super) fn emit(entity: &Entity) -> Tokens {
+pub(super) fn emit(entity: &Entity) -> TokenStream {
     let ident = &entity.ident;
     let (partition_key, row_key) =
         (key::write_partition_key_body(entity), key::write_row_key_body(entity));
@@ -54,7 +55,7 @@ pub(super) fn emit(entity: &Entity) -> Tokens {
 }
 
 /// Returns the statement that writes a field in the row families whose rows store it as a property.
-fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<Tokens> {
+fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
     let is_stored = |family: &&Family| {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         let is_extra = is_held && field.storage == Storage::Extra;
@@ -74,8 +75,8 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<Tokens> {
 
 /// Returns the method that calls an index's `when` function to find whether the entity is in the
 /// index. `None` if no index has a `when`.
-fn conditions(entity: &Entity) -> Option<Tokens> {
-    let arms: Vec<Tokens> = entity
+fn conditions(entity: &Entity) -> Option<TokenStream> {
+    let arms: Vec<TokenStream> = entity
         .families
         .iter()
         .filter_map(|family| {
@@ -102,7 +103,7 @@ fn conditions(entity: &Entity) -> Option<Tokens> {
 }
 
 /// Returns the method that lists the values of fields that are kept in blobs, if there are any.
-fn blobs(entity: &Entity) -> Option<Tokens> {
+fn blobs(entity: &Entity) -> Option<TokenStream> {
     let pushed = field::blob_value_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
         quote! {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
 use super::{
@@ -15,7 +15,6 @@ use crate::{
     names::{self, Case},
     slot::Slot,
     template::Form,
-    tokens::Tokens,
 };
 
 /// An entity: its table, its row families and its fields.
@@ -23,7 +22,7 @@ use crate::{
 pub(crate) struct Entity {
     pub(crate) ident: Ident,
     /// Visibility of the struct. Generated types get it too, since public methods return them.
-    pub(crate) vis: Tokens,
+    pub(crate) vis: TokenStream,
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
     /// The period in the table's name, if the entity has a table for each.

@@ -1,13 +1,12 @@
 //! Describes the fields of structs with `#[derive(TableEntity)]` and `#[derive(Properties)]`.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{LitStr, Path, Type};
 
 use super::series;
 use crate::{
     attr::{EncryptSettings, FieldAttr},
     names::{self, Case},
-    tokens::Tokens,
 };
 
 /// Suffix of the property that holds a value's blind token: `SalaryBlind` for `Salary`.
@@ -101,7 +100,7 @@ pub(crate) enum AbsenceRule {
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) ident: Ident,
-    pub(crate) vis: Tokens,
+    pub(crate) vis: TokenStream,
     pub(crate) ty: Type,
     /// The field's name, without `r#`.
     pub(crate) name: String,
