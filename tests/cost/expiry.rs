@@ -152,9 +152,9 @@ async fn entities_that_expire_cost_as_many_requests_as_the_page_says() {
         ("`insert`, the first of its partition and hour", 2, 0),
         ("`insert`, its key is held by one that is over", 3, 0),
         ("`insert`, a value in its partition is free", 1, 0),
-        ("`insert`, a value in its partition is held by one that is over", 4, 0),
+        ("`insert`, a value in its partition is held by one that is over", 5, 0),
         ("`insert`, a value in another partition is free", 3, 2),
-        ("`insert`, a value in another partition is held by one that is over", 10, 2),
+        ("`insert`, a value in another partition is held by one that is over", 12, 2),
     ];
     assert_eq!(measured().await, expected);
 }

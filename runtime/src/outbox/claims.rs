@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use super::{
     blocking_claim::{BlockingClaim, SharedBlockingClaim},
     deadline::WriteDeadline,
-    expired::DeleteExpiredHolder,
+    expired::{ExpiredHolder, ExpiredRowsInTheWay, InTheWay, find_in_the_way},
     fast_path::FastPath,
     keys::{ReleasedKey, WantedKey},
     left_claims::{ClaimLeftOnDrop, ClaimRow},
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
+    entity::Schema,
     error::{Error, ErrorKind, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
@@ -51,8 +52,8 @@ pub(crate) struct ClaimWithReservations {
 pub(crate) struct OccupiedKeyPolicy<'w> {
     /// The source of an entity that arrives by a move: its keys come with it.
     pub(crate) moving_from: Option<&'w RowAddress>,
-    /// Deletes the entities that hold keys and have expired.
-    pub(crate) expired: &'w dyn DeleteExpiredHolder,
+    /// Keeps the holders of keys that have expired, which are deleted before the next attempt.
+    pub(crate) expired: &'w ExpiredRowsInTheWay,
     /// Keeps the claim for which the next attempt has to wait.
     pub(crate) claim: &'w SharedBlockingClaim,
 }
@@ -63,6 +64,8 @@ enum ReserveError {
     NotReserved(Error),
     /// This claim of the same entity has the key: nothing was reserved.
     Busy(Error, BlockingClaim),
+    /// This entity has the key and has expired: nothing was reserved.
+    Expired(Error, Box<ExpiredHolder>),
     /// The answer was lost: the reservation may exist, or may still be carried out.
     Unknown(Error),
 }
@@ -125,7 +128,7 @@ impl ClaimWithReservations {
             deadline,
             may_reserve_later: false,
         };
-        match claims.reserve_all_keys(outbox, fast_path, (expired, in_the_way)).await {
+        match claims.reserve_all_keys(outbox, fast_path, expired, in_the_way).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 // The transaction was not sent, so that it certainly does not come.
@@ -141,16 +144,18 @@ impl ClaimWithReservations {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        (expired, in_the_way): (&dyn DeleteExpiredHolder, &SharedBlockingClaim),
+        expired: &ExpiredRowsInTheWay,
+        in_the_way: &SharedBlockingClaim,
     ) -> Result<()> {
         let mut results = Vec::new();
         // All keys are tried, even after a failure: those that were reserved must be known, to be
         // given back.
         for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.reserve_key(outbox, wanted, expired));
+            let each = wanted_keys.iter().map(|wanted| self.reserve_key(outbox, wanted));
             results.extend(join_all(each).await);
         }
         let mut failure = None;
+        let mut expired_holders = Vec::new();
         let mut reserved = Vec::new();
         for (wanted, result) in std::mem::take(&mut self.wanted_keys).into_iter().zip(results) {
             match result {
@@ -167,6 +172,10 @@ impl ClaimWithReservations {
                     failure.get_or_insert(error);
                     continue;
                 }
+                Err(ReserveError::Expired(error, holder)) => {
+                    expired_holders.push((error, *holder));
+                    continue;
+                }
                 // Kept among the reserved keys: giving back a key that was never reserved does nothing.
                 Err(ReserveError::Unknown(error)) => {
                     self.may_reserve_later = true;
@@ -177,7 +186,13 @@ impl ClaimWithReservations {
         }
         self.wanted_keys = reserved;
         fast_path.set_claim(&self.row().id);
-        failure.map_or(Ok(()), Err)
+        // A failure that no deletion of a holder prevents comes first: then no holder is deleted.
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let (errors, holders): (Vec<_>, Vec<_>) = expired_holders.into_iter().unzip();
+        expired.add_holders(holders);
+        errors.into_iter().next().map_or(Ok(()), Err)
     }
 
     fn row(&self) -> &ClaimRow {
@@ -195,12 +210,7 @@ impl ClaimWithReservations {
     }
 
     /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
-    async fn reserve_key(
-        &self,
-        outbox: &Outbox,
-        wanted: &WantedKey,
-        expired: &dyn DeleteExpiredHolder,
-    ) -> Result<Row, ReserveError> {
+    async fn reserve_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, ReserveError> {
         let primary = self.primary_of(wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
         let key = &OccupiedKey {
@@ -213,7 +223,7 @@ impl ClaimWithReservations {
         };
         let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
             // A failure ends the loop as a value: it also tells whether its outcome is known.
-            match self.reserve_key_once(key, wanted, copy, expired).await {
+            match self.reserve_key_once(key, wanted, copy).await {
                 Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
                 Ok(None) => Ok(Attempt::Raced),
                 Err(error) => Ok(Attempt::Done(Err(error))),
@@ -231,7 +241,6 @@ impl ClaimWithReservations {
         key: &OccupiedKey<'_>,
         wanted: &WantedKey,
         copy: &Row,
-        expired: &dyn DeleteExpiredHolder,
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
         let row = reservation_row(copy, &self.row().id, None)?;
@@ -256,15 +265,10 @@ impl ClaimWithReservations {
             action = key.decide_action(&found).await?;
         }
         match action {
-            OccupiedKeyAction::Violation(error, holder) => {
-                let is_free = match &holder {
-                    Some(holder) => {
-                        expired.delete_if_over(holder.as_row_at(), key.kinds.schema).await?
-                    }
-                    None => false,
-                };
-                if is_free { Ok(None) } else { Err(ReserveError::NotReserved(error)) }
+            OccupiedKeyAction::Violation(error, Some(holder)) => {
+                find_expired_holder(outbox, key.kinds.schema, holder, error).await
             }
+            OccupiedKeyAction::Violation(error, None) => Err(ReserveError::NotReserved(error)),
             OccupiedKeyAction::Pending(error) => Err(ReserveError::NotReserved(error)),
             OccupiedKeyAction::Busy(claim) => Err(ReserveError::Busy(busy_error(wanted), claim)),
             OccupiedKeyAction::Remove(operation) => {
@@ -472,6 +476,28 @@ async fn read_live_claim_etag(
 fn claim_ended_error(table: &str) -> Error {
     let message = "the claim of unique values was ended before it was used: write again";
     Error::new(ErrorKind::Contended, message).in_table(table)
+}
+
+/// Decides about a key that the entity `holder` has: fails with `violation` if the entity is alive. Returns
+/// `None` if the entity is gone meanwhile, so that another attempt is worth it.
+async fn find_expired_holder(
+    outbox: &Outbox,
+    schema: &'static Schema,
+    holder: RowAddress,
+    violation: Error,
+) -> Result<Option<Row>, ReserveError> {
+    if !schema.can_expire() {
+        return Err(ReserveError::NotReserved(violation));
+    }
+    let RowAddress { table, partition_key, row_key } = holder;
+    match find_in_the_way(outbox, &table, schema, (&partition_key, &row_key)).await? {
+        InTheWay::Gone => Ok(None),
+        InTheWay::Expired(row) => {
+            let holder = ExpiredHolder { table, schema, row };
+            Err(ReserveError::Expired(violation, Box::new(holder)))
+        }
+        InTheWay::Stays => Err(ReserveError::NotReserved(violation)),
+    }
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.

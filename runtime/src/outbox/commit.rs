@@ -12,7 +12,7 @@ use super::{
     blob_writes::BlobUploads,
     blocking_claim::SharedBlockingClaim,
     claims::ClaimWithReservations,
-    expired::{DeleteExpiredHolder, ExpiredRowsInTheWay, InTheWay, deletion_of, find_in_the_way},
+    expired::{ExpiredHolder, ExpiredRowsInTheWay},
     expiry::{may_write_expiring_row, write_markers_of_effects},
     failure_cause::{FailureCause, workers_behind_error},
     outbox_plan::{ExtraRows, OutboxPlan},
@@ -82,17 +82,50 @@ pub(crate) async fn commit_with_rows(
     // Writers of this client that read before they write wait for each other.
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
     let _locked = outbox.row_locks.lock_rows(table, read).await;
+    let state = CommitState { deadline, ..CommitState::new(extra_rows) };
+    let mut deletions = 0..outbox.options.attempts;
+    loop {
+        let committed = commit_in_attempts(outbox, table, changes, &state).await;
+        let holders = state.expired.take_holders();
+        if committed.is_ok() || holders.is_empty() || deletions.next().is_none() {
+            return committed;
+        }
+        Box::pin(delete_holders(outbox, &holders)).await?;
+    }
+}
+
+/// Deletes expired holders of unique values with their copies, each by a commit of its own. A holder that
+/// changed meanwhile is left: the next attempt reads it again.
+async fn delete_holders(outbox: &Arc<Outbox>, holders: &[ExpiredHolder]) -> Result<()> {
+    for holder in holders {
+        let (changes, extra_rows) = ([holder.deletion(outbox).await?], ExtraRows::default());
+        let state = CommitState::new(&extra_rows);
+        match commit_in_attempts(outbox, &holder.table, &changes, &state).await {
+            // The value is free once the copy is gone. What fails now is left to a worker, and the next
+            // attempt removes the copy in the way by itself.
+            Ok(committed) => drop(committed.pending.wait().await),
+            Err(error) if error.lost_race() => {}
+            // Without its position, which is none of the caller's changes.
+            Err(error) => return Err(error.without_operation()),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all changes and the extra rows in one transaction, in as many attempts as the options allow. Fails
+/// with a unique violation, and keeps the holders in the state, if expired entities hold values that the
+/// changes take.
+async fn commit_in_attempts(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    changes: &[Change],
+    state: &CommitState<'_>,
+) -> Result<Committed> {
     let attempts = outbox.options.attempts;
-    let state = CommitState {
-        extra_rows,
-        blobs: BlobUploads::default(),
-        expired: ExpiredRowsInTheWay::default(),
-        claim_in_the_way: SharedBlockingClaim::default(),
-    };
     let attempt = || {
         // Boxed: callers hold the future of a commit, and an attempt's is several kilobytes.
         backoff::retry(&outbox.store.random, attempts, || {
-            Box::pin(try_commit_once(outbox, table, changes, &state, deadline))
+            Box::pin(try_commit_once(outbox, table, changes, state))
         })
     };
     let committed = match attempt().await {
@@ -147,9 +180,23 @@ pub(crate) async fn create_table_of_period(
 /// The state that all attempts of one commit share.
 struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
+    /// The last moment at which the transaction may be sent; `None` if it is not bound.
+    deadline: Option<&'s Deadline>,
     blobs: BlobUploads,
     expired: ExpiredRowsInTheWay,
     claim_in_the_way: SharedBlockingClaim,
+}
+
+impl<'s> CommitState<'s> {
+    fn new(extra_rows: &'s ExtraRows) -> Self {
+        Self {
+            extra_rows,
+            deadline: None,
+            blobs: BlobUploads::default(),
+            expired: ExpiredRowsInTheWay::default(),
+            claim_in_the_way: SharedBlockingClaim::default(),
+        }
+    }
 }
 
 /// Makes one attempt at a commit: reads what the changes need, plans the transaction, reserves
@@ -159,27 +206,25 @@ async fn try_commit_once(
     table: &str,
     changes: &[Change],
     state: &CommitState<'_>,
-    deadline: Option<&Deadline>,
 ) -> Result<Attempt<Committed>> {
-    let CommitState { extra_rows, blobs, expired, claim_in_the_way } = state;
+    let CommitState { extra_rows, deadline, blobs, expired, claim_in_the_way } = state;
     // An attempt that meets the claim once more takes six requests, this look one.
     if claim_in_the_way.has_claim()
         && let Some(error) = Box::pin(claim_in_the_way.error_if_claim_alive(outbox)).await?
     {
         return Ok(Attempt::Busy(error));
     }
-    let mut effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
+    let effects = try_join_all(changes.iter().enumerate().map(|(verb, change)| async move {
         match expired.replacement_effect_of_verb(verb) {
             Some(effect) => Ok(effect),
             None => effect_of_change(outbox, table, verb, change).await,
         }
     }))
     .await?;
-    effects.extend(expired.planned_holder_deletions());
     // The blobs are there before a row points to them.
     let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.send_deadline();
-    let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
+    let deadline = Deadline::earlier(*deadline, blob_deadline.as_ref());
     // The markers are written before the rows. A marker that leads to no row costs one look of a
     // worker; a row without a marker would never be swept.
     let marked = match effects.iter().any(|effect| may_write_expiring_row(effect)) {
@@ -207,10 +252,7 @@ async fn try_commit_once(
         check_operation_count(table, planned + outbox_plan.maximum_operation_count())?;
     }
     let claimed = match outbox_plan.needs_claims() {
-        true => {
-            let holders = ExpiredHolders { outbox, expired };
-            Box::pin(outbox_plan.claim_unique_keys(outbox, &holders, claim_in_the_way)).await
-        }
+        true => Box::pin(outbox_plan.claim_unique_keys(outbox, expired, claim_in_the_way)).await,
         false => Ok(None),
     };
     let claims = match claimed {
@@ -245,7 +287,6 @@ async fn try_commit_once(
 struct PlannedChanges<'p> {
     table: &'p str,
     changes: &'p [Change],
-    /// The effects of the changes, then the effects that delete expired holders of unique values.
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
     state: &'p CommitState<'p>,
@@ -276,8 +317,7 @@ impl PlannedChanges<'_> {
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
-                    let of_changes = effects.get(..changes.len()).unwrap_or(effects);
-                    let outcomes = outcomes(of_changes, &transaction, &written);
+                    let outcomes = outcomes(effects, &transaction, &written);
                     // The commit stands. What fails from here on is left to a worker and fails
                     // nothing.
                     let pending = outbox_plan.run_fast_path(outbox, &transaction, &written).await;
@@ -286,14 +326,6 @@ impl PlannedChanges<'_> {
                 Err(error) => error,
             };
             match FailureCause::find_cause(&failure, &transaction, changes) {
-                // A holder that was over has been renewed or swept meanwhile.
-                FailureCause::Caller(verb) if verb >= changes.len() => {
-                    state.expired.forget_deletions();
-                    if failure.lost_race() {
-                        return Ok(None);
-                    }
-                    return Err(failure.without_operation());
-                }
                 FailureCause::Caller(verb) => {
                     if self.is_expired_in_the_way(outbox, verb, &failure).await? {
                         return Ok(None);
@@ -309,13 +341,11 @@ impl PlannedChanges<'_> {
                     // it belongs.
                     let violation = Box::pin(occupied.find_violation(outbox)).await?;
                     let Some(violation) = violation else { return Ok(None) };
-                    let free = |holder, schema| {
-                        self.free_expired_value(outbox, &transaction, schema, holder)
-                    };
-                    if let (Some(holder), Some(schema)) = (violation.expired, effect.schema)
-                        && free(holder, schema).await.map_err(|e| e.at_operation(verb))?
+                    if let (Some(row), Some(schema)) = (violation.expired, effect.schema)
+                        && !writes_entity(&transaction, schema, &row)?
                     {
-                        return Ok(None);
+                        let table = table.to_owned();
+                        state.expired.add_holders([ExpiredHolder { table, schema, row }]);
                     }
                     return Err(violation.error.at_operation(verb));
                 }
@@ -369,90 +399,21 @@ impl PlannedChanges<'_> {
             state.expired.can_retry_occupied_insert(outbox, table, (verb, change)).await
         })
     }
-
-    /// Frees a local unique value whose holder has expired. The next attempt deletes the holder in the
-    /// transaction of the changes; if that transaction would be too large, the holder is deleted now.
-    /// Returns whether the value may be free at the next attempt; `false` if the changes write the
-    /// holder themselves.
-    fn free_expired_value<'s>(
-        &'s self,
-        outbox: &'s Arc<Outbox>,
-        transaction: &'s TransactionPlan,
-        schema: &'static Schema,
-        holder: Row,
-    ) -> BoxFuture<'s, Result<bool>> {
-        Box::pin(async move {
-            let parts = if schema.is_wide() { maximum_parts_of_versions(schema) } else { 1 };
-            for part in 1..=parts {
-                let key = match part {
-                    1 => holder.row_key().to_owned(),
-                    part => row_key_of_part(holder.row_key(), part)?,
-                };
-                if transaction.position_of_row_key(&key).is_some() {
-                    return Ok(false);
-                }
-            }
-            let deletion = deletion_of(outbox, schema, &holder).await?;
-            let change = Change::from_effect(deletion.clone());
-            let operations = change.estimate_size()?.0 + change.shared_framework_row_count();
-            if transaction.planned_operations().len() + operations > BATCH_OPERATIONS {
-                return delete_holder(outbox, self.table, deletion).await;
-            }
-            self.state.expired.add_holder_deletion(deletion);
-            Ok(true)
-        })
-    }
 }
 
-/// Deletes the holders of unique values in other partitions that are over, each in a transaction of its
-/// own partition.
-struct ExpiredHolders<'h> {
-    outbox: &'h Arc<Outbox>,
-    expired: &'h ExpiredRowsInTheWay,
-}
-
-impl DeleteExpiredHolder for ExpiredHolders<'_> {
-    // Boxed, since a commit is made within a commit.
-    fn delete_if_over<'d>(
-        &'d self,
-        holder: RowAt<'d>,
-        schema: &'static Schema,
-    ) -> BoxFuture<'d, Result<bool>> {
-        Box::pin(async move {
-            if !schema.can_expire() {
-                return Ok(false);
-            }
-            let Self { outbox, expired } = *self;
-            let _locked = expired.wait_for_deletion_turn().await;
-            let keys = (holder.partition_key, holder.row_key);
-            match find_in_the_way(outbox, holder.table, schema, keys).await? {
-                // It was deleted for another of its values, or by a worker.
-                InTheWay::Gone => Ok(true),
-                InTheWay::Expired(row) => {
-                    let deletion = deletion_of(outbox, schema, &row).await?;
-                    delete_holder(outbox, holder.table, deletion).await
-                }
-                InTheWay::Stays => Ok(false),
-            }
-        })
+/// Returns whether a transaction writes a row of the entity whose primary is `holder`.
+fn writes_entity(
+    transaction: &TransactionPlan,
+    schema: &'static Schema,
+    holder: &Row,
+) -> Result<bool> {
+    let parts = if schema.is_wide() { maximum_parts_of_versions(schema) } else { 1 };
+    let mut is_written = transaction.position_of_row_key(holder.row_key()).is_some();
+    for part in 2..=parts {
+        let key = row_key_of_part(holder.row_key(), part)?;
+        is_written |= transaction.position_of_row_key(&key).is_some();
     }
-}
-
-/// Deletes the holder of a unique value with its copies. Returns whether the value may be free: a holder
-/// that changed meanwhile is to be read again.
-async fn delete_holder(outbox: &Arc<Outbox>, table: &str, deletion: Effect) -> Result<bool> {
-    match commit_changes(outbox, table, &[Change::from_effect(deletion)]).await {
-        Ok(committed) => {
-            // The value is free once the copy is gone. What fails now is left to a worker, and the next
-            // attempt removes the copy in the way by itself.
-            let _ = committed.pending.wait().await;
-            Ok(true)
-        }
-        Err(error) if error.lost_race() => Ok(true),
-        // Without its position, which is that in this transaction: the outer commit would take it for
-        // the position of one of its own changes.
-        Err(error) => Err(error.without_operation()),
-    }
+    Ok(is_written)
 }
 
 /// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey; `None` for a

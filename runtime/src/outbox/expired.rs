@@ -6,13 +6,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex as Lock, MutexGuard as Locked};
-
 use super::{change_tokens::plan_effect_with_tokens, state::Outbox};
 use crate::{
     access::Keys,
-    address::RowAt,
     backend::ScanRequest,
     edm::Ticks,
     entity::Schema,
@@ -22,42 +18,41 @@ use crate::{
     store::sealing::open::ReadAs,
 };
 
-/// Deletes the entity that holds a unique value, if the entity has expired.
-pub(crate) trait DeleteExpiredHolder: Sync {
-    /// Deletes an entity of `schema` that has expired by the store's date. Returns whether the value that it
-    /// held may be free now, so that it is worth another attempt: `false` for an entity that is alive.
-    fn delete_if_over<'d>(
-        &'d self,
-        holder: RowAt<'d>,
-        schema: &'static Schema,
-    ) -> BoxFuture<'d, Result<bool>>;
+/// An entity that holds a unique value which a commit takes, and that has expired by the store's date.
+#[derive(Debug)]
+pub(crate) struct ExpiredHolder {
+    pub(crate) table: String,
+    pub(crate) schema: &'static Schema,
+    /// The entity as it was read.
+    pub(crate) row: Row,
+}
+
+impl ExpiredHolder {
+    fn is_same_entity(&self, other: &Self) -> bool {
+        self.table == other.table && self.row.keys() == other.row.keys()
+    }
+
+    /// Returns the change that deletes the entity, under the ETag with which it was read.
+    pub(crate) async fn deletion(&self, outbox: &Outbox) -> Result<Change> {
+        deletion_of(outbox, self.schema, &self.row).await.map(Change::from_effect)
+    }
 }
 
 /// The expired rows that stood in the way of one commit; its attempts share them.
 #[derive(Debug, Default)]
-pub(crate) struct ExpiredRowsInTheWay {
-    in_the_way: Mutex<ExpiredInTheWay>,
-    /// Held while a holder is read and deleted.
-    deleting: Lock<()>,
-}
+pub(crate) struct ExpiredRowsInTheWay(Mutex<ExpiredInTheWay>);
 
 #[derive(Debug, Default)]
 struct ExpiredInTheWay {
     /// The effect that replaces an expired row under its ETag, by the position of the insert.
     replaced: HashMap<usize, Arc<Effect>>,
-    /// The deletions of holders of unique values that the next attempt sends with its changes.
-    deleted: Vec<Arc<Effect>>,
+    /// The holders of unique values that the last attempt met.
+    holders: Vec<ExpiredHolder>,
 }
 
 impl ExpiredRowsInTheWay {
     fn lock_rows(&self) -> MutexGuard<'_, ExpiredInTheWay> {
-        self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until no other task of the same commit deletes a holder: one entity may hold several of
-    /// the unique values that the commit takes, and is deleted once.
-    pub(crate) async fn wait_for_deletion_turn(&self) -> Locked<'_, ()> {
-        self.deleting.lock().await
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
@@ -66,21 +61,20 @@ impl ExpiredRowsInTheWay {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
-    /// Returns the effects that delete expired holders of unique values in the partition of the
-    /// changes, which take these values. The effects are committed in one transaction with the
-    /// changes.
-    pub(crate) fn planned_holder_deletions(&self) -> Vec<Arc<Effect>> {
-        self.lock_rows().deleted.clone()
+    /// Adds holders that have to be deleted before the next attempt, each once: one entity may hold several of
+    /// the values that the commit takes.
+    pub(crate) fn add_holders(&self, holders: impl IntoIterator<Item = ExpiredHolder>) {
+        let known = &mut self.lock_rows().holders;
+        for holder in holders {
+            if !known.iter().any(|known| known.is_same_entity(&holder)) {
+                known.push(holder);
+            }
+        }
     }
 
-    /// Adds the deletion of a holder to the transaction of the next attempt.
-    pub(crate) fn add_holder_deletion(&self, deletion: Effect) {
-        self.lock_rows().deleted.push(Arc::new(deletion));
-    }
-
-    /// Forgets the holders that were to be deleted with the changes.
-    pub(crate) fn forget_deletions(&self) {
-        self.lock_rows().deleted.clear();
+    /// Takes the holders that the last attempt met.
+    pub(crate) fn take_holders(&self) -> Vec<ExpiredHolder> {
+        std::mem::take(&mut self.lock_rows().holders)
     }
 
     /// Forgets the expired row that an insert was to replace. Returns whether there was one.

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     blocking_claim::SharedBlockingClaim,
     claims::{ClaimWithReservations, OccupiedKeyPolicy},
-    expired::DeleteExpiredHolder,
+    expired::ExpiredRowsInTheWay,
     fast_path::FastPath,
     registration::registered_fence,
     state::Outbox,
@@ -96,12 +96,12 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
-    /// `expired` deletes the entities that hold keys and have expired; `claim` keeps the claim for which
-    /// the next attempt has to wait.
+    /// `expired` keeps the holders of keys that have expired, `claim` the claim for which the next attempt has
+    /// to wait.
     pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
-        expired: &dyn DeleteExpiredHolder,
+        expired: &ExpiredRowsInTheWay,
         claim: &SharedBlockingClaim,
     ) -> Result<Option<ClaimWithReservations>> {
         let moving_from = self.extra_rows.from.as_ref();
