@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     edm::InvalidValue,
+    error::Error,
     filter::{Filter, KeyBounds, compare_utf16},
     key::successor,
     limits::is_forbidden_in_key,
@@ -77,21 +78,99 @@ impl fmt::Display for CostClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     pub(crate) partition: Option<String>,
-    pub(crate) lower: Bound<String>,
-    pub(crate) upper: Bound<String>,
+    pub(crate) rows: RowKeys,
     /// The name of the first invalid key, `PartitionKey` or `RowKey`, and the fault in its text.
     /// The verb to which the keys are passed reports the fault.
-    pub(crate) fault: Option<(&'static str, InvalidValue)>,
+    pub(crate) fault: Option<KeyFault>,
+}
+
+/// Why keys, or a value that a path was given for them, are invalid.
+// Boxed: few keys are, and all paths are moved through the steps that build them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyFault(Box<FaultyKey>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FaultyKey {
+    /// The field or key that the fault is in.
+    name: &'static str,
+    invalid: InvalidValue,
+}
+
+impl KeyFault {
+    /// Creates the fault of a field, a key or another part of a path.
+    pub(crate) fn new(name: &'static str, invalid: InvalidValue) -> Self {
+        Self(Box::new(FaultyKey { name, invalid }))
+    }
+
+    /// Returns the error of the verb that is given the path.
+    pub(crate) fn to_error(&self) -> Error {
+        self.0.invalid.clone().into_write_error(self.0.name)
+    }
+}
+
+/// The RowKeys that a selection contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RowKeys {
+    /// One RowKey.
+    One(String),
+    /// All RowKeys between a lower and an upper bound. Bounds that leave one RowKey are
+    /// [`One`](Self::One).
+    Between(Bound<String>, Bound<String>),
+}
+
+impl RowKeys {
+    /// All RowKeys.
+    pub(crate) const ALL: Self = Self::Between(Bound::Unbounded, Bound::Unbounded);
+
+    /// Returns the RowKeys between two bounds.
+    pub(crate) fn between(lower: Bound<String>, upper: Bound<String>) -> Self {
+        match (lower, upper) {
+            (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Self::One(lower),
+            (lower, upper) => Self::Between(lower, upper),
+        }
+    }
+
+    /// Returns the lower bound.
+    pub(crate) fn lower(&self) -> Bound<&str> {
+        match self {
+            Self::One(key) => Bound::Included(key),
+            Self::Between(lower, _) => lower.as_ref().map(String::as_str),
+        }
+    }
+
+    fn filter_of_lower_bound(&self) -> Option<Filter> {
+        match self.lower() {
+            Bound::Included(key) => Some(Filter::ge("RowKey", key)),
+            Bound::Excluded(key) => Some(Filter::gt("RowKey", key)),
+            Bound::Unbounded => None,
+        }
+    }
+
+    fn filter_of_upper_bound(&self) -> Option<Filter> {
+        match self.upper() {
+            Bound::Included(key) => Some(Filter::le("RowKey", key)),
+            Bound::Excluded(key) => Some(Filter::lt("RowKey", key)),
+            Bound::Unbounded => None,
+        }
+    }
+
+    /// Returns the upper bound.
+    pub(crate) fn upper(&self) -> Bound<&str> {
+        match self {
+            Self::One(key) => Bound::Included(key),
+            Self::Between(_, upper) => upper.as_ref().map(String::as_str),
+        }
+    }
 }
 
 /// Returns what is wrong with the text of a key that was not escaped.
-fn key_text_fault(name: &'static str, text: &str) -> Option<(&'static str, InvalidValue)> {
+fn key_text_fault(name: &'static str, text: &str) -> Option<KeyFault> {
     let forbidden = text.chars().find(|c| is_forbidden_in_key(*c))?;
     let message = format!(
         "`{}` holds {forbidden:?}, which the service forbids in keys, so that no row has it; typed paths escape it",
         text.escape_debug()
     );
-    Some((name, InvalidValue::new(message)))
+    Some(KeyFault::new(name, InvalidValue::new(message)))
 }
 
 impl Keys {
@@ -127,8 +206,8 @@ impl Keys {
         Self::partition(partition_key).row(row_key)
     }
 
-    pub(crate) fn whole_table() -> Self {
-        Self { partition: None, lower: Bound::Unbounded, upper: Bound::Unbounded, fault: None }
+    pub(crate) const fn whole_table() -> Self {
+        Self { partition: None, rows: RowKeys::ALL, fault: None }
     }
 
     /// Selects the row with this RowKey in the partition.
@@ -145,8 +224,7 @@ impl Keys {
     pub fn row(self, row_key: impl Into<String>) -> Self {
         let row_key = row_key.into();
         let fault = self.fault.or_else(|| key_text_fault("RowKey", &row_key));
-        let (lower, upper) = (Bound::Included(row_key.clone()), Bound::Included(row_key));
-        Self { lower, upper, fault, ..self }
+        Self { rows: RowKeys::One(row_key), fault, ..self }
     }
 
     /// Selects the rows of the partition whose RowKey begins with `prefix`.
@@ -172,12 +250,12 @@ impl Keys {
         };
         let upper = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         let fault = self.fault.or_else(|| key_text_fault("RowKey", prefix));
-        Self { lower, upper, fault, ..self }
+        Self { rows: RowKeys::between(lower, upper), fault, ..self }
     }
 
     /// Drops the bounds of the RowKey.
     pub(crate) fn without_row_key_bounds(self) -> Self {
-        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, ..self }
+        Self { rows: RowKeys::ALL, ..self }
     }
 
     /// Selects the rows of the partition whose RowKey is in `range`, in the order of UTF-16 units.
@@ -192,16 +270,14 @@ impl Keys {
     /// ```
     #[must_use]
     pub fn rows<'k>(self, range: impl RangeBounds<&'k str>) -> Self {
-        Self {
-            lower: range.start_bound().map(|key| (*key).to_owned()),
-            upper: range.end_bound().map(|key| (*key).to_owned()),
-            ..self
-        }
+        let lower = range.start_bound().map(|key| (*key).to_owned());
+        let upper = range.end_bound().map(|key| (*key).to_owned());
+        Self { rows: RowKeys::between(lower, upper), ..self }
     }
 
     /// Returns whether the selection bounds the RowKey on either side.
     pub(crate) fn bounds_row_key(&self) -> bool {
-        (&self.lower, &self.upper) != (&Bound::Unbounded, &Bound::Unbounded)
+        self.rows != RowKeys::ALL
     }
 
     /// Returns PartitionKey and RowKey if the selection is one row.
@@ -215,10 +291,8 @@ impl Keys {
     /// # }
     /// ```
     pub fn as_point(&self) -> Option<(&str, &str)> {
-        match (&self.partition, &self.lower, &self.upper) {
-            (Some(partition), Bound::Included(lower), Bound::Included(upper)) if lower == upper => {
-                Some((partition, lower))
-            }
+        match (&self.partition, &self.rows) {
+            (Some(partition), RowKeys::One(row_key)) => Some((partition, row_key)),
             _ => None,
         }
     }
@@ -226,12 +300,12 @@ impl Keys {
     /// Returns whether the selection contains the row with keys `partition_key` and `row_key`.
     pub(crate) fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         // The service sorts keys by UTF-16 units, and `str` compares bytes of UTF-8.
-        let is_above = match &self.lower {
+        let is_above = match self.rows.lower() {
             Bound::Included(lower) => compare_utf16(lower, row_key).is_le(),
             Bound::Excluded(lower) => compare_utf16(lower, row_key).is_lt(),
             Bound::Unbounded => true,
         };
-        let is_below = match &self.upper {
+        let is_below = match self.rows.upper() {
             Bound::Included(upper) => compare_utf16(row_key, upper).is_le(),
             Bound::Excluded(upper) => compare_utf16(row_key, upper).is_lt(),
             Bound::Unbounded => true,
@@ -255,22 +329,13 @@ impl Keys {
     /// ```
     pub fn filter(&self) -> Filter {
         let partition = self.partition.as_ref().map(|key| Filter::eq("PartitionKey", key.as_str()));
-        let rows = match (self.as_point(), &self.lower, &self.upper) {
-            (Some((_, row_key)), _, _) => vec![Filter::eq("RowKey", row_key)],
-            (None, lower, upper) => {
-                let lower = match lower {
-                    Bound::Included(key) => Some(Filter::ge("RowKey", key.as_str())),
-                    Bound::Excluded(key) => Some(Filter::gt("RowKey", key.as_str())),
-                    Bound::Unbounded => None,
-                };
-                let upper = match upper {
-                    Bound::Included(key) => Some(Filter::le("RowKey", key.as_str())),
-                    Bound::Excluded(key) => Some(Filter::lt("RowKey", key.as_str())),
-                    Bound::Unbounded => None,
-                };
-                lower.into_iter().chain(upper).collect()
+        let (lower, upper) = match (&self.partition, &self.rows) {
+            (Some(_), RowKeys::One(row_key)) => {
+                (Some(Filter::eq("RowKey", row_key.as_str())), None)
             }
+            (_, rows) => (rows.filter_of_lower_bound(), rows.filter_of_upper_bound()),
         };
+        let rows = lower.into_iter().chain(upper);
         Filter::all(partition.into_iter().chain(rows))
     }
 }

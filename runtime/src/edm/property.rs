@@ -95,7 +95,23 @@ impl<T: EdmValue> Property for Option<T> {
 pub trait Input<T> {
     /// Converts the argument to a `T`.
     fn input(self) -> T;
+
+    /// Appends the argument to a key as `encode` appends the value that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `encode`.
+    #[doc(hidden)]
+    fn encode_input(self, encode: EncodeKeyPart<T>, out: &mut String) -> Result<(), InvalidValue>
+    where
+        Self: Sized,
+    {
+        encode(&self.input(), out)
+    }
 }
+
+/// Appends a value to a key, in the form of one of its parts.
+pub(crate) type EncodeKeyPart<T> = fn(&T, &mut String) -> Result<(), InvalidValue>;
 
 impl<T> Input<T> for T {
     fn input(self) -> T {
@@ -107,11 +123,21 @@ impl<T: Clone> Input<T> for &T {
     fn input(self) -> T {
         self.clone()
     }
+
+    fn encode_input(self, encode: EncodeKeyPart<T>, out: &mut String) -> Result<(), InvalidValue> {
+        encode(self, out)
+    }
 }
 
 impl Input<String> for &str {
     fn input(self) -> String {
         self.to_owned()
+    }
+
+    // Parts of a key write a text in one form only, as it is. A `String` of it would be dropped at once.
+    fn encode_input(self, _: EncodeKeyPart<String>, out: &mut String) -> Result<(), InvalidValue> {
+        out.push_str(self);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use time::{Date, Duration, Month, OffsetDateTime, Time};
 
 use crate::{
+    access::KeyFault,
     address::TableCase,
     edm::{InvalidValue, Ticks},
     error::{Error, ErrorKind, Result},
@@ -39,11 +40,11 @@ impl TimeWindow {
         Self { from: time, until: time, is_time: true }
     }
 
-    /// Returns the subject and the error for a window of times in an untyped query, which cannot filter by the
+    /// Returns the fault of a window of times in an untyped query, which cannot filter by the
     /// property of the time. Returns `None` if the path gives a single time.
-    pub(crate) fn fault_in_untyped_query(self) -> Option<(&'static str, InvalidValue)> {
+    pub(crate) fn fault_in_untyped_query(self) -> Option<KeyFault> {
         let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
-        (!self.is_time).then(|| ("the window", InvalidValue::new(message)))
+        (!self.is_time).then(|| KeyFault::new("the window", InvalidValue::new(message)))
     }
 }
 

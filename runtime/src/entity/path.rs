@@ -5,7 +5,11 @@ use std::{fmt, marker::PhantomData};
 use super::{
     Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
 };
-use crate::{access::Keys, edm::InvalidValue, key::Family};
+use crate::{
+    access::{KeyFault, Keys},
+    edm::InvalidValue,
+    key::Family,
+};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
 /// builders return one as soon as the PartitionKey is given.
@@ -245,10 +249,7 @@ impl<E: TableEntity> Point<E> {
     /// ```
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
-        let family = E::SCHEMA.families.first();
-        let access =
-            Access { family, keys, parts: Vec::new(), fault: None, open: None, window: None };
-        Self { access, of: PhantomData }
+        Self::from_access(Access::of_keys(E::SCHEMA.families.first(), keys))
     }
 }
 
@@ -256,7 +257,7 @@ impl<E: TableEntity> Point<E> {
     /// Creates a path that every verb refuses with the fault of a property.
     pub(super) fn with_fault(property: &'static str, invalid: InvalidValue) -> Self {
         let mut point = Self::at("", "");
-        point.access.fault = Some((property, invalid));
+        point.access.fault = Some(KeyFault::new(property, invalid));
         point
     }
 }
@@ -324,13 +325,6 @@ impl<E: TableEntity> Path for Scan<E> {
     type View = PrimaryRow;
 
     fn access(self) -> Access {
-        Access {
-            family: E::SCHEMA.families.first(),
-            keys: Keys::whole_table(),
-            parts: Vec::new(),
-            fault: None,
-            open: None,
-            window: None,
-        }
+        Access::of_keys(E::SCHEMA.families.first(), Keys::whole_table())
     }
 }

@@ -4,9 +4,10 @@ use super::{
     Access, Point, Stored, TableEntity,
     dated::TimeWindow,
     home::{entity_as_read, table_of_stored},
+    untyped_path::GivenParts,
 };
 use crate::{
-    access::Keys,
+    access::{KeyFault, Keys},
     address::TableCase,
     edm::InvalidValue,
     key::{Family, Form, Part, Segment, Template, unescape},
@@ -60,12 +61,12 @@ impl<A: TableEntity> Point<A> {
             Err(invalid) => {
                 // The verb that gets the path reports the fault, because building a path returns no
                 // error.
-                access.fault.get_or_insert(("RowKey", invalid));
+                access.fault.get_or_insert_with(|| KeyFault::new("RowKey", invalid));
             }
         }
         Point::from_access(Access {
             family: B::SCHEMA.families.first(),
-            parts: Vec::new(),
+            parts: GivenParts::None,
             // The tables of the two entities may be named by different times.
             window: None,
             ..access

@@ -21,7 +21,7 @@ pub(crate) struct SealedColumn {
 impl Schema {
     /// Returns whether rows are stored in another form than the program sees: with encrypted
     /// properties or a seal.
-    pub(crate) fn is_sealed(&self) -> bool {
+    pub(crate) const fn is_sealed(&self) -> bool {
         self.sealed || has_sealed_column(self.columns)
     }
 
@@ -98,8 +98,15 @@ impl Schema {
     }
 }
 
-fn has_sealed_column(columns: &[ColumnSchema]) -> bool {
-    columns.iter().any(|column| column.sealed.is_some() || has_sealed_column(column.nested))
+const fn has_sealed_column(columns: &[ColumnSchema]) -> bool {
+    let mut rest = columns;
+    while let [column, after @ ..] = rest {
+        if column.sealed.is_some() || has_sealed_column(column.nested) {
+            return true;
+        }
+        rest = after;
+    }
+    false
 }
 
 fn collect_sealed(prefix: &str, columns: &'static [ColumnSchema], found: &mut Vec<SealedColumn>) {

@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use super::{Range, dated::TimeWindow};
 use crate::{
-    access::Keys,
+    access::{KeyFault, Keys, RowKeys},
     edm::{EdmCow, Input, InvalidValue, Side, Ticks, ValueRef},
     error::Result,
     filter::BlindValue,
     key::{
-        Family, PrefixInput, RangeInput, Segment, TOKEN_PLACEHOLDER, Template, bucket,
+        Family, KeyDraft, PrefixInput, RangeInput, TOKEN_PLACEHOLDER, Template, bucket,
         encode_ticks_in_form, escape, lower, push_bucket, successor,
     },
 };
@@ -20,8 +20,8 @@ use crate::{
 pub struct Access {
     pub(crate) family: Option<&'static Family>,
     pub(crate) keys: Keys,
-    pub(crate) parts: Vec<Option<String>>,
-    pub(crate) fault: Option<(&'static str, InvalidValue)>,
+    pub(crate) parts: GivenParts,
+    pub(crate) fault: Option<KeyFault>,
     /// The draft that the keys were made from. `None` unless the keys lack blind tokens, which a verb adds to
     /// the draft.
     pub(crate) open: Option<Box<PathDraft>>,
@@ -29,7 +29,32 @@ pub struct Access {
     pub(crate) window: Option<TimeWindow>,
 }
 
+/// The parts of the keys that a path gives.
+#[derive(Debug, Clone)]
+pub(crate) enum GivenParts {
+    /// None: the path was made of keys.
+    None,
+    /// All parts of the PartitionKey, which is in the path's keys.
+    OfPartition,
+    /// All parts of both keys, which are in the path's keys.
+    OfBoth,
+    /// All that the drafts hold.
+    OfDrafts(Box<KeyDrafts>),
+}
+
+/// Both keys of a path while their parts are given.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyDrafts {
+    partition: KeyDraft,
+    row: KeyDraft,
+}
+
 impl Access {
+    /// Creates the path to the rows that keys select, of a row family if one is known.
+    pub(crate) const fn of_keys(family: Option<&'static Family>, keys: Keys) -> Self {
+        Self { family, keys, parts: GivenParts::None, fault: None, open: None, window: None }
+    }
+
     /// Returns the keys, unless a value did not fit.
     ///
     /// # Errors
@@ -38,7 +63,7 @@ impl Access {
     pub fn checked_keys(&self) -> Result<&Keys> {
         match &self.fault {
             None => Ok(&self.keys),
-            Some((field, invalid)) => Err(invalid.clone().into_write_error(field)),
+            Some(fault) => Err(fault.to_error()),
         }
     }
 
@@ -48,7 +73,7 @@ impl Access {
         let fault = self.fault.or_else(|| {
             let message =
                 "holds the blind token of a secret value, which a verb makes from the path itself";
-            self.open.map(|_| ("the key", InvalidValue::new(message)))
+            self.open.map(|_| KeyFault::new("the key", InvalidValue::new(message)))
         });
         let fault = fault.or_else(|| self.window.and_then(TimeWindow::fault_in_untyped_query));
         Keys { fault, ..self.keys }
@@ -63,6 +88,24 @@ impl Access {
     /// Returns `None` for keys that were made without a path.
     pub(crate) fn family_of_path(&self) -> Option<&'static Family> {
         self.family.or_else(|| self.open.as_deref().map(PathDraft::family))
+    }
+
+    /// Returns the text that the path gives for part number `part` of its keys, as it stands in the key.
+    /// The PartitionKey's parts come first.
+    pub(crate) fn given_part(&self, part: usize) -> Option<&str> {
+        let family = self.family?;
+        let in_row = part.checked_sub(family.partition.parts().count());
+        match (&self.parts, in_row) {
+            (GivenParts::OfPartition | GivenParts::OfBoth, None) => {
+                family.partition.part_text(self.keys.partition.as_deref()?, part).ok()?
+            }
+            (GivenParts::OfBoth, Some(part)) => {
+                family.row.part_text(self.keys.as_point()?.1, part).ok()?
+            }
+            (GivenParts::OfDrafts(drafts), None) => drafts.partition.part_text(part),
+            (GivenParts::OfDrafts(drafts), Some(part)) => drafts.row.part_text(part),
+            (GivenParts::None, _) | (GivenParts::OfPartition, Some(_)) => None,
+        }
     }
 
     /// Returns the path with blind tokens in place of their placeholders. `token` makes a blind
@@ -95,14 +138,12 @@ impl Access {
 #[derive(Debug, Clone)]
 pub struct PathDraft {
     family: &'static Family,
-    /// The text of each part that is given, as it stands in the key: first the PartitionKey's
-    /// parts, then the RowKey's.
-    parts: Vec<Option<String>>,
+    keys: KeyDrafts,
     /// The bounds of the first RowKey part that is not given.
     bounds: Option<Bounds>,
     /// Secret values, each with the index of its part. The verb makes their blind tokens.
     secrets: Vec<(usize, BlindValue)>,
-    fault: Option<(&'static str, InvalidValue)>,
+    fault: Option<KeyFault>,
     window: Option<TimeWindow>,
 }
 
@@ -119,9 +160,12 @@ enum Bounds {
 
 impl PathDraft {
     /// Creates a draft for the keys of a row family, with no part given.
-    pub fn new(family: &'static Family) -> Self {
-        let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
-        Self { family, parts, bounds: None, secrets: Vec::new(), fault: None, window: None }
+    pub const fn new(family: &'static Family) -> Self {
+        let keys = KeyDrafts {
+            partition: KeyDraft::new(&family.partition),
+            row: KeyDraft::new(&family.row),
+        };
+        Self { family, keys, bounds: None, secrets: Vec::new(), fault: None, window: None }
     }
 
     /// Returns the row family whose keys are gathered.
@@ -143,25 +187,29 @@ impl PathDraft {
         }
     }
 
-    fn encode(
-        &mut self,
-        part: usize,
-        encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
-    ) -> Option<String> {
-        let (template, at) = self.template_of_part(part);
-        match template.encode_part(at, encode) {
-            Ok(text) => Some(text),
-            Err(invalid) => {
-                self.keep_first_fault(template, at, invalid);
-                None
-            }
+    /// Returns the draft of the key that part number `part` belongs to, and the part's number in that
+    /// key.
+    fn draft_of_part(&mut self, part: usize) -> (&mut KeyDraft, usize) {
+        match part.checked_sub(self.partition_parts()) {
+            None => (&mut self.keys.partition, part),
+            Some(part) => (&mut self.keys.row, part),
+        }
+    }
+
+    /// Ends a part that was begun in its key's draft. An error is kept for the verb, and the part is
+    /// empty, so that the path keeps its cost class.
+    fn end_part(&mut self, part: usize, encoded: Result<(), InvalidValue>) {
+        let (draft, at) = self.draft_of_part(part);
+        if let Err(invalid) = draft.end_part(at, encoded) {
+            let (template, at) = self.template_of_part(part);
+            self.keep_first_fault(template, at, invalid);
         }
     }
 
     /// Keeps the first value that does not fit, for the verb.
     fn keep_first_fault(&mut self, template: &Template, at: usize, invalid: InvalidValue) {
         let field = template.parts().nth(at).map_or("", |part| part.field);
-        self.fault.get_or_insert((field, invalid));
+        self.fault.get_or_insert_with(|| KeyFault::new(field, invalid));
     }
 
     /// Fixes a part to a value. Parts are counted from 0, the parts of the PartitionKey first. An error of
@@ -172,11 +220,9 @@ impl PathDraft {
         part: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        // Empty text stands for a value that does not fit, so that the path keeps its cost class.
-        let text = self.encode(part, encode).unwrap_or_default();
-        if let Some(slot) = self.parts.get_mut(part) {
-            *slot = Some(text);
-        }
+        let (draft, at) = self.draft_of_part(part);
+        let encoded = encode(draft.begin_part(at));
+        self.end_part(part, encoded);
         self
     }
 
@@ -187,7 +233,7 @@ impl PathDraft {
         match time {
             Ok(time) => self.window = Some(TimeWindow::at_time(time)),
             Err(invalid) => {
-                self.fault.get_or_insert((field, invalid));
+                self.fault.get_or_insert_with(|| KeyFault::new(field, invalid));
             }
         }
         self
@@ -208,10 +254,10 @@ impl PathDraft {
             }
             (Ok(_), Ok(_)) => {
                 let message = "the window ends before it begins: give the earlier time first";
-                self.fault.get_or_insert((field, InvalidValue::new(message)));
+                self.fault.get_or_insert_with(|| KeyFault::new(field, InvalidValue::new(message)));
             }
             (Err(invalid), _) | (_, Err(invalid)) => {
-                self.fault.get_or_insert((field, invalid));
+                self.fault.get_or_insert_with(|| KeyFault::new(field, invalid));
             }
         }
         self
@@ -236,7 +282,7 @@ impl PathDraft {
         value: impl Input<T>,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.set_value_part(part, &value.input(), encode)
+        self.set_part(part, |out| value.encode_input(encode, out))
     }
 
     /// Fixes a part in the form `{f:06}` to an argument of a path step.
@@ -319,13 +365,13 @@ impl PathDraft {
             Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),
             Err(invalid) => {
                 let field = template.parts().nth(at).map_or("", |part| part.field);
-                self.fault.get_or_insert((field, invalid.redacted()));
+                self.fault.get_or_insert_with(|| KeyFault::new(field, invalid.redacted()));
             }
         }
-        if let Some(slot) = self.parts.get_mut(part) {
-            *slot = Some(TOKEN_PLACEHOLDER.to_owned());
-        }
-        self
+        self.set_part(part, |out| {
+            out.push_str(TOKEN_PLACEHOLDER);
+            Ok(())
+        })
     }
 
     /// Replaces the placeholders in the path's keys by blind tokens: keyed hashes of secret values.
@@ -334,9 +380,9 @@ impl PathDraft {
         for (part, value) in std::mem::take(&mut self.secrets) {
             let (template, at) = self.template_of_part(part);
             let field = template.parts().nth(at).map_or("", |part| part.field);
-            if let Some(slot) = self.parts.get_mut(part) {
-                *slot = Some(token(field, value.plain_value().as_ref())?);
-            }
+            let token = token(field, value.plain_value().as_ref())?;
+            let (draft, at) = self.draft_of_part(part);
+            draft.replace_part_text(at, &token);
         }
         Ok(self)
     }
@@ -495,75 +541,48 @@ impl PathDraft {
     /// Returns the text that all RowKeys of the path begin with: literals and fixed parts, up to
     /// the first part that is not given.
     fn row_prefix(&self) -> String {
-        let parts = self.parts.get(self.partition_parts()..).unwrap_or_default();
-        template_prefix(&self.family.row, parts)
+        self.keys.row.clone().into_prefix()
     }
 
-    pub(super) fn into_access(self) -> Access {
-        let split = self.partition_parts();
-        let partition =
-            template_prefix(&self.family.partition, self.parts.get(..split).unwrap_or_default());
-        let rows = self.parts.get(split..).unwrap_or_default();
-        let keys = Keys::partition(partition);
-        let keys = match &self.bounds {
-            Some(Bounds::Between(part, lower, upper)) => {
-                let (lower, upper) = self.row_bounds(*part, (lower.clone(), upper.clone()));
-                Keys { lower, upper, ..keys }
-            }
-            Some(Bounds::Prefix(text)) => {
-                let whole = [self.row_prefix().as_str(), text].concat();
-                Keys {
-                    lower: Bound::Included(whole.clone()),
-                    upper: bound_above_prefix(&whole),
-                    ..keys
-                }
-            }
-            None if rows.iter().all(Option::is_some) => {
-                keys.row(template_prefix(&self.family.row, rows))
-            }
-            None => {
-                let exact = exact_prefix_of(&self.family.row, rows);
-                keys.prefix(exact)
-            }
-        };
+    pub(super) fn into_access(mut self) -> Access {
         let open = (!self.secrets.is_empty()).then(|| Box::new(self.clone()));
-        let (parts, fault, window) = (self.parts, self.fault, self.window);
-        Access { family: Some(self.family), keys, parts, fault, open, window }
-    }
-}
-
-/// Joins literals and given parts up to the first part that is not given.
-fn template_prefix(template: &Template, parts: &[Option<String>]) -> String {
-    let mut texts = parts.iter();
-    let mut prefix = String::new();
-    for segment in template.segments {
-        match segment {
-            Segment::Literal(text) => prefix.push_str(text),
-            Segment::Part(_) => match texts.next() {
-                Some(Some(text)) => prefix.push_str(text),
-                _ => break,
+        let is_row_given = self.bounds.is_none() && self.keys.row.is_complete();
+        let parts = match (self.keys.partition.is_complete(), is_row_given) {
+            (true, true) => GivenParts::OfBoth,
+            (true, false) if !self.keys.row.has_part() => GivenParts::OfPartition,
+            _ => GivenParts::OfDrafts(Box::new(self.keys.clone())),
+        };
+        let rows = match self.bounds.take() {
+            Some(Bounds::Between(part, lower, upper)) => {
+                let (lower, upper) = self.row_bounds(part, (lower, upper));
+                RowKeys::between(lower, upper)
+            }
+            Some(Bounds::Prefix(text)) => with_prefix([self.row_prefix(), text].concat()),
+            None if is_row_given => RowKeys::One(self.keys.row.into_prefix()),
+            None => match self.keys.row.into_exact_prefix() {
+                // Every RowKey begins with the empty prefix.
+                prefix if prefix.is_empty() => RowKeys::ALL,
+                prefix => with_prefix(prefix),
             },
+        };
+        let partition = Some(self.keys.partition.into_prefix());
+        // Its parts hold no character that the service forbids: they are escaped.
+        let keys = Keys { partition, rows, fault: None };
+        Access {
+            family: Some(self.family),
+            keys,
+            parts,
+            fault: self.fault,
+            open,
+            window: self.window,
         }
     }
-    prefix
 }
 
-/// Returns the text with which all keys with the given parts begin: literals and parts up to the
-/// first part that is not given. Leaves out the literal after the last given part if that part has
-/// fixed width. No other value of such a part begins with the same text, so `ge 'empid_000123'`
-/// selects the same keys as `ge 'empid_000123_'`, and the table design guide writes the shorter
-/// text.
-fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
-    let prefix = template_prefix(template, parts);
-    let fixed = parts.iter().take_while(|part| part.is_some()).count();
-    let Some(last) = fixed.checked_sub(1) else { return prefix };
-    let Some(at) = template.segment_index(last) else { return prefix };
-    match (template.segments.get(at), template.segments.get(at + 1)) {
-        (Some(Segment::Part(part)), Some(Segment::Literal(text))) if part.width.is_some() => {
-            prefix.strip_suffix(text).map(str::to_owned).unwrap_or(prefix)
-        }
-        _ => prefix,
-    }
+/// Returns the RowKeys that begin with a text.
+fn with_prefix(prefix: String) -> RowKeys {
+    let upper = bound_above_prefix(&prefix);
+    RowKeys::between(Bound::Included(prefix), upper)
 }
 
 fn bound_above_prefix(prefix: &str) -> Bound<String> {

@@ -20,6 +20,7 @@ mod time;
 mod token;
 mod walk;
 mod write;
+mod draft;
 #[cfg(feature = "chrono")]
 mod with_chrono;
 
@@ -28,6 +29,7 @@ pub use date::{
     DatePart, Resolution, date_width, decode_date, decode_period, encode_date,
     encode_ticks_in_form, resolution_of,
 };
+pub(crate) use draft::KeyDraft;
 pub use escape::{escape, unescape};
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub(crate) use hash::{fnv1a, stable_hash};

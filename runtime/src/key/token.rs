@@ -5,7 +5,7 @@
 //! before that holds a placeholder at the blind token's position, a text that can be neither a
 //! blind token nor an escape.
 
-use super::{Form, Segment, Template};
+use super::{Form, Part, Segment, Template};
 use crate::edm::{EdmCow, InvalidValue};
 
 /// Characters of a blind token: 128 bits in base32hex.
@@ -59,8 +59,15 @@ impl Template {
     }
 
     /// Returns whether the template's keys hold blind tokens.
-    pub(crate) fn has_tokens(&self) -> bool {
-        self.token_fields().next().is_some()
+    pub(crate) const fn has_tokens(&self) -> bool {
+        let mut rest = self.segments;
+        while let [segment, after @ ..] = rest {
+            if matches!(segment, Segment::Part(Part { form: Form::Hmac, .. })) {
+                return true;
+            }
+            rest = after;
+        }
+        false
     }
 
     /// Finds the blind tokens in a key, each with its field. Returns `None` if the template cannot

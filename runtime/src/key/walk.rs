@@ -107,10 +107,8 @@ impl Template {
             match segment {
                 Segment::Literal(text) => rest = rest.strip_prefix(text)?,
                 Segment::Part(part) => {
-                    let length = match part.width {
-                        Some(width) => length_of_chars(rest, width)?,
-                        None => escaped_prefix_length(rest, self.terminator_char_of_segment(at))?,
-                    };
+                    let terminator = self.terminator_char_of_segment(at);
+                    let length = length_of_part_text(part, terminator, rest)?;
                     let (text, after) = rest.split_at_checked(length)?;
                     if !may_have_written(part, text) {
                         return None;
@@ -121,6 +119,20 @@ impl Template {
             }
         }
         rest.is_empty().then_some(())
+    }
+}
+
+/// Returns the length in bytes of the text of a part, which a key continues with. Returns `None` if the
+/// part cannot have written the text.
+#[inline]
+pub(super) fn length_of_part_text(
+    part: &Part,
+    terminator: Option<char>,
+    rest: &str,
+) -> Option<usize> {
+    match part.width {
+        Some(width) => length_of_chars(rest, width),
+        None => escaped_prefix_length(rest, terminator),
     }
 }
 

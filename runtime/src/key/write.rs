@@ -9,7 +9,7 @@ use crate::{
 
 /// Finishes a key part, which begins at byte `from` of the key: escapes it if its width varies,
 /// checks its width if it is fixed.
-fn finish_part(
+pub(super) fn finish_part(
     part: &Part,
     terminator: Option<char>,
     from: usize,
@@ -41,16 +41,16 @@ impl Template {
         index: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Result<String, InvalidValue> {
-        let part = self.parts().nth(index).ok_or_else(|| no_such_part(self))?;
+        let part = self.parts().nth(index).ok_or_else(|| self.no_such_part_error())?;
         let mut out = String::new();
         encode(&mut out)?;
         finish_part(part, self.terminator_char_of_part(index), 0, &mut out)?;
         Ok(out)
     }
-}
 
-fn no_such_part(template: &Template) -> InvalidValue {
-    InvalidValue::new(format!("the template \"{}\" has no more parts", template.text))
+    pub(super) fn no_such_part_error(&self) -> InvalidValue {
+        InvalidValue::new(format!("the template \"{}\" has no more parts", self.text))
+    }
 }
 
 /// Writes one key by its template, part after part.
@@ -165,7 +165,7 @@ impl KeyWriter {
             return;
         }
         let Some(Segment::Part(part)) = self.template.segments.get(self.next) else {
-            self.fault = Some(no_such_part(self.template).into_write_error(self.name));
+            self.fault = Some(self.template.no_such_part_error().into_write_error(self.name));
             return;
         };
         let terminator = self.template.terminator_char_of_segment(self.next);

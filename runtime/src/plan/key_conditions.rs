@@ -312,7 +312,7 @@ impl KeyCondition<'_> {
                 return Filter::eq(name, whole.as_str());
             }
             let bounds = Keys::whole_table().prefix(&whole);
-            bounds_of(name, &bounds.lower, &bounds.upper)
+            bounds_of(name, bounds.rows.lower(), bounds.rows.upper())
         };
         let comparison = match part.form {
             // A descending part reverses the order of keys.
@@ -353,17 +353,17 @@ impl KeyCondition<'_> {
 
 /// Returns the text that the access path gives for part number `at` of both keys.
 fn given_text(access: &Access, at: usize) -> Option<&str> {
-    access.parts.get(at)?.as_deref()
+    access.given_part(at)
 }
 
-fn bounds_of(name: &str, lower: &Bound<String>, upper: &Bound<String>) -> Filter {
+fn bounds_of(name: &str, lower: Bound<&str>, upper: Bound<&str>) -> Filter {
     // The bounds of `prefix`: the lower one is never excluded, and the upper one never included.
     let lower = match lower {
-        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::ge(name, key.as_str())),
+        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::ge(name, key)),
         Bound::Unbounded => None,
     };
     let upper = match upper {
-        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::lt(name, key.as_str())),
+        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::lt(name, key)),
         Bound::Unbounded => None,
     };
     Filter::all(lower.into_iter().chain(upper))

@@ -5,13 +5,17 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 use super::{
-    decode::decode_or_skip, explain::Explain, list_query, prepare::PreparedRequest,
+    decode::{decode_or_skip, decode_required},
+    explain::Explain,
+    list_query,
+    plan::RowType,
+    query_plan::QueryPlan,
     request::Request,
 };
 use crate::{
     entity::{
-        Access, DynamicEntity, FromRow, FullView, ListRows, Predicate, Projection, Stored,
-        TableEntity, View,
+        DynamicEntity, FromRow, FullView, ListRows, Predicate, Projection, Stored, TableEntity,
+        View,
     },
     error::Result,
     filter::Filter,
@@ -25,14 +29,15 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 
 /// Decodes a row into an item; `None` skips the row. A row that could not be decrypted is passed as
 /// an error. Errors name the row's keys.
-pub(crate) type DecodeRow<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
+pub(crate) type DecodeRow<T> =
+    Arc<dyn Fn(&QueryPlan, Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
 /// A function that reads one page of a query of lists: from the start, or from a cursor. Its items are the
 /// entities whose ids are in the lists, or values made of them. Returns the items, and the cursor of the
 /// next page if there is one.
 pub(crate) type FetchListPage<T> = Arc<
     dyn Fn(
-            Arc<PreparedRequest>,
+            Arc<QueryPlan>,
             Option<Cursor>,
         ) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
         + Send
@@ -221,15 +226,25 @@ pub(crate) fn query_selected<E: TableEntity, T: FromRow>(
 fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
-        return Source::Lists(Arc::new(|request, cursor| {
-            Box::pin(async move {
-                list_query::read_entity_page::<E, T>(&request, cursor.as_ref()).await
-            })
+        return Source::Lists(Arc::new(|plan, cursor| {
+            Box::pin(async move { read_entities_of_lists::<E, T>(&plan, cursor.as_ref()).await })
         }));
     }
-    Source::Rows(Arc::new(move |row| {
-        decode_or_skip::<E, T>(row?, family.map_or(E::SCHEMA.primary(), Ok)?)
+    Source::Rows(Arc::new(move |_, row| {
+        decode_or_skip::<E, T>(row?, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
     }))
+}
+
+async fn read_entities_of_lists<E: TableEntity, T: FromRow>(
+    plan: &QueryPlan,
+    cursor: Option<&Cursor>,
+) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
+    let page = list_query::read_entity_page(plan, RowType::of::<E, T>(), cursor).await?;
+    let decode = |row: Result<Row>| {
+        let item = row.and_then(|row| decode_required::<E, T>(row, page.family));
+        item.map_err(|error| error.in_table(&page.table))
+    };
+    Ok((page.rows.into_iter().map(decode).collect(), page.next))
 }
 
 /// Determines the type of a path's query, by the rows that the path leads to. The query of a path
@@ -251,7 +266,7 @@ impl<E: TableEntity, V: FullView> Queried<E> for V {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        query_selected::<E, E>(request.0.for_type(E::SCHEMA))
+        query_selected::<E, E>(request.0.for_entity::<E>())
     }
 }
 
@@ -259,7 +274,7 @@ impl<E: TableEntity> Queried<E> for ListRows {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        query_selected::<E, E>(request.0.for_type(E::SCHEMA))
+        query_selected::<E, E>(request.0.for_entity::<E>())
     }
 }
 
@@ -268,7 +283,7 @@ impl<E, T> Query<E, T> {
         request: Request,
         decode: impl Fn(Row) -> Result<Option<T>> + Send + Sync + 'static,
     ) -> Self {
-        let source = Source::Rows(Arc::new(move |row| decode(row?)));
+        let source = Source::Rows(Arc::new(move |_, row| decode(row?)));
         Self { request, source, of: PhantomData }
     }
 
@@ -294,11 +309,6 @@ impl<E, T> Query<E, T> {
     /// of a set, or none for an untyped query.
     pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         self.request.types_to_decrypt_as()
-    }
-
-    /// Puts blind tokens into the keys of a path.
-    pub(crate) async fn path_with_key_tokens(&self, access: &Access) -> Result<Access> {
-        self.request.path_with_key_tokens(access).await
     }
 
     setters!();

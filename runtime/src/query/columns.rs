@@ -2,7 +2,7 @@
 //! needs.
 
 use crate::{
-    entity::{FromRow, Schema, TableEntity, set::Members},
+    entity::{Schema, set::Members},
     key::Family,
     plan::outbox::OWNER_PROPERTIES,
 };
@@ -64,13 +64,16 @@ pub(crate) fn find_family_with_reservations(members: &'static Members) -> Option
     families.into_iter().find(|family| may_be_reserved(family))
 }
 
-/// Returns the properties that a point read of an entity as a `T` requests; `None` requests all.
-pub(crate) fn columns_of_point<E: TableEntity, T: FromRow>(
-    family: Option<&'static Family>,
+/// Returns the properties that a read of one row of `family` requests; `None` requests all.
+/// `columns` returns those that the reader needs.
+pub(crate) fn columns_of_row(
+    schema: &'static Schema,
+    family: &'static Family,
+    columns: fn(Option<&'static Family>) -> Option<Vec<String>>,
 ) -> Option<Vec<String>> {
-    if is_read_whole(E::SCHEMA) {
+    if is_read_whole(schema) {
         return None;
     }
-    let columns = T::columns(family)?;
-    Some(columns_with_owner(columns_with_system(columns, Some(E::SCHEMA)), family))
+    let columns = columns(Some(family))?;
+    Some(columns_with_owner(columns_with_system(columns, Some(schema)), Some(family)))
 }

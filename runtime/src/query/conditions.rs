@@ -6,10 +6,11 @@ use super::{
         MakeTokenCondition, has_encrypted_condition, no_token_error, text_with_tokens,
         wider_filter_with_tokens,
     },
+    plan::Parts,
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
-    access::{CostClass, Keys},
+    access::Keys,
     edm::Value,
     entity::{Access, Schema, TYPE_NAME},
     error::{Error, ErrorKind, Result},
@@ -30,24 +31,24 @@ pub(crate) struct SentFilter {
 
 impl Request {
     /// Returns the filter for `explain`, with a placeholder for each blind token.
-    pub(crate) fn filter_to_explain(&self) -> Result<Filter> {
+    pub(crate) fn filter_to_explain(&self, parts: Parts) -> Result<Filter> {
         let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
-        self.filter_of(&self.access, &token)
+        self.filter_of(&self.access, parts, &token)
     }
 
     /// Returns key bounds, type condition and the caller's conditions as one filter.
-    fn filter_of(&self, access: &Access, token: MakeTokenCondition<'_>) -> Result<Filter> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let parts = self.parts_read()?;
+    fn filter_of(
+        &self,
+        access: &Access,
+        parts: Parts,
+        token: MakeTokenCondition<'_>,
+    ) -> Result<Filter> {
+        let keys = access.checked_keys()?;
         let mut filter = match parts {
-            Some((schema, _)) => {
-                wide::bounds_with_all_parts(schema, access.checked_keys()?).filter()
-            }
-            None => access.checked_keys()?.filter(),
+            Parts::OfType(schema, _) => wide::bounds_with_all_parts(schema, keys).filter(),
+            Parts::Single | Parts::OfMembers(_) => keys.filter(),
         };
-        if let Some(condition) = self.type_condition() {
+        if let Some(condition) = self.type_condition(parts) {
             filter = filter.and_all(condition);
         }
         // A list holds ids: the conditions are for its entities.
@@ -55,8 +56,8 @@ impl Request {
         for condition in conditions {
             let condition = plan::rewrite_key_conditions(condition, access)?;
             let condition = match parts {
-                Some((schema, _)) => wide::condition_on_all_parts(schema, &condition),
-                None => condition,
+                Parts::OfType(schema, _) => wide::condition_on_all_parts(schema, &condition),
+                Parts::Single | Parts::OfMembers(_) => condition,
             };
             self.refuse_encrypted(&condition)?;
             filter = filter.and_all(wider_filter_with_tokens(&condition, token)?);
@@ -67,17 +68,7 @@ impl Request {
     /// Returns the caller's conditions alone, as a filter on the properties that rows of `family`
     /// store.
     pub(crate) fn conditions_as_filter(&self, family: &'static Family) -> Result<Filter> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let access = Access {
-            family: Some(family),
-            keys: Keys::whole_table(),
-            parts: Vec::new(),
-            fault: None,
-            open: None,
-            window: None,
-        };
+        let access = Access::of_keys(Some(family), Keys::whole_table());
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {
             filter = filter.and_all(plan::rewrite_key_conditions(condition, &access)?);
@@ -125,45 +116,21 @@ impl Request {
             && self.store.sealing.is_undeclared_property_chosen(partition_key, "", property)
     }
 
-    /// Puts blind tokens into the keys of a path. Returns a path without `{..:hmac}` parts
-    /// unchanged.
-    pub(crate) async fn path_with_key_tokens(&self, access: &Access) -> Result<Access> {
-        match self.schema.or(self.tokens) {
-            Some(schema) if access.needs_key_tokens() => {
-                let tokens = self.store.shared_token_maker().await?;
-                let resolve = || tokens.fill_tokens_of_path(schema, access);
-                self.store.run_with_index_keys(&tokens, resolve).await
+    /// Returns the caller's conditions on rows as readers see them.
+    pub(crate) fn filter_on_opened_rows(&self) -> Result<Filter> {
+        match (self.schema, self.members) {
+            (Some(schema), _) => {
+                self.conditions_as_filter(self.family().map_or_else(|| schema.primary(), Ok)?)
             }
-            _ if access.needs_key_tokens() => {
-                let message =
-                    "the path has a token in its keys, which only a query of its own type can make";
-                Err(Error::new(ErrorKind::Invalid, message))
-            }
-            _ => Ok(access.clone()),
+            (None, Some(_)) => Ok(Filter::all(self.conditions.clone())),
+            (None, None) => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
         }
     }
 
-    /// Returns the cost class of the query, also of a query that is refused.
-    pub(crate) fn cost_class(&self) -> CostClass {
-        // A query that is refused still has its path.
-        let filter = self.filter_to_explain().unwrap_or_else(|_| self.access.keys.filter());
-        CostClass::of_filter(&filter)
-    }
-
-    /// Returns the condition that decrypted rows have to meet if the filter that is sent finds more
-    /// than the caller asked for; otherwise `None`.
-    pub(crate) fn filter_after_opening(&self) -> Result<Option<Filter>> {
-        if self.reads_list() || !self.conditions.iter().any(has_encrypted_condition) {
-            return Ok(None);
-        }
-        self.conditions_as_filter(self.access.family.map_or_else(
-            || match self.schema {
-                Some(schema) => schema.primary(),
-                None => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
-            },
-            Ok,
-        )?)
-        .map(Some)
+    /// Returns whether opened rows have to be compared with the caller's conditions: the filter that
+    /// is sent finds more, since it compares blind tokens.
+    pub(crate) fn compares_opened_rows(&self) -> bool {
+        !self.reads_list() && self.conditions.iter().any(has_encrypted_condition)
     }
 
     /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
@@ -176,9 +143,10 @@ impl Request {
     fn filter_with_unsent(
         &self,
         access: &Access,
+        parts: Parts,
         token: MakeTokenCondition<'_>,
     ) -> Result<SentFilter> {
-        let filter = self.filter_of(access, token)?;
+        let filter = self.filter_of(access, parts, token)?;
         let mut unsent = String::new();
         for condition in &self.conditions {
             // A list holds ids: the entities are compared and not the list. The filter leaves out an encrypted
@@ -198,11 +166,24 @@ impl Request {
     /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
     /// because all keys of the scopes are deleted for good. `access` is the path with the blind
     /// tokens of its keys.
-    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Option<SentFilter>> {
-        if !self.conditions.iter().any(has_encrypted_condition) {
-            let token = |property: &str, _: &Value| Err(no_token_error(property));
-            return self.filter_with_unsent(access, &token).map(Some);
+    pub(crate) async fn filter_to_send(
+        &self,
+        access: &Access,
+        parts: Parts,
+    ) -> Result<Option<SentFilter>> {
+        if self.conditions.iter().any(has_encrypted_condition) {
+            return Box::pin(self.filter_with_tokens(access, parts)).await;
         }
+        let token = |property: &str, _: &Value| Err(no_token_error(property));
+        self.filter_with_unsent(access, parts, &token).map(Some)
+    }
+
+    /// Returns the filter to send of a request with conditions on encrypted properties.
+    async fn filter_with_tokens(
+        &self,
+        access: &Access,
+        parts: Parts,
+    ) -> Result<Option<SentFilter>> {
         let tokens = self.store.shared_token_maker().await?;
         let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
@@ -235,7 +216,7 @@ impl Request {
         };
         let filter = self
             .store
-            .run_with_index_keys(&tokens, || self.filter_with_unsent(access, &token))
+            .run_with_index_keys(&tokens, || self.filter_with_unsent(access, parts, &token))
             .await?;
         // Every scope that was asked for is shredded: no row meets a condition that needs a token.
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
@@ -256,19 +237,19 @@ impl Request {
     /// Returns whether the filter alone decides which rows are of the queried type: it compares the type,
     /// and the type has one version. The type property need not be read then. Expired rows, reserved
     /// copies and rows that an encrypted condition does not match are dropped elsewhere.
-    pub(crate) fn filter_decides_type(&self) -> bool {
+    pub(crate) fn is_type_decided(&self, parts: Parts) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
-        is_only_version && self.type_condition().is_some()
+        is_only_version && self.type_condition(parts).is_some()
     }
 
     /// Returns the condition on the EntityType; `None` if the key bounds exclude rows of other
     /// types.
-    fn type_condition(&self) -> Option<Filter> {
+    fn type_condition(&self, parts: Parts) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
         // The other parts of each entity are between the rows that are read.
-        if let (Ok(Some((_, read @ PartsRead::One(_)))), Some(name)) =
-            (self.parts_read(), schema.type_property())
+        if let (Parts::OfType(_, read @ PartsRead::One(_)), Some(name)) =
+            (parts, schema.type_property())
         {
             return Some(part_condition(name, schema, read));
         }

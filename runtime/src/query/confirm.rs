@@ -1,35 +1,29 @@
 //! Confirms rows that were read through a unique remote index: a reserved row shows what its
 //! primary derives now.
 
-use super::{
-    columns::{find_family_with_reservations, may_be_reserved},
-    request::Request,
-};
+use super::{columns::may_be_reserved, plan::ReadPlan};
 use crate::{
     entity::Schema,
-    error::Result,
-    filter::Filter,
+    error::{Error, Result},
     key::Family,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{
         derive::{OwnerHoldsKey, find_owner_holding_key},
         rows::Store,
+        sealing::open::ReadAs,
     },
 };
 
-/// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by the
-/// copy of the entity that derives its key. Returns `None` if no entity does.
-pub(crate) async fn replace_if_reserved(
+/// Returns the copy of the entity that derives the key of a reserved row, with the ETag of that row.
+/// Returns `None` if no entity derives it.
+async fn find_held_copy(
     store: &Store,
     table: &str,
     schema: &'static Schema,
     family: &'static Family,
     row: Row,
 ) -> Result<Option<Row>> {
-    if !may_be_reserved(family) || reserving_claim(&row)?.is_none() {
-        return Ok(Some(row));
-    }
     let Some(kinds) = schema.find_remote_copy_family(family.name, |_| true) else {
         return Ok(Some(row));
     };
@@ -53,23 +47,21 @@ pub(crate) async fn replace_if_reserved(
     Ok(None)
 }
 
-impl Request {
+impl ReadPlan {
     /// Replaces reserved rows by the copies that their primaries derive now, and leaves out those
     /// whose key no entity derives. Costs a read for each reserved row, and nothing for other rows.
-    pub(crate) async fn replace_reserved_rows(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
-        let family = self.access.family.filter(|family| may_be_reserved(family));
-        let may_have_reserved = match self.members {
-            Some(members) => self.copies && find_family_with_reservations(members).is_some(),
-            None => family.is_some(),
-        };
-        if !may_have_reserved {
-            return rows;
-        }
+    pub(super) async fn replace_reserved_rows(
+        &self,
+        store: &Store,
+        table: &str,
+        rows: Vec<Result<Row>>,
+    ) -> Vec<Result<Row>> {
         let mut confirmed = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
                 Ok(row) => {
-                    confirmed.extend(self.replace_reserved_row(family, row).await.transpose())
+                    let row = self.replace_reserved_row(store, table, row).await;
+                    confirmed.extend(row.transpose());
                 }
                 Err(error) => confirmed.push(Err(error)),
             }
@@ -77,32 +69,33 @@ impl Request {
         confirmed
     }
 
-    /// Confirms one row of a typed request or of a set.
     async fn replace_reserved_row(
         &self,
-        family: Option<&'static Family>,
+        store: &Store,
+        table: &str,
         row: Row,
     ) -> Result<Option<Row>> {
-        let known = match (self.schema.zip(family), self.members) {
-            (Some(known), _) => Some(known),
-            (None, Some(members)) => members.match_row(&row)?.and_then(|matched| {
+        if reserving_claim(&row)?.is_none() {
+            return Ok(Some(row));
+        }
+        let known = self.type_and_family_of(&row)?.filter(|(_, family)| may_be_reserved(family));
+        let Some((schema, family)) = known else { return Ok(Some(row)) };
+        let held = find_held_copy(store, table, schema, family, row).await?;
+        // The reserved row met the conditions; the copy that the primary derives may not.
+        let wanted = self.filter.opened.as_ref().map_err(Error::clone)?;
+        Ok(held.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())
+    }
+
+    /// Returns the type and row family of a row of a typed read or of a set. Returns `None` for a
+    /// row that is of none of them.
+    fn type_and_family_of(&self, row: &Row) -> Result<Option<(&'static Schema, &'static Family)>> {
+        Ok(match self.kinds {
+            ReadAs::Typed(schema) => self.access.family.map(|family| (schema, family)),
+            ReadAs::Members(members) => members.match_row(row)?.and_then(|matched| {
                 let schema = members.schemas().get(matched.member_index())?;
                 Some((*schema, matched.family()))
             }),
-            (None, None) => None,
-        };
-        match known {
-            Some((schema, family)) if reserving_claim(&row)?.is_some() => {
-                let row =
-                    replace_if_reserved(&self.store, &self.table, schema, family, row).await?;
-                // The reserved row met the conditions; the copy that the primary derives may not.
-                let wanted = match self.schema {
-                    Some(_) => self.conditions_as_filter(family)?,
-                    None => Filter::all(self.conditions.clone()),
-                };
-                Ok(row.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())
-            }
-            _ => Ok(Some(row)),
-        }
+            ReadAs::Untyped => None,
+        })
     }
 }

@@ -8,9 +8,10 @@ use super::{
     build::{Query, Source},
     list_query,
     partial_query::PartialQuery,
+    query_plan::QueryPlan,
     request::Request,
 };
-use crate::{entity::TableEntity, error::Result, page::PageLoop};
+use crate::{entity::TableEntity, error::Result, page::PageLoop, row::Row};
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Counts the items that [`collect`](Self::collect) would return, by reading keys and types
@@ -46,8 +47,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn count(&self) -> Result<u64> {
-        let counted = self.counting_query();
-        let Some(run) = counted.prepare_run().await? else { return Ok(0) };
+        let Some(run) = self.counting_query().plan().await? else { return Ok(0) };
         let (mut count, mut pages) = (0, PageLoop::from_start());
         while let Some(cursor) = pages.begin_page() {
             let page = run.fetch_page_in_span(cursor).await?;
@@ -92,14 +92,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.reads_list() {
+            let counted =
+                |plan: &QueryPlan, row: Result<Row>| Ok(plan.is_row_an_item(&row?)?.then_some(()));
             let query = query.edit_request(Request::keys_only);
-            let request = query.request.clone();
-            // The answer is that of the query: it is asked once, not for each row.
-            if request.schema.is_some() && request.filter_decides_type() {
-                // The filter has compared the type, which was not asked for.
-                return query.read_as(|_| Ok(Some(())));
-            }
-            return query.read_as(move |row| Ok(request.is_row_an_item(&row)?.then_some(())));
+            return query.map_source(|_| Source::Rows(Arc::new(counted)));
         }
         let is_remote = self.request.family().is_some_and(|family| family.is_remote);
         let ids = self.request.schema.filter(|schema| {
@@ -108,18 +104,18 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         });
         query.map_source(|source| match (ids, source) {
             // A local list is written with its entities, so that its ids are the items.
-            (Some(schema), _) => Source::Lists(Arc::new(move |request, cursor| {
+            (Some(schema), _) => Source::Lists(Arc::new(move |plan, cursor| {
                 Box::pin(async move {
                     let (ids, next) =
-                        list_query::read_key_page(&request, schema, cursor.as_ref()).await?;
+                        list_query::read_key_page(&plan, schema, cursor.as_ref()).await?;
                     Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
                 })
             })),
             (None, Source::Rows(decode)) => {
-                Source::Rows(Arc::new(move |row| Ok(decode(row)?.map(drop))))
+                Source::Rows(Arc::new(move |plan, row| Ok(decode(plan, row)?.map(drop))))
             }
-            (None, Source::Lists(fetch)) => Source::Lists(Arc::new(move |request, cursor| {
-                let page = fetch(request, cursor);
+            (None, Source::Lists(fetch)) => Source::Lists(Arc::new(move |plan, cursor| {
+                let page = fetch(plan, cursor);
                 Box::pin(async move {
                     let (items, next) = page.await?;
                     Ok((items.into_iter().map(|item| item.map(drop)).collect(), next))

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{
     list_query,
+    plan::Parts,
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{access::CostClass, error::Error, key::TOKEN_PLACEHOLDER};
@@ -35,21 +36,28 @@ pub struct Explain {
 impl Explain {
     /// Describes the first request that a query sends.
     pub(super) fn of_request(request: &Request) -> Self {
-        let blob = list_query::list_blob_of_request(request);
-        let filter = request.filter_to_explain().and_then(|filter| blob.clone().map(|_| filter));
-        let (filter, fault) = match filter {
+        let (parts, blob) = (request.parts(), list_query::list_blob_of_request(request));
+        let filter = request.checked_parts().and_then(|parts| request.filter_to_explain(parts));
+        let class = match &filter {
+            Ok(filter) => CostClass::of_filter(filter),
+            // A query that is refused still has its path.
+            Err(_) => CostClass::of_filter(&request.access.keys.filter()),
+        };
+        let (filter, fault) = match filter.and_then(|filter| blob.clone().map(|_| filter)) {
             Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),
             Err(error) => (String::new(), Some(error)),
         };
-        let top = request.page_limit(None);
-        let rows = |items: u64| items.saturating_mul(u64::from(request.rows_per_item()));
+        let select = parts.as_ref().ok().and_then(|parts| request.columns_to_read(*parts));
+        let parts = parts.unwrap_or(Parts::Single);
+        let top = request.page_limit(parts, None);
+        let rows = |items: u64| items.saturating_mul(u64::from(parts.rows_per_item()));
         let pages = request.take.zip(top);
         let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
         Self {
-            class: request.cost_class(),
+            class,
             table: request.table_to_read().into_owned(),
             filter,
-            select: request.columns_to_read().ok().flatten().unwrap_or_default(),
+            select: select.unwrap_or_default(),
             top,
             estimated_requests: pages.unwrap_or(1).max(request.count_tables()),
             reads_each: request.reads_list(),

@@ -8,7 +8,7 @@ use super::{
     build::{Items, Query},
     explain::Explain,
     fan_out::QueryMany,
-    pages::PreparedQuery,
+    pages::PlannedQuery,
 };
 use crate::{
     entity::{Stored, TableEntity},
@@ -125,28 +125,24 @@ impl<E: TableEntity> KeyOrder<E> {
         let mut partitions = Vec::with_capacity(self.queries.len());
         let mut text = String::from("in key order");
         for query in &self.queries {
-            let prepared = query.request.clone().prepare_request().await?;
-            if prepared.request.tables.is_some() {
+            let plan = query.request.clone().plan().await?;
+            if plan.request.tables.is_some() {
                 let message = "a window of times reads several tables, whose rows are not merged by RowKey; give each path one time";
-                return Err(
-                    Error::new(ErrorKind::Invalid, message).in_table(&prepared.request.table)
-                );
+                return Err(Error::new(ErrorKind::Invalid, message).in_table(&plan.request.table));
             }
-            let partition = prepared.access.keys.partition.clone();
-            let Some(partition) = partition.filter(|_| !prepared.request.reads_list()) else {
+            let partition = plan.read.access.keys.partition.clone();
+            let Some(partition) = partition.filter(|_| !plan.request.reads_list()) else {
                 let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";
-                return Err(
-                    Error::new(ErrorKind::Invalid, message).in_table(&prepared.request.table)
-                );
+                return Err(Error::new(ErrorKind::Invalid, message).in_table(&plan.request.table));
             };
-            if !prepared.request.store.capabilities().ordered {
+            if !plan.request.store.capabilities().ordered {
                 let message = "the store returns rows in no order, so they cannot be merged";
                 return Err(
-                    Error::new(ErrorKind::Unsupported, message).in_table(&prepared.request.table)
+                    Error::new(ErrorKind::Unsupported, message).in_table(&plan.request.table)
                 );
             }
             // The cursor holds keys only, so the fingerprint has to tell the paths and their order.
-            text.push_str(&format!("\u{0}{:x}", prepared.query_fingerprint()));
+            text.push_str(&format!("\u{0}{:x}", plan.fingerprint()));
             partitions.push(partition);
         }
         let fingerprint = text_fingerprint(&text);
@@ -173,7 +169,7 @@ impl<E: TableEntity> KeyOrder<E> {
                     request.add_condition(Ok(rows));
                 }
             });
-            if let Some(run) = rest.prepare_run().await? {
+            if let Some(run) = rest.plan().await? {
                 sources.push(MergedQuery {
                     run,
                     items: VecDeque::new(),
@@ -195,7 +191,7 @@ struct Merge<E> {
 
 /// One query of a merge, with the items that were read and not returned.
 struct MergedQuery<E> {
-    run: PreparedQuery<Stored<E>>,
+    run: PlannedQuery<Stored<E>>,
     items: VecDeque<Stored<E>>,
     /// The pages that were not read yet.
     pages: PageLoop<Cursor>,

@@ -3,12 +3,15 @@
 use futures_util::{StreamExt, stream};
 
 use super::{
-    columns::columns_of_point, decode::decode_required, prepare::PreparedRequest, request::Request,
+    plan::{ReadPlan, RowType},
+    query_plan::QueryPlan,
+    read_page::RowPage,
+    request::Request,
 };
 use crate::{
+    access,
     address::{RowAddress, RowAt, TableCase},
-    backend::ReadRequest,
-    entity::{FromRow, Point, Schema, Stored, TableEntity, dated::TimeWindow, head_row_key},
+    entity::{Access, Point, Schema, TableEntity, dated::TimeWindow, head_row_key},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
@@ -23,7 +26,6 @@ use crate::{
         dated::is_dated_table_missing,
         lists::{find_list, list_blob_name, read_local_list},
         rows::Store,
-        sealing::shredded::ShreddedScopes,
     },
 };
 
@@ -36,14 +38,14 @@ type Keys = (String, String);
 /// Reads the lists of a request and returns the keys of their entities, without reading the
 /// entities.
 pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
-    request: &PreparedRequest,
+    plan: &QueryPlan,
 ) -> Result<Vec<Point<E>>> {
     let mut points = Vec::new();
     let mut cursor = None;
     loop {
-        let (page, next) = read_key_page(request, E::SCHEMA, cursor.as_ref()).await?;
+        let (page, next) = read_key_page(plan, E::SCHEMA, cursor.as_ref()).await?;
         // The keys of an entity with dated tables need not say which of them it is in.
-        let table = request.table_of_page(cursor.as_ref())?.unwrap_or_default();
+        let table = plan.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
         let period = dated.and_then(|dated| dated.period_of(&table, TableCase::Insensitive));
         let window = period.map(|period| TimeWindow::at_time(period.start));
@@ -61,26 +63,26 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
 /// Reads one page of keys: a whole list if the request names one list, otherwise the lists of one
 /// page.
 pub(crate) async fn read_key_page(
-    prepared: &PreparedRequest,
+    plan: &QueryPlan,
     schema: &'static Schema,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Keys>, Option<Cursor>)> {
-    let request = &prepared.request;
-    if prepared.finds_nothing {
+    let request = &plan.request;
+    if plan.finds_nothing {
         return Ok((Vec::new(), None));
     }
     let remote = request.family().filter(|family| family.is_remote);
-    let Some(table) = prepared.table_of_page(cursor)? else { return Ok((Vec::new(), None)) };
-    if let Some(point) = prepared.point_keys()? {
+    let Some(table) = plan.table_of_page(cursor)? else { return Ok((Vec::new(), None)) };
+    if let Some(point) = plan.point_keys()? {
         let keys = ids_of_one_list(request, schema, &table, point).await?;
-        return Ok((keys, prepared.cursor_at_next_table(cursor)?));
+        return Ok((keys, plan.cursor_at_next_table(cursor)?));
     }
     // Refused here: a list in a blob is found by its whole key only, not by a scan.
     list_blob_of_request(request)?;
-    let (page, next) = prepared.read_page(cursor).await?;
-    let lists = &prepared.access.keys;
+    let RowPage { rows, next } = plan.read_page(cursor).await?;
+    let lists = &plan.read.access.keys;
     let mut ids = Vec::new();
-    for row in page {
+    for row in rows {
         let row = row?;
         let (partition_key, row_key) = row.keys();
         // A range of lists has the lists whose head row is in it. A bound that begins with the key of a head row
@@ -167,116 +169,133 @@ fn keys_of(
     ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case)).collect()
 }
 
+/// One page of the rows of entities that lists name.
+#[derive(Debug)]
+pub(crate) struct EntityRowPage {
+    /// An entity that cannot be read is an error at its place.
+    pub(crate) rows: Vec<Result<Row>>,
+    /// The row family of the rows.
+    pub(crate) family: &'static Family,
+    /// The table of the entities.
+    pub(crate) table: String,
+    pub(crate) next: Option<Cursor>,
+}
+
 /// Reads one page of the entities in lists with a point read for each id, in the order of the ids.
 ///
 /// Leaves out an id whose entity does not exist, has expired or does not meet the query's conditions. A remote
 /// list is written after its entity, so an id is also left out if its entity does not belong in the list any
 /// more. An entity that cannot be read is an error at its place; the error of a request ends the page.
-pub(crate) async fn read_entity_page<E: TableEntity, T: FromRow>(
-    prepared: &PreparedRequest,
+pub(crate) async fn read_entity_page(
+    plan: &QueryPlan,
+    of: RowType,
     cursor: Option<&Cursor>,
-) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let (ids, next) = read_key_page(prepared, E::SCHEMA, cursor).await?;
-    let request = &prepared.request;
-    let table = prepared.table_of_page(cursor)?.unwrap_or_default();
-    let table = table.as_str();
-    let primary = E::SCHEMA.primary()?;
-    let filter = request.conditions_as_filter(primary)?;
+) -> Result<EntityRowPage> {
+    let (ids, next) = read_key_page(plan, of.schema, cursor).await?;
+    let request = &plan.request;
+    let table = plan.table_of_page(cursor)?.unwrap_or_default();
+    let family = of.schema.primary()?;
+    let filter = request.conditions_as_filter(family)?;
     let remote = request.family().filter(|family| family.is_remote);
-    let select = match &filter {
+    let of = match &filter {
         // Whether an entity belongs in a remote list depends on all of its fields.
-        Filter::Constant(true) if remote.is_none() => columns_of_point::<E, T>(Some(primary)),
-        _ => None,
+        Filter::Constant(true) if remote.is_none() => of,
+        _ => of.whole(),
     };
-    let mut reads = stream::iter(ids)
-        .map(|(partition_key, row_key)| {
-            let select = select.as_deref();
-            async move {
-                let read =
-                    ReadRequest { table, partition_key: &partition_key, row_key: &row_key, select };
-                let row =
-                    match request.store.read_decrypted(read, request.types_to_decrypt_as()).await {
-                        // The table was dropped after the list was read.
-                        Err(error) if is_dated_table_missing(&error) && request.is_dated() => None,
-                        row => row?,
-                    };
-                let is_over = |row: &Row| {
-                    request.store.is_row_expired(row, request.types_to_decrypt_as(), Some(primary))
-                };
-                Ok::<_, Error>(row.filter(|row| !is_over(row)))
-            }
-        })
-        .buffered(POINT_READS)
-        .boxed();
+    let access = Access::of_keys(Some(family), access::Keys::whole_table());
+    let each = ReadPlan::for_row(&request.store, of, access)?;
+    let found = read_each_entity(request, &each, &table, ids).await?;
+    let belongs = match remote {
+        Some(list) => Some(MembershipTest::test_for_list(plan, of.schema, list).await?),
+        None => None,
+    };
+    let mut rows = Vec::with_capacity(found.len());
+    for row in found {
+        let is_item = match &row {
+            Ok(row) => is_item_of_list(&request.store, row, belongs.as_ref(), &filter).await,
+            // The row that cannot be read is an item.
+            Err(_) => Ok(true),
+        };
+        match is_item {
+            Ok(false) => {}
+            Ok(true) => rows.push(row),
+            Err(error) if error.concerns_one_item() => rows.push(Err(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(EntityRowPage { rows, family, table, next })
+}
+
+/// Returns whether an entity that was read belongs in the lists and meets the conditions.
+async fn is_item_of_list(
+    store: &Store,
+    row: &Row,
+    belongs: Option<&MembershipTest>,
+    conditions: &Filter,
+) -> Result<bool> {
+    if let Some(belongs) = belongs {
+        let is_member = belongs.is_member(store, row).await;
+        if !is_member.map_err(|error| error_with_row_keys(row, error))? {
+            return Ok(false);
+        }
+    }
+    // Compared with the decrypted entity: the ids in a list say nothing about its fields.
+    conditions.matches(row)
+}
+
+/// Reads the entities with these keys, several at a time. Leaves out those that do not exist.
+async fn read_each_entity(
+    request: &Request,
+    each: &ReadPlan,
+    table: &str,
+    keys: Vec<Keys>,
+) -> Result<Vec<Result<Row>>> {
+    let read = |(partition_key, row_key): Keys| async move {
+        let at = RowAt::new(table, &partition_key, &row_key);
+        match each.read_row(&request.store, at).await {
+            // The table was dropped after the list was read.
+            Err(error) if is_dated_table_missing(&error) && request.is_dated() => Ok(None),
+            row => row,
+        }
+    };
+    let mut reads = stream::iter(keys).map(read).buffered(POINT_READS).boxed();
     // Collected before keys are asked for: a read under way that is not polled could hold the request
     // for the key.
     let mut found = Vec::new();
     while let Some(row) = reads.next().await {
         match row {
             Err(error) if !error.concerns_one_item() => return Err(error),
-            row => found.push(row),
+            row => found.extend(row.transpose()),
         }
     }
-    let (mut rows, mut scopes) = (Vec::new(), ShreddedScopes::default());
-    for row in found {
-        match row {
-            Err(error)
-                if request.looks_up_by_token()
-                    && request.store.is_row_shredded(&mut scopes, &error).await => {}
-            Ok(row) => rows.extend(row.map(Ok)),
-            Err(error) => rows.push(Err(error)),
-        }
+    match request.looks_up_by_token() {
+        true => Ok(request.store.without_shredded(found).await),
+        false => Ok(found),
     }
-    let belongs = match remote {
-        Some(family) => Some(MembershipTest::test_for_list::<E>(prepared, family).await?),
-        None => None,
-    };
-    let mut items = Vec::new();
-    for row in rows {
-        let item = match row {
-            Ok(row) => {
-                let is_in = match &belongs {
-                    Some(belongs) => {
-                        let holds = belongs.is_member::<E>(&request.store, &row).await;
-                        holds.map_err(|error| error_with_row_keys(&row, error))
-                    }
-                    None => Ok(true),
-                };
-                // Compared with the decrypted entity: the ids in a list say nothing about its fields.
-                match is_in.and_then(|is_in| Ok(is_in && filter.matches(&row)?)) {
-                    Ok(false) => continue,
-                    Ok(true) => decode_required::<E, T>(row, primary),
-                    Err(error) if error.concerns_one_item() => Err(error),
-                    Err(error) => return Err(error),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        items.push(item.map_err(|error| error.in_table(table)));
-    }
-    Ok((items, next))
 }
 
 /// Tells from an entity's own fields whether it belongs in the remote lists of a request.
 struct MembershipTest {
+    schema: &'static Schema,
     family: &'static Family,
-    keys: crate::access::Keys,
+    keys: access::Keys,
     tokens: TokenMaker,
 }
 
 impl MembershipTest {
-    async fn test_for_list<E: TableEntity>(
-        prepared: &PreparedRequest,
+    async fn test_for_list(
+        plan: &QueryPlan,
+        schema: &'static Schema,
         family: &'static Family,
     ) -> Result<Self> {
-        let tokens = prepared.request.store.token_maker_of_type(E::SCHEMA).await?;
-        Ok(Self { family, keys: prepared.access.keys.clone(), tokens })
+        let tokens = plan.request.store.token_maker_of_type(schema).await?;
+        Ok(Self { schema, family, keys: plan.read.access.keys.clone(), tokens })
     }
 
-    async fn is_member<E: TableEntity>(&self, store: &Store, row: &Row) -> Result<bool> {
-        let derive = || E::SCHEMA.derive_rows(row, &self.tokens);
+    async fn is_member(&self, store: &Store, row: &Row) -> Result<bool> {
+        let derive = || self.schema.derive_rows(row, &self.tokens);
         let derived = store.run_with_index_keys(&self.tokens, derive).await?;
-        let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
+        let Some(rows) = derived.into_known_rows(self.schema)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob
         });

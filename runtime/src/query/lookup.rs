@@ -149,7 +149,9 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
-        let access = self.0.query.path_with_key_tokens(point.as_access()).await?;
+        let request = &self.0.query.request;
+        let schema = request.schema_of_keys();
+        let access = request.store.path_with_key_tokens(schema, point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
         let kept = self.cached_or_read().await?;
         let at = kept.by_keys.get(&(partition_key.to_owned(), row_key.to_owned()));

@@ -5,10 +5,14 @@
 pub(crate) mod columns;
 pub(crate) mod encrypted_filter;
 pub(crate) mod tables;
+pub(crate) mod plan;
+mod confirm;
+mod open;
+pub(crate) mod point;
 pub(crate) mod request;
 pub(crate) mod conditions;
-pub(crate) mod confirm;
-pub(crate) mod prepare;
+pub(crate) mod query_plan;
+mod read_page;
 pub(crate) mod decode;
 pub(crate) mod list_query;
 pub(crate) mod explain;

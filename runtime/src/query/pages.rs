@@ -1,16 +1,18 @@
 //! Runs a query: as a stream, all at once, or page by page.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
 
 use super::{
-    build::{Items, Query, Source},
-    prepare::PreparedRequest,
+    build::{DecodeRow, Items, Query, Source},
+    query_plan::QueryPlan,
+    read_page::RowPage,
 };
 use crate::{
     error::{Error, Result},
-    page::{Cursor, Page},
+    page::{Cursor, Page, PageLoop},
+    row::Row,
 };
 
 /// Number of tables of a window that are read at a time.
@@ -27,7 +29,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
             let tables = query.request.tables.clone();
-            let run = query.prepare_run().await?.zip(tables);
+            let run = query.plan().await?.zip(tables);
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
             let first_pages = stream::iter(periods)
                 .map(move |period| {
@@ -36,11 +38,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                         let Some((run, tables)) = run else { return Ok(None) };
                         // A cursor into each table, so that eight first pages can be read before
                         // the first is used up.
-                        let start = tables.cursor_at_beginning(
-                            period,
-                            run.prepared.query_fingerprint(),
-                            None,
-                        )?;
+                        let fingerprint = run.plan.fingerprint();
+                        let start = tables.cursor_at_beginning(period, fingerprint, None)?;
                         let page = run.fetch_page_in_span(Some(start.clone())).await?;
                         Ok::<_, Error>(Some((run, start.table, page)))
                     }
@@ -83,7 +82,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         }
         stream::try_unfold(StreamPosition::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
-                StreamPosition::Start(query) => match query.prepare_run().await? {
+                StreamPosition::Start(query) => match query.plan().await? {
                     Some(run) => (run, None),
                     None => return Ok(None),
                 },
@@ -116,7 +115,21 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn collect(&self) -> Result<Vec<T>> {
-        self.stream().try_collect().await
+        if self.request.tables.is_some() {
+            // Boxed: several tables are rare, and are read at the same time.
+            return self.stream_tables().try_collect().await;
+        }
+        let Some(run) = self.plan().await? else { return Ok(Vec::new()) };
+        let (mut items, mut pages) = (Vec::new(), PageLoop::from_start());
+        while let Some(cursor) = pages.begin_page() {
+            let page = run.page(cursor).await?;
+            match items.is_empty() {
+                true => items = page.items,
+                false => items.extend(page.items),
+            }
+            pages.continue_at(page.next);
+        }
+        Ok(items)
     }
 
     /// Reads the first item, if there is one.
@@ -161,7 +174,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        match self.prepare_run().await? {
+        match self.plan().await? {
             Some(run) => run.page(cursor).await,
             None => Ok(Page::new(Vec::new(), None)),
         }
@@ -234,12 +247,12 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     pub fn results(self) -> Query<E, Result<T>> {
         let table = self.request.table.clone();
         self.map_source(|source| match source {
-            Source::Rows(decode) => Source::Rows(Arc::new(move |row| {
-                let item = decode(row).map_err(|error| error.in_table(&table));
+            Source::Rows(decode) => Source::Rows(Arc::new(move |plan, row| {
+                let item = decode(plan, row).map_err(|error| error.in_table(&table));
                 Ok(item.transpose())
             })),
-            Source::Lists(fetch) => Source::Lists(Arc::new(move |request, cursor| {
-                let page = fetch(request, cursor);
+            Source::Lists(fetch) => Source::Lists(Arc::new(move |plan, cursor| {
+                let page = fetch(plan, cursor);
                 Box::pin(async move {
                     let (items, next) = page.await?;
                     Ok((items.into_iter().map(Ok).collect(), next))
@@ -248,30 +261,30 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    pub(crate) async fn prepare_run(&self) -> Result<Option<PreparedQuery<T>>> {
+    /// Plans the query once for all its pages. Returns `None` if nothing is to be taken, which needs
+    /// no request.
+    pub(crate) async fn plan(&self) -> Result<Option<PlannedQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
-        // Once for all pages, so that they share one filter and one fingerprint.
-        let prepared = Arc::new(self.request.clone().prepare_request().await?);
-        Ok(Some(PreparedQuery { prepared, source: self.source.clone() }))
+        let plan = Arc::new(self.request.clone().plan().await?);
+        Ok(Some(PlannedQuery { plan, source: self.source.clone() }))
     }
 }
 
-/// A query that is running: what was prepared once serves every page.
-pub(crate) struct PreparedQuery<T> {
-    prepared: Arc<PreparedRequest>,
-    source: Source<T>,
+/// A query that is running: its plan, and how its rows become items.
+pub(crate) struct PlannedQuery<T> {
+    pub(super) plan: Arc<QueryPlan>,
+    pub(super) source: Source<T>,
 }
 
-impl<T> Clone for PreparedQuery<T> {
+impl<T> Clone for PlannedQuery<T> {
     fn clone(&self) -> Self {
-        Self { prepared: self.prepared.clone(), source: self.source.clone() }
+        Self { plan: self.plan.clone(), source: self.source.clone() }
     }
 }
 
-impl<T: Send + 'static> PreparedQuery<T> {
+impl<T: Send + 'static> PlannedQuery<T> {
     /// Reads the page at `cursor`. Fails with the first row that cannot be read.
     pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch_page_in_span(cursor).await?;
@@ -285,13 +298,13 @@ impl<T: Send + 'static> PreparedQuery<T> {
         &self,
         cursor: Option<Cursor>,
     ) -> Result<Page<Result<T>>> {
-        let request = &self.prepared.request;
+        let request = &self.plan.request;
         let span = request.store.usage.verb_span("query", &request.table);
         if !span.is_disabled() {
-            span.record("entable.cost_class", tracing::field::display(self.prepared.cost_class()));
+            span.record("entable.cost_class", tracing::field::display(self.plan.cost_class()));
         }
-        let (usage, read) = (&request.store.usage, self.fetch_page(cursor));
-        let page = usage.run_verb_in_span(span.clone(), "query", &request.table, read).await;
+        let (usage, read) = (&request.store.usage, pin!(self.fetch_page(cursor)));
+        let page = usage.run_verb_in_span(&span, "query", &request.table, read).await;
         if let Ok(page) = &page {
             span.record("entable.rows", page.items.len());
         }
@@ -300,20 +313,18 @@ impl<T: Send + 'static> PreparedQuery<T> {
 
     /// Reads the page at `cursor`, and counts the returned items into the next cursor.
     async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        let request = &self.prepared.request;
+        let request = &self.plan.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
         let most = usize::try_from(left).unwrap_or(usize::MAX);
         let (mut items, found, next) = match &self.source {
             Source::Rows(decode) => {
-                let (rows, next) = self.prepared.read_page(cursor.as_ref()).await?;
+                let RowPage { rows, next } = self.plan.read_page(cursor.as_ref()).await?;
                 let found = rows.len();
-                let in_table = |error: Error| error.in_table(&request.table);
-                let items = rows.into_iter().filter_map(|row| decode(row).transpose()).take(most);
-                (items.map(|item| item.map_err(in_table)).collect::<Vec<_>>(), found, next)
+                (self.plan.decode_rows(rows, decode, most), found, next)
             }
             Source::Lists(fetch) => {
-                let (items, next) = fetch(self.prepared.clone(), cursor).await?;
+                let (items, next) = fetch(self.plan.clone(), cursor).await?;
                 let found = items.len();
                 (items, found, next)
             }
@@ -331,8 +342,31 @@ impl<T: Send + 'static> PreparedQuery<T> {
     }
 }
 
+impl QueryPlan {
+    /// Decodes rows until there are `most` items. Rows that the query skips give none.
+    fn decode_rows<T>(
+        &self,
+        rows: Vec<Result<Row>>,
+        decode: &DecodeRow<T>,
+        most: usize,
+    ) -> Vec<Result<T>> {
+        let mut items = Vec::with_capacity(rows.len().min(most));
+        for row in rows {
+            if items.len() == most {
+                break;
+            }
+            match decode(self, row) {
+                Ok(None) => {}
+                Ok(Some(item)) => items.push(Ok(item)),
+                Err(error) => items.push(Err(error.in_table(&self.request.table))),
+            }
+        }
+        items
+    }
+}
+
 /// A table, with the run of the query and the table's first page.
-type FirstPage<T> = (PreparedQuery<T>, Option<String>, Page<Result<T>>);
+type FirstPage<T> = (PlannedQuery<T>, Option<String>, Page<Result<T>>);
 
 /// Returns the items of a table, page by page. `read` is its first page.
 fn pages_of_table<T: Send + 'static>(
@@ -356,7 +390,7 @@ enum StreamPosition<E, T> {
     /// Nothing has been sent yet.
     Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.
-    At(PreparedQuery<T>, Cursor),
+    At(PlannedQuery<T>, Cursor),
     /// The last page has been read.
     End,
 }

@@ -19,7 +19,7 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
     type Query = PartialQuery<E, M>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        PartialQuery { request: request.0.for_type(E::SCHEMA), of: PhantomData }
+        PartialQuery { request: request.0.for_entity::<E>(), of: PhantomData }
     }
 }
 

@@ -9,12 +9,16 @@ use super::{
         is_read_whole,
     },
     encrypted_filter::has_encrypted_condition,
+    plan::Parts,
     tables::{Periods, QueriedTables},
 };
 use crate::{
     access::CostClass,
     edm::Value,
-    entity::{Access, FromRow, RowKind, RowVersion, Schema, dated::DatedTables, set::Members},
+    entity::{
+        Access, FromRow, Needs, RowKind, RowVersion, Schema, Set, TableEntity, dated::DatedTables,
+        set::Members,
+    },
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
     key::Family,
@@ -52,6 +56,8 @@ pub(crate) struct Request {
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
+    /// What reads of the type or the members have to do.
+    pub(crate) needs: Needs,
     /// The entity type whose keys the path contains, if the query itself has no type (`schema`):
     /// the path may need blind tokens of that type. Otherwise `None`.
     pub(crate) tokens: Option<&'static Schema>,
@@ -89,6 +95,7 @@ impl Request {
             access,
             schema: None,
             members: None,
+            needs: Needs::NONE,
             tokens: None,
             conditions: Vec::new(),
             scopes: Vec::new(),
@@ -202,7 +209,7 @@ impl Request {
 
     /// Returns whether the entities are in dated tables.
     pub(crate) fn is_dated(&self) -> bool {
-        let dated = self.schema.or(self.tokens).and_then(|schema| schema.dated.as_ref());
+        let dated = self.schema_of_keys().and_then(|schema| schema.dated.as_ref());
         let table = self.origin.as_ref().map_or(&self.table, |origin| &origin.table);
         let case = self.store.table_case();
         self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
@@ -210,8 +217,9 @@ impl Request {
 
     /// Turns the request into one for a single entity type. Allows scans, since a typed path asks
     /// for a scan with `scan()`.
-    pub(crate) fn for_type(self, schema: &'static Schema) -> Self {
-        Self { schema: Some(schema), scan_allowed: true, ..self }
+    pub(crate) fn for_entity<E: TableEntity>(self) -> Self {
+        let needs = const { E::SCHEMA.needs() };
+        Self { schema: Some(E::SCHEMA), needs, scan_allowed: true, ..self }
     }
 
     /// Sets the entity type whose keys the path contains.
@@ -220,12 +228,14 @@ impl Request {
     }
 
     /// Returns the request with its rows read as the members of a set.
-    pub(crate) fn for_members(
-        self,
-        members: &'static Members,
-        is_other: AcceptsNonMemberRow,
-    ) -> Self {
-        Self { members: Some(members), is_other, ..self }
+    pub(crate) fn for_set<S: Set>(self, is_other: AcceptsNonMemberRow) -> Self {
+        let needs = const { S::MEMBERS.needs() };
+        Self { members: Some(S::MEMBERS), needs, is_other, ..self }
+    }
+
+    /// Returns the entity type whose keys the path contains; `None` for an untyped path.
+    pub(crate) fn schema_of_keys(&self) -> Option<&'static Schema> {
+        self.schema.or(self.tokens)
     }
 
     /// Returns the entity types by whose declarations the rows are decrypted: one type, the members
@@ -334,25 +344,20 @@ impl Request {
     }
 
     /// Returns the properties to request; `None` requests all.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` for a condition on a property of a wide entity that is in another part than the
-    /// selected properties.
-    pub(crate) fn columns_to_read(&self) -> Result<Option<Vec<String>>> {
-        let columns = self.own_columns_to_read();
-        let joins_members = self.members.is_some_and(Members::has_wide);
-        let joins_parts = matches!(self.parts_read()?, Some((_, PartsRead::All)));
-        Ok(match joins_members || joins_parts {
-            true => columns.as_deref().map(wide::names_with_generation),
-            false => columns,
+    pub(crate) fn columns_to_read(&self, parts: Parts) -> Option<Vec<String>> {
+        let columns = self.own_columns_to_read(parts)?;
+        Some(match parts {
+            Parts::OfType(_, PartsRead::All) | Parts::OfMembers(_) => {
+                wide::names_with_generation(&columns)
+            }
+            Parts::OfType(_, PartsRead::One(_)) | Parts::Single => columns,
         })
     }
 
-    fn own_columns_to_read(&self) -> Option<Vec<String>> {
+    fn own_columns_to_read(&self, parts: Parts) -> Option<Vec<String>> {
         let is_opened = self.conditions.iter().any(has_encrypted_condition);
         if self.keys_only && !is_opened && !self.schema.is_some_and(|schema| schema.sealed) {
-            return self.columns_to_count();
+            return self.columns_to_count(parts);
         }
         let mut columns = if self.keys_only { Vec::new() } else { self.select.clone()? };
         if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
@@ -371,12 +376,12 @@ impl Request {
     }
 
     /// Returns the properties that tell whether a row is an item.
-    fn columns_to_count(&self) -> Option<Vec<String>> {
+    fn columns_to_count(&self, parts: Parts) -> Option<Vec<String>> {
         let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 if let Some(name) = schema.type_property()
-                    && (schema.can_expire() || !self.filter_decides_type())
+                    && (schema.can_expire() || !self.is_type_decided(parts))
                 {
                     columns.push(name.to_owned());
                 }
@@ -398,35 +403,40 @@ impl Request {
         Some(columns)
     }
 
-    /// Returns which rows of each entity the query reads; `None` for a type that is not wide.
+    /// Returns which rows make up an item, unless an option of the request was faulty.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the faulty option, and fails as [`parts`](Self::parts) does.
+    pub(crate) fn checked_parts(&self) -> Result<Parts> {
+        self.fault.clone().map_or_else(|| self.parts(), Err)
+    }
+
+    /// Returns which rows make up an item.
     ///
     /// # Errors
     ///
     /// `is_invalid` for a condition on a property in another part than the selected properties, and
     /// for a condition on a property in a query of a set with wide members.
-    pub(crate) fn parts_read(&self) -> Result<Option<(&'static Schema, PartsRead)>> {
-        // A copy is one row.
-        let is_of_parts = self.family().is_none_or(Family::is_primary);
-        let schema = self.schema.filter(|schema| schema.is_wide() && is_of_parts);
+    pub(crate) fn parts(&self) -> Result<Parts> {
+        // Most types are no wide ones, and their queries look at no condition here.
+        if !self.needs.contain(Needs::PARTS) {
+            return Ok(Parts::Single);
+        }
         let mut compared = Vec::new();
         for condition in &self.conditions {
             condition.visit_properties(&mut |name| compared.push(name.to_owned()));
         }
-        if let Some(members) = self.members.filter(|members| members.has_wide()) {
+        if let Some(members) = self.members {
             refuse_properties(members, &compared)?;
+            return Ok(Parts::OfMembers(members));
         }
-        let Some(schema) = schema else { return Ok(None) };
+        // A copy is one row.
+        let is_of_parts = self.family().is_none_or(Family::is_primary);
+        let Some(schema) = self.schema.filter(|_| is_of_parts) else { return Ok(Parts::Single) };
         let select = if self.keys_only { Some(&[][..]) } else { self.select.as_deref() };
-        wide::parts_read(schema, select, &compared).map(|read| Some((schema, read)))
-    }
-
-    /// Returns how many rows each item of the query is read from.
-    pub(crate) fn rows_per_item(&self) -> u32 {
-        let count = match self.parts_read() {
-            Ok(Some((schema, PartsRead::All))) => schema.parts.len(),
-            _ => 1,
-        };
-        u32::try_from(count).unwrap_or(1)
+        let read = wide::parts_read(schema, select, &compared)?;
+        Ok(Parts::OfType(schema, read))
     }
 
     /// Returns `$top`, the most rows of the next page; `None` for as many as the service allows.
@@ -434,7 +444,7 @@ impl Request {
     /// It is the number of items left to take, so that one request suffices if every row is an
     /// item. After a page with rows of other types, later pages are as large as the service allows,
     /// since nobody knows how many such rows follow.
-    pub(crate) fn page_limit(&self, cursor: Option<&Cursor>) -> Option<u32> {
+    pub(crate) fn page_limit(&self, parts: Parts, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));
@@ -444,7 +454,7 @@ impl Request {
             (Some(left), Some(size)) => Some(left.min(size)),
             (left, size) => left.or(size),
         };
-        match self.rows_per_item() {
+        match parts.rows_per_item() {
             1 => items,
             // A page of whole entities needs no further request for the rest of its last one.
             rows => Some(items.unwrap_or(PAGE_ROWS).min(PAGE_ROWS / rows) * rows),

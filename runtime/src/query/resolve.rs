@@ -42,11 +42,11 @@ impl<E, T: 'static> Query<E, Stored<T>> {
     {
         let resolve = Arc::new(move |row: &Row| resolved(row, &resolver));
         self.map_source(|source| match source {
-            Source::Rows(decode) => Source::Rows(Arc::new(move |row| {
-                decode(row)?.map(|stored| resolve(stored.row())).transpose()
+            Source::Rows(decode) => Source::Rows(Arc::new(move |plan, row| {
+                decode(plan, row)?.map(|stored| resolve(stored.row())).transpose()
             })),
-            Source::Lists(fetch) => Source::Lists(Arc::new(move |request, cursor| {
-                let (page, resolve) = (fetch(request, cursor), resolve.clone());
+            Source::Lists(fetch) => Source::Lists(Arc::new(move |plan, cursor| {
+                let (page, resolve) = (fetch(plan, cursor), resolve.clone());
                 Box::pin(async move {
                     let (items, next) = page.await?;
                     let resolved = items.into_iter().map(|item| resolve(item?.row()));
@@ -67,7 +67,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     {
         let family = self.request.family();
         Query::new(self.request, move |row| {
-            let family = family.map_or(E::SCHEMA.primary(), Ok)?;
+            let family = family.map_or_else(|| E::SCHEMA.primary(), Ok)?;
             let kind = E::SCHEMA
                 .row_kind_of(&row, Some(family))
                 .map_err(|error| error_with_row_keys(&row, error))?;

@@ -42,8 +42,8 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
              every partition; use a PartitionKey that is not empty, or sign for the whole table",
         ));
     }
-    let from = first_row_key(&keys.lower);
-    let to = last_row_key(&keys.upper)?;
+    let from = first_row_key(keys.rows.lower());
+    let to = last_row_key(keys.rows.upper())?;
     let ends = (Some((partition.clone(), from)), Some((partition.clone(), to)));
     check_range_ends(ends.0.as_ref(), ends.1.as_ref())?;
     Ok(ends)
@@ -88,9 +88,9 @@ fn is_after((from, first): &RangeEnd, (to, last): &RangeEnd) -> bool {
 }
 
 /// Returns the first RowKey of the range, or `None` for the partition's first row.
-fn first_row_key(lower: &Bound<String>) -> Option<String> {
+fn first_row_key(lower: Bound<&str>) -> Option<String> {
     match lower {
-        Bound::Included(key) if !key.is_empty() => Some(key.clone()),
+        Bound::Included(key) if !key.is_empty() => Some(key.to_owned()),
         // The empty RowKey is the least one, so a range from it on begins with the partition.
         Bound::Included(_) | Bound::Unbounded => None,
         Bound::Excluded(key) => Some(format!("{key}{LEAST}")),
@@ -98,10 +98,10 @@ fn first_row_key(lower: &Bound<String>) -> Option<String> {
 }
 
 /// Returns the last RowKey of the range, or `None` for the partition's last row.
-fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
+fn last_row_key(upper: Bound<&str>) -> Result<Option<String>> {
     let last = match upper {
         Bound::Unbounded => return Ok(None),
-        Bound::Included(key) => key.clone(),
+        Bound::Included(key) => key.to_owned(),
         Bound::Excluded(key) => greatest_key_below(key).ok_or_else(no_key_error)?,
     };
     if last.is_empty() {
@@ -156,6 +156,7 @@ fn no_key_error() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::RowKeys;
 
     fn ends(keys: &Keys) -> (String, String) {
         let (from, to) = range_ends(keys).unwrap();
@@ -196,7 +197,10 @@ mod tests {
         assert_eq!(last("a\u{a0}"), "a~\u{ffff}");
         // Nothing stands between a key and the same with a blank.
         assert_eq!(last("a "), "a");
-        let after = Keys { lower: Bound::Excluded("a".into()), ..sales() };
+        let after = Keys {
+            rows: RowKeys::between(Bound::Excluded("a".into()), Bound::Unbounded),
+            ..sales()
+        };
         assert_eq!(ends(&after), ("Sales|a ".into(), "Sales".into()));
     }
 
@@ -224,8 +228,8 @@ mod tests {
         }
         let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
         for end in &keys {
-            for upper in [Bound::Included(end.clone()), Bound::Excluded(end.clone())] {
-                let Ok(last) = last_row_key(&upper) else { continue };
+            for upper in [Bound::Included(&**end), Bound::Excluded(&**end)] {
+                let Ok(last) = last_row_key(upper) else { continue };
                 let last = units(&last.unwrap());
                 for key in &keys {
                     let inside = match &upper {
@@ -235,7 +239,7 @@ mod tests {
                     assert_eq!(units(key) <= last, inside, "{key:?} {upper:?}");
                 }
             }
-            let first = units(&first_row_key(&Bound::Excluded(end.clone())).unwrap());
+            let first = units(&first_row_key(Bound::Excluded(end)).unwrap());
             for key in &keys {
                 assert_eq!(units(key) >= first, units(key) > units(end), "{key:?} {end:?}");
             }

@@ -9,6 +9,7 @@ pub(crate) mod sealing;
 pub(crate) mod usage;
 pub(crate) mod rows;
 pub(crate) mod pages;
+mod path_tokens;
 mod wide_rows;
 pub(crate) mod dated;
 pub(crate) mod derive;

@@ -56,8 +56,13 @@ impl Store {
     /// entity.
     pub(crate) fn watch_time_for_expiry(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
         if schemas.into_iter().any(Schema::can_expire) {
-            self.is_time_watched.store(true, Ordering::Relaxed);
+            self.watch_time();
         }
+    }
+
+    /// Begins to estimate the store's time, for a type that can expire.
+    pub(crate) fn watch_time(&self) {
+        self.is_time_watched.store(true, Ordering::Relaxed);
     }
 
     /// Returns the backend's capabilities.

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    pin::pin,
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -83,6 +83,10 @@ impl Usage {
             + of(self.transactions, prices.transaction)
     }
 }
+
+/// The future of a verb, pinned by its caller: moved into the functions that observe it, it would be
+/// stored once for each of them.
+pub(crate) type VerbFuture<'v, T> = Pin<&'v mut (dyn Future<Output = Result<T>> + Send + 'v)>;
 
 /// The counters of a client.
 #[derive(Debug, Default)]
@@ -229,40 +233,45 @@ impl UsageCounters {
         &self,
         verb: &'static str,
         table: &str,
-        work: impl Future<Output = Result<T>>,
+        work: VerbFuture<'_, T>,
     ) -> Result<T> {
-        self.run_verb_in_span(self.verb_span(verb, table), verb, table, work).await
+        self.run_verb_in_span(&self.verb_span(verb, table), verb, table, work).await
     }
 
     /// Runs a verb in a given span. Records the verb's requests, retries and failure in the span, and its
     /// duration in the metrics. Only runs the verb if the span is disabled and metrics are off.
     pub(crate) async fn run_verb_in_span<T>(
         &self,
-        span: Span,
+        span: &Span,
         verb: &'static str,
         table: &str,
-        work: impl Future<Output = Result<T>>,
+        work: VerbFuture<'_, T>,
     ) -> Result<T> {
-        let work = pin!(work);
         if span.is_disabled() && !self.metering.is_on() {
             return work.await;
         }
+        // Boxed: most verbs are not observed, and all of them would have room for this future.
+        Box::pin(self.observe_verb(span, verb, table, work)).await
+    }
+
+    async fn observe_verb<T>(
+        &self,
+        span: &Span,
+        verb: &'static str,
+        table: &str,
+        work: VerbFuture<'_, T>,
+    ) -> Result<T> {
         let began = self.metering.start_timer();
         let (done, counts) = VerbCounts::count_requests_of(work).instrument(span.clone()).await;
+        let error = done.as_ref().err();
         if let Some(began) = began {
-            let error = done.as_ref().err().map(error_code_or_kind);
             let server = (self.server.as_deref(), self.port);
-            self.metering.record_verb(verb, table, server, began.elapsed(), error);
+            let code = error.map(error_code_or_kind);
+            self.metering.record_verb(verb, table, server, began.elapsed(), code);
         }
-        span.record("entable.requests", counts.requests());
-        if counts.retries() > 0 {
-            span.record("entable.retries", counts.retries());
-        }
-        if let Some(decision) = counts.last_lost_answer_decision() {
-            span.record("entable.decision", decision);
-        }
-        if let Err(error) = &done {
-            record_failure_in_span(&span, error);
+        counts.record_in_span(span);
+        if let Some(error) = error {
+            record_failure_in_span(span, error);
         }
         done
     }

@@ -19,7 +19,7 @@ use crate::{
 impl Store {
     /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
     /// for another part.
-    pub(super) async fn read_set_member(
+    pub(crate) async fn read_set_member(
         &self,
         request: ReadRequest<'_>,
         members: &'static Members,
@@ -36,7 +36,7 @@ impl Store {
 
     /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do not
     /// belong together, reads all parts once more, with one query.
-    pub(super) async fn read_parts(
+    pub(crate) async fn read_parts(
         &self,
         request: ReadRequest<'_>,
         schema: &'static Schema,

@@ -115,7 +115,8 @@ impl<E: TableEntity> Table<E> {
         let blobs = blobs_of(store).map_err(place)?;
         let access = entity.point();
         // A blob is named after the keys as they are stored, blind tokens among them.
-        let access = self.path_with_key_tokens(access.as_access()).await.map_err(place)?;
+        let access =
+            store.path_with_key_tokens(Some(E::SCHEMA), access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
         let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    pin::pin,
     sync::{Mutex, PoisonError},
 };
 
@@ -67,8 +68,7 @@ impl Client {
 impl Selection {
     fn of_keys(keys: Keys) -> Self {
         let fault = keys.fault.clone();
-        let access =
-            Access { family: None, keys, parts: Vec::new(), fault, open: None, window: None };
+        let access = Access { fault, ..Access::of_keys(None, keys) };
         Self { access, filter: None, schema: None }
     }
 
@@ -123,7 +123,7 @@ impl<P: Path> From<P> for Selection {
         let Access { keys, fault, open, window, .. } = path.access();
         let fault = fault.or_else(|| window.and_then(TimeWindow::fault_in_untyped_query));
         let schema = open.is_some().then_some(P::Entity::SCHEMA);
-        let access = Access { family: None, keys, parts: Vec::new(), fault, open, window: None };
+        let access = Access { fault, open, ..Access::of_keys(None, keys) };
         Self { access, filter: None, schema }
     }
 }
@@ -199,7 +199,7 @@ impl DynamicTable {
             .and_then(|()| check_key("RowKey", row_key))
             .map_err(|error| error.in_table(&self.name))?;
         let store = self.client.store();
-        let read = store.read_decrypted(read, ReadAs::Untyped);
+        let read = pin!(store.read_decrypted(read, ReadAs::Untyped));
         match store.usage.run_verb("get", &self.name, read).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
@@ -516,7 +516,7 @@ impl DynamicTable {
     async fn write_operation(&self, verb: &'static str, operation: Operation) -> Result<Written> {
         let store = self.client.store();
         let write = store.seal_and_write_one(&self.name, untyped_to_seal(operation));
-        store.usage.run_verb(verb, &self.name, write).await
+        store.usage.run_verb(verb, &self.name, pin!(write)).await
     }
 }
 

@@ -7,22 +7,21 @@ use futures_util::TryStreamExt;
 use super::{
     bulk::Bulk, client::Client, dynamic::Selection, transaction::Transaction, writable::Writable,
 };
+use crate::query::{
+    build::{Condition, Query},
+    plan::ReadPlan,
+    request::Request,
+};
 use crate::{
-    backend::ReadRequest,
+    access::Keys,
+    address::RowAt,
     entity::{
-        Aggregate, EntitySet, Set, Stored,
+        Access, Aggregate, EntitySet, Set, Stored,
         set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
     },
     error::{Error, ErrorKind, Result},
     filter::Filter,
     row::{Row, error_with_row_keys},
-};
-use crate::{
-    query::{
-        build::{Condition, Query},
-        request::Request,
-    },
-    store::sealing::open::ReadAs,
 };
 
 /// Reads and writes the rows of a table as values of a set `S`: an enum with one variant per
@@ -248,20 +247,16 @@ impl<S: EntitySet> SetTable<S> {
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
-        let access = request.path_with_key_tokens(&request.access).await.map_err(place)?;
+        let (store, schema) = (self.client.store(), request.schema_of_keys());
+        let access = store.path_with_key_tokens(schema, &request.access).await.map_err(place)?;
         let point = access.checked_keys().map_err(place)?.as_point().filter(|_| is_point);
         let Some((partition_key, row_key)) = point else {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
-        let read = ReadRequest { table: &self.name, partition_key, row_key, select: None };
-        match self.client.store().read_decrypted(read, ReadAs::Members(S::MEMBERS)).await? {
+        let plan = ReadPlan::for_row_of_set::<S>(store, Access::of_keys(None, Keys::whole_table()));
+        match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await? {
             None => Ok(None),
-            Some(row)
-                if self.client.store().is_row_expired(&row, ReadAs::Members(S::MEMBERS), None) =>
-            {
-                Ok(None)
-            }
             Some(row) => decode_item::<S>(row, false).map_err(place),
         }
     }
@@ -299,7 +294,7 @@ impl<S: EntitySet> SetTable<S> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
         let request = request.with_outbox_and_table(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
-        Query::new(request.for_members(S::MEMBERS, is_other), decode::<S>(false))
+        Query::new(request.for_set::<S>(is_other), decode::<S>(false))
     }
 
     /// Creates the entity that a value holds.
@@ -430,7 +425,7 @@ impl<A: Aggregate> SetTable<A> {
         let partition_key = selection.known_partition_key().to_owned();
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
         // A row of no member goes to the fold, which has a field for it or fails.
-        let request = request.for_members(A::MEMBERS, |_| Ok(true));
+        let request = request.for_set::<A>(|_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
         PartitionFold::new::<A>(&partition_key, rows)

@@ -1,6 +1,6 @@
 //! Entity group transactions: several writes that are applied all or not at all.
 
-use std::{borrow::Cow, collections::HashMap, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, ops::Deref, pin::pin};
 
 use super::{
     client::Client,
@@ -609,7 +609,8 @@ impl Transaction {
         let extra_rows = self.extra_rows(&self.known).await?;
         let (outbox, deadline) = (self.client.outbox(), self.deadline.as_ref());
         let landed = commit_with_rows(outbox, &table, &changes, &extra_rows, deadline);
-        let landed = self.client.store().usage.run_verb("transaction", &table, landed).await?;
+        let landed =
+            self.client.store().usage.run_verb("transaction", &table, pin!(landed)).await?;
         let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

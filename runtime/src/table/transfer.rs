@@ -1,7 +1,10 @@
 //! Transferring an entity out of its table to a target: another table, a blob, a file, a search
 //! index.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    pin::pin,
+    sync::{Mutex, PoisonError},
+};
 
 use super::typed::Table;
 use crate::{
@@ -212,7 +215,8 @@ impl<E: TableEntity> Table<E> {
     /// table, or if a key for its blind tokens is missing.
     async fn address_of_point(&self, access: &Access) -> Option<RowAddress> {
         let table = self.table_of_point(access).ok()?;
-        let access = table.path_with_key_tokens(access).await.ok()?;
+        let store = self.client.store();
+        let access = store.path_with_key_tokens(Some(E::SCHEMA), access).await.ok()?;
         let (partition_key, row_key) = access.point().ok()?;
         Some(RowAt::new(&table.name, partition_key, row_key).to_owned())
     }
@@ -275,7 +279,7 @@ impl<E: TableEntity> Table<E> {
                 Err(error) => Err(error.without_operation()),
             }
         };
-        outbox.store.usage.run_verb(name, &table.name, written).await
+        outbox.store.usage.run_verb(name, &table.name, pin!(written)).await
     }
 
     /// Copies the entity's blobs to the target. Returns `false` if the entity points elsewhere since it was

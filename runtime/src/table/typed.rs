@@ -1,31 +1,31 @@
 //! `Table<E>`: creating and deleting a table, point reads, and the queries of one entity type.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData, pin::pin};
 
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
-    backend::ReadRequest,
+    access::Keys,
+    address::RowAt,
     entity::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
         TableEntity,
         dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
     },
-    error::Result,
+    error::{Error, Result},
     key::Family,
     plan::TokenMaker,
     query::{
         build::{Queried, Query, TypedRequest},
-        columns::columns_of_point,
-        confirm::replace_if_reserved,
+        decode::decode_required,
         fan_out::QueryMany,
         list_query,
+        plan::{ReadPlan, RowType},
         request::Request,
     },
     row::Row,
-    store::{dated::is_dated_table_missing, sealing::open::ReadAs},
 };
 
 /// The number of point reads that `get_many` has in flight at a time.
@@ -290,12 +290,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
-        // Boxed, as in `get_as`: of an `async fn` the compiler reports an unfit path three times.
-        let access = point.access();
-        Box::pin(async move {
-            let usage = &self.client.store().usage;
-            usage.run_verb("get", &self.name, self.read_point(&access)).await
-        })
+        self.read_point("get", point.access())
     }
 
     /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
@@ -322,11 +317,7 @@ impl<E: TableEntity> Table<E> {
     where
         P: Projection<Entity = E>,
     {
-        let access = point.access();
-        Box::pin(async move {
-            let usage = &self.client.store().usage;
-            usage.run_verb("get_as", &self.name, self.read_point(&access)).await
-        })
+        self.read_point("get_as", point.access())
     }
 
     /// Reads the entities at several points concurrently, one request each, and returns them in the
@@ -358,31 +349,32 @@ impl<E: TableEntity> Table<E> {
             .await
     }
 
-    async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        self.table_of_point(access)?.read_point_here(access).await
+    /// Reads the entity at a point as a `T`.
+    // Boxed: the compiler reports a path that does not fit three times where a verb returns
+    // `impl Future`.
+    fn read_point<T: FromRow>(
+        &self,
+        verb: &'static str,
+        access: Access,
+    ) -> BoxFuture<'_, Result<Option<Stored<T>>>> {
+        let store = self.client.store();
+        let mut plan = ReadPlan::for_row(store, RowType::of::<E, T>(), access);
+        Box::pin(async move {
+            let work = pin!(self.find_entity(plan.as_mut()));
+            store.usage.run_verb(verb, &self.name, work).await
+        })
     }
 
-    async fn read_point_here<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        let found = self.read_keyed_point(access).await;
-        match &found {
-            // In a shredded scope nothing is found by blind token: the key that makes them was
-            // destroyed.
-            Err(error) if access.needs_key_tokens() => {
-                match self.client.store().is_lookup_of_shredded_scope(error, access, &None).await {
-                    true => Ok(None),
-                    false => found,
-                }
-            }
-            _ => found,
+    async fn find_entity<T: FromRow>(
+        &self,
+        plan: Result<&mut ReadPlan, &mut Error>,
+    ) -> Result<Option<Stored<T>>> {
+        let plan = plan.map_err(|error| error.clone())?;
+        let table = self.table_of_point(&plan.access)?;
+        match plan.read_point(table.client.store(), &table.name).await {
+            Err(error) if table.is_dated_table_gone(&error) => Ok(None),
+            row => table.decode_row(row?, plan),
         }
-    }
-
-    async fn read_keyed_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
-        let access = self.path_with_key_tokens(access).await?;
-        let (partition_key, row_key) =
-            access.point().map_err(|error| error.in_table(&self.name))?;
-        let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
-        self.read_row(partition_key, row_key, family).await
     }
 
     /// Reads a primary, expired or not: writes and maintenance do not ask the time.
@@ -391,67 +383,25 @@ impl<E: TableEntity> Table<E> {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<E>>> {
-        let family = E::SCHEMA.primary()?;
-        match self.find_row::<E>(partition_key, row_key, family).await? {
-            Some(row) => self.decode_row(row, family).await,
-            None => Ok(None),
+        let (store, access) = (self.client.store(), Access::of_keys(None, Keys::whole_table()));
+        let plan = ReadPlan::for_row(store, RowType::of::<E, E>(), access)?.with_expired();
+        match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await {
+            Err(error) if self.is_dated_table_gone(&error) => Ok(None),
+            row => self.decode_row(row?, &plan),
         }
     }
 
-    /// Reads a row of a row family. Returns `None` if it does not exist or has expired.
-    async fn read_row<T: FromRow>(
+    /// Turns a row that a plan has read into an entity.
+    fn decode_row<T: FromRow>(
         &self,
-        partition_key: &str,
-        row_key: &str,
-        family: &'static Family,
+        row: Option<Row>,
+        plan: &ReadPlan,
     ) -> Result<Option<Stored<T>>> {
-        let (store, read_as) = (self.client.store(), ReadAs::Typed(E::SCHEMA));
-        match self.find_row::<T>(partition_key, row_key, family).await? {
-            Some(row) if !store.is_row_expired(&row, read_as, Some(family)) => {
-                self.decode_row(row, family).await
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Reads and decrypts the properties that `T` needs of a row, expired or not.
-    async fn find_row<T: FromRow>(
-        &self,
-        partition_key: &str,
-        row_key: &str,
-        family: &'static Family,
-    ) -> Result<Option<Row>> {
-        let select = columns_of_point::<E, T>(Some(family));
-        let table = &*self.table_of(Some(family));
-        let read = ReadRequest { table, partition_key, row_key, select: select.as_deref() };
-        let (store, read_as) = (self.client.store(), ReadAs::Typed(E::SCHEMA));
-        // A copy is one row, also that of a wide entity.
-        let read = match family.is_primary() {
-            true => store.read_decrypted(read, read_as).await,
-            false => store.read_row_decrypted(read, read_as).await,
-        };
-        match read {
-            // A dated table is dropped together with its entities.
-            Err(error) if is_dated_table_missing(&error) && self.period_of_table().is_some() => {
-                Ok(None)
-            }
-            read => read,
-        }
-    }
-
-    /// Turns a row that was read into an entity. Returns `None` for a copy that its owner does not derive.
-    async fn decode_row<T: FromRow>(
-        &self,
-        row: Row,
-        family: &'static Family,
-    ) -> Result<Option<Stored<T>>> {
-        // A reserved copy may belong to a transaction that never commits: its owner tells.
-        match replace_if_reserved(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
-            None => Ok(None),
-            Some(row) => crate::query::decode::decode_required::<E, T>(row, family)
-                .map(Some)
-                .map_err(|error| error.in_table(&self.table_of(Some(family)))),
-        }
+        let Some(row) = row else { return Ok(None) };
+        let family = plan.access.family.map_or_else(|| E::SCHEMA.primary(), Ok)?;
+        decode_required::<E, T>(row, family)
+            .map(Some)
+            .map_err(|error| error.in_table(&self.table_of(Some(family))))
     }
 
     /// Returns the table that holds the rows of a row family: the family's own, or else this table. `None`,
@@ -522,8 +472,8 @@ impl<E: TableEntity> Table<E> {
             Some(dated) => request.for_dated_tables(dated, &self.name),
             None => request,
         };
-        let request = request.prepare_request().await?;
-        list_query::read_entity_keys_of_lists::<E>(&request)
+        let plan = request.plan().await?;
+        list_query::read_entity_keys_of_lists::<E>(&plan)
             .await
             .map_err(|error| error.in_table(&self.name))
     }
@@ -602,24 +552,5 @@ impl<E: TableEntity> Table<E> {
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         self.client.store().run_with_index_keys(tokens, make).await
-    }
-
-    /// Fills the blind tokens into the keys of a path.
-    pub(crate) async fn path_with_key_tokens<'a>(
-        &self,
-        access: &'a Access,
-    ) -> Result<Cow<'a, Access>> {
-        if !access.needs_key_tokens() {
-            return Ok(Cow::Borrowed(access));
-        }
-        let store = self.client.store();
-        let keyed = match store.shared_token_maker().await {
-            Ok(tokens) => {
-                let resolve = || tokens.fill_tokens_of_path(E::SCHEMA, access);
-                store.run_with_index_keys(&tokens, resolve).await
-            }
-            Err(error) => Err(error),
-        };
-        keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
 }

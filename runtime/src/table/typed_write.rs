@@ -3,7 +3,10 @@
 //! An entity without copies and lists costs one request. With them, every verb sends one entity
 //! group transaction, and reads the primary entity first if its old rows are not known.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    pin::pin,
+    sync::{Mutex, PoisonError},
+};
 
 use super::typed::Table;
 use crate::{
@@ -249,9 +252,10 @@ impl<E: TableEntity> Table<E> {
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let table = self.table_of_point(point.as_access())?;
-        let access = table.path_with_key_tokens(point.as_access()).await?;
-        let keys = access.point().map_err(|error| error.in_table(&table.name));
-        let (partition_key, row_key) = keys?;
+        let place = |error: Error| error.in_table(&table.name);
+        let (store, schema) = (self.client.store(), Some(E::SCHEMA));
+        let access = store.path_with_key_tokens(schema, point.as_access()).await.map_err(place)?;
+        let (partition_key, row_key) = access.point().map_err(place)?;
         table.update_entity_at_keys(partition_key, row_key, &mut change).await
     }
 
@@ -360,7 +364,7 @@ impl<E: TableEntity> Table<E> {
             let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
             Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
         };
-        self.client.store().usage.run_verb(name, &self.name, written).await
+        self.client.store().usage.run_verb(name, &self.name, pin!(written)).await
     }
 
     /// Puts blind tokens into the keys of a verb.

@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use tracing::Span;
+
 use crate::metering;
 
 tokio::task_local! {
@@ -30,6 +32,18 @@ impl VerbCounts {
         let counts = Arc::<Self>::default();
         let answer = COUNTS.scope(counts.clone(), verb).await;
         (answer, counts)
+    }
+
+    /// Records the verb's requests and retries in its span, and what was decided about a write whose
+    /// answer was lost.
+    pub(crate) fn record_in_span(&self, span: &Span) {
+        span.record("entable.requests", self.requests());
+        if self.retries() > 0 {
+            span.record("entable.retries", self.retries());
+        }
+        if let Some(decision) = self.last_lost_answer_decision() {
+            span.record("entable.decision", decision);
+        }
     }
 
     pub(crate) fn requests(&self) -> u64 {

@@ -81,7 +81,7 @@ impl Members {
     }
 
     /// Returns the schemas of the members, in declaration order.
-    pub fn schemas(&self) -> &'static [&'static Schema] {
+    pub const fn schemas(&self) -> &'static [&'static Schema] {
         self.schemas
     }
 

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::layout::{maximum_parts_of_versions, row_key_of_part};
 use crate::{
-    access::Keys,
+    access::{Keys, RowKeys},
     edm::ValueRef,
     entity::Schema,
     filter::{Comparison, Filter},
@@ -14,18 +14,18 @@ use crate::{
 /// none.
 pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
     // A RowKey that is no entity's has no further parts.
-    let last = |key: &String| {
-        row_key_of_part(key, maximum_parts_of_versions(schema)).unwrap_or_else(|_| key.clone())
+    let last = |key: &str| {
+        row_key_of_part(key, maximum_parts_of_versions(schema)).unwrap_or_else(|_| key.to_owned())
     };
-    let lower = match &keys.lower {
+    let lower = match keys.rows.lower() {
         Bound::Excluded(key) => Bound::Excluded(last(key)),
-        other => other.clone(),
+        other => other.map(str::to_owned),
     };
-    let upper = match &keys.upper {
+    let upper = match keys.rows.upper() {
         Bound::Included(key) => Bound::Included(last(key)),
-        other => other.clone(),
+        other => other.map(str::to_owned),
     };
-    Keys { lower, upper, ..keys.clone() }
+    Keys { rows: RowKeys::between(lower, upper), ..keys.clone() }
 }
 
 /// Rewrites the filter's comparisons with RowKeys of part 1, so that all parts of an entity meet

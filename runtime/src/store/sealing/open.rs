@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::RowSealer;
 use crate::{
-    entity::{Discriminator, RowKind, Schema, SealedColumn, set::Members},
+    entity::{Discriminator, Needs, RowKind, Schema, SealedColumn, set::Members},
     error::Result,
     key::Family,
     row::Row,
@@ -129,6 +129,16 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader
 }
 
 impl RowSealer {
+    /// Returns whether stored rows have to be decrypted or verified before readers see them. `needs`
+    /// are those of the rows' types.
+    pub(crate) const fn opens_rows(&self, needs: Needs) -> bool {
+        #[cfg(feature = "encrypt")]
+        let opens_rows = self.keys.is_some() || needs.contain(Needs::TOKENS);
+        #[cfg(not(feature = "encrypt"))]
+        let opens_rows = false;
+        opens_rows || needs.contain(Needs::OPENING)
+    }
+
     /// Decrypts one row.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
         };
         let client = Client::sharing_outbox(origin.outbox.clone());
         let mut pipeline = Pipeline::new(client, concurrency, on_progress);
-        let Some(run) = query.prepare_run().await? else { return Ok(pipeline.finish_all().await) };
+        let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_start();
         while let Some(cursor) = pages.begin_page() {
             let is_first = cursor.is_none();

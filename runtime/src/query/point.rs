@@ -1,0 +1,39 @@
+//! Reads the row at the end of a path.
+
+use std::borrow::Cow;
+
+use super::plan::ReadPlan;
+use crate::{
+    address::RowAt,
+    error::Result,
+    row::Row,
+    store::{rows::Store, sealing::open::ReadAs},
+};
+
+impl ReadPlan {
+    /// Reads the row that the plan's path leads to. `table` is the table of the entities. Returns
+    /// `None` if there is no such row, or its time is over.
+    pub(crate) async fn read_point(&mut self, store: &Store, table: &str) -> Result<Option<Row>> {
+        if self.access.needs_key_tokens() && !Box::pin(self.fill_key_tokens(store, table)).await? {
+            return Ok(None);
+        }
+        let point = self.access.point().map_err(|error| error.in_table(table));
+        let (partition_key, row_key) = point?;
+        let family = self.access.family;
+        let table = family.map_or(Cow::Borrowed(table), |family| family.table_beside(table));
+        self.read_row(store, RowAt::new(&table, partition_key, row_key)).await
+    }
+
+    /// Puts blind tokens into the keys of the path. Returns `false` if nothing can be found, because
+    /// all keys of the rows' scope are deleted for good.
+    async fn fill_key_tokens(&mut self, store: &Store, table: &str) -> Result<bool> {
+        let schema = match self.kinds {
+            ReadAs::Typed(schema) => Some(schema),
+            ReadAs::Members(_) | ReadAs::Untyped => None,
+        };
+        let keyed = store.tokens_to_look_up(schema, &self.access).await;
+        let Some(keyed) = keyed.map_err(|error| error.in_table(table))? else { return Ok(false) };
+        self.access = keyed;
+        Ok(true)
+    }
+}

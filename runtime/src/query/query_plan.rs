@@ -1,0 +1,180 @@
+//! Plans a query once for all its pages.
+
+use std::sync::OnceLock;
+
+use super::{
+    columns::{find_family_with_reservations, may_be_reserved},
+    conditions::SentFilter,
+    plan::{OpenStages, Parts, ReadFilter, ReadPlan},
+    request::Request,
+};
+use crate::{
+    access::CostClass,
+    entity::Needs,
+    error::Result,
+    filter::Filter,
+    page::{Cursor, text_fingerprint},
+    row::Row,
+    store::dated::name_of,
+};
+
+/// A query with everything that its pages have in common.
+#[derive(Debug)]
+pub(crate) struct QueryPlan {
+    pub(crate) request: Request,
+    pub(crate) read: ReadPlan,
+    /// Whether all keys of the scopes that the query looks up are deleted for good, so that it finds
+    /// nothing and sends nothing.
+    pub(crate) finds_nothing: bool,
+    /// Whether the filter alone decides which rows are of the queried type.
+    is_type_decided: bool,
+    /// What tells the query from others that send the same filter.
+    unsent: String,
+    fingerprint: OnceLock<u64>,
+}
+
+/// The read of a query, and what its filter does not tell of the query.
+struct PlannedRead {
+    read: ReadPlan,
+    unsent: String,
+    finds_nothing: bool,
+}
+
+impl Request {
+    /// Makes the blind tokens, the filter and the selection, and checks them. Sends nothing to the
+    /// store, but may fetch a key from the client's key provider.
+    pub(crate) async fn plan(self) -> Result<QueryPlan> {
+        let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
+        let PlannedRead { read, unsent, finds_nothing } = planned;
+        let is_type_decided = self.is_type_decided(read.parts);
+        let fingerprint = OnceLock::new();
+        Ok(QueryPlan { request: self, read, finds_nothing, is_type_decided, unsent, fingerprint })
+    }
+
+    async fn plan_read(&self) -> Result<PlannedRead> {
+        if self.needs.contain(Needs::EXPIRY) {
+            // Before the first page, whose date then corrects the clock that hides expired rows.
+            self.store.watch_time();
+        }
+        // In a shredded scope nothing is found by blind token, so that the request sends nothing.
+        let keyed = match self.access.needs_key_tokens() {
+            true => {
+                let schema = self.schema_of_keys();
+                Box::pin(self.store.tokens_to_look_up(schema, &self.access)).await?
+            }
+            false => Some(self.access.clone()),
+        };
+        let parts = self.checked_parts()?;
+        let filter = match &keyed {
+            Some(access) => self.filter_to_send(access, parts).await?,
+            None => None,
+        };
+        let finds_nothing = filter.is_none();
+        // A request that finds nothing is refused for what another one is refused for.
+        let SentFilter { filter, unsent } = match filter {
+            Some(sent) => sent,
+            None => SentFilter { filter: self.filter_to_explain(parts)?, unsent: String::new() },
+        };
+        self.check_options(&filter)?;
+        let access = keyed.unwrap_or_else(|| self.access.clone());
+        let open_stages = self.open_stages(parts);
+        let opened = match open_stages.meets_conditions_later() {
+            true => self.filter_on_opened_rows(),
+            false => Ok(Filter::Constant(true)),
+        };
+        if open_stages.contain(OpenStages::COMPARE) {
+            opened.as_ref().map_err(Clone::clone)?;
+        }
+        let read = ReadPlan {
+            access,
+            kinds: self.types_to_decrypt_as(),
+            parts,
+            columns: self.columns_to_read(parts),
+            filter: ReadFilter { sent: filter, opened },
+            open_stages,
+        };
+        Ok(PlannedRead { read, unsent, finds_nothing })
+    }
+
+    /// Returns the stages that rows of the query pass.
+    fn open_stages(&self, parts: Parts) -> OpenStages {
+        let may_be_reserved = match (self.schema, self.members) {
+            (Some(_), _) => self.family().is_some_and(may_be_reserved),
+            (None, Some(members)) => {
+                self.copies && find_family_with_reservations(members).is_some()
+            }
+            (None, None) => false,
+        };
+        OpenStages::NONE
+            .and_if(self.store.sealing.opens_rows(self.needs), OpenStages::OPEN)
+            .and_if(may_be_reserved, OpenStages::CONFIRM)
+            .and_if(!matches!(parts, Parts::Single), OpenStages::JOIN)
+            .and_if(self.needs.contain(Needs::EXPIRY) && !self.with_expired, OpenStages::EXPIRE)
+            .and_if(self.looks_up_by_token(), OpenStages::HIDE)
+            .and_if(self.compares_opened_rows(), OpenStages::COMPARE)
+    }
+}
+
+impl QueryPlan {
+    /// Returns the number that identifies the query, so that a cursor of another query is refused.
+    // Only a query of several pages has a cursor: the text is not made for others.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| text_fingerprint(&self.identifying_text()))
+    }
+
+    fn identifying_text(&self) -> String {
+        let Self { request, read, unsent, .. } = self;
+        let columns = read.columns.as_ref().map(|names| names.join(",")).unwrap_or_default();
+        let case = request.store.table_case();
+        let (table, take) = (case.canonical_table_name(&request.table), request.take);
+        let mut text = format!("{table}\u{0}{}\u{0}{columns}\u{0}{take:?}", read.filter.sent);
+        if let Some(tables) = &request.tables {
+            text.push_str(&format!("\u{0}{}", tables.periods.periods_as_text()));
+        }
+        text.push_str(unsent);
+        text
+    }
+
+    /// Returns whether a row of a query that only counts is an item.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Request::is_row_an_item`] does.
+    pub(crate) fn is_row_an_item(&self, row: &Row) -> Result<bool> {
+        // The type was not asked for if the filter has compared it.
+        if self.is_type_decided { Ok(true) } else { self.request.is_row_an_item(row) }
+    }
+
+    /// Returns the keys of the one row that the query reads; `None` if it may read several.
+    pub(crate) fn point_keys(&self) -> Result<Option<(String, String)>> {
+        let point = self.read.access.checked_keys()?.as_point();
+        Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
+    }
+
+    /// Returns the cost class of a page.
+    pub(crate) fn cost_class(&self) -> CostClass {
+        CostClass::of_filter(&self.read.filter.sent)
+    }
+
+    /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads
+    /// no table.
+    pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<Option<String>> {
+        match &self.request.tables {
+            Some(tables) => {
+                let period = tables.period_of(cursor)?;
+                period.map(|period| name_of(tables.dated, period)).transpose()
+            }
+            None => Ok(Some(self.request.table.clone())),
+        }
+    }
+
+    /// Returns the cursor at the beginning of the next table; `None` after the last table, and for
+    /// a query of one table.
+    pub(crate) fn cursor_at_next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
+        let Some(tables) = &self.request.tables else { return Ok(None) };
+        let after = tables.period_of(cursor)?.and_then(|period| tables.period_after(period));
+        after
+            .map(|period| tables.cursor_at_beginning(period, self.fingerprint(), cursor))
+            .transpose()
+    }
+}

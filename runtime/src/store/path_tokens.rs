@@ -1,0 +1,61 @@
+//! Puts blind tokens into the keys of paths.
+
+use std::borrow::Cow;
+
+use super::rows::Store;
+use crate::{
+    entity::{Access, Schema},
+    error::{Error, ErrorKind, Result},
+};
+
+impl Store {
+    /// Puts blind tokens into the keys of a path, for which it may fetch index keys. `schema` is the
+    /// type whose keys the path holds. Returns a path without `{..:hmac}` parts unchanged.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the path needs tokens and has no type, and the errors of the key provider.
+    pub(crate) async fn path_with_key_tokens<'a>(
+        &self,
+        schema: Option<&'static Schema>,
+        access: &'a Access,
+    ) -> Result<Cow<'a, Access>> {
+        if !access.needs_key_tokens() {
+            return Ok(Cow::Borrowed(access));
+        }
+        // Boxed: few paths need tokens, and the future of every verb would have room for them.
+        Box::pin(self.fill_key_tokens(schema, access)).await.map(Cow::Owned)
+    }
+
+    async fn fill_key_tokens(
+        &self,
+        schema: Option<&'static Schema>,
+        access: &Access,
+    ) -> Result<Access> {
+        let Some(schema) = schema else {
+            let message =
+                "the path has a token in its keys, which only a query of its own type can make";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        let tokens = self.shared_token_maker().await?;
+        let fill = || tokens.fill_tokens_of_path(schema, access);
+        self.run_with_index_keys(&tokens, fill).await
+    }
+
+    /// Puts blind tokens into the keys of a path whose rows are to be read. Returns `None` if all
+    /// keys of the rows' scope are deleted for good: a lookup by blind tokens finds nothing there.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`path_with_key_tokens`](Self::path_with_key_tokens) does.
+    pub(crate) async fn tokens_to_look_up(
+        &self,
+        schema: Option<&'static Schema>,
+        access: &Access,
+    ) -> Result<Option<Access>> {
+        match self.fill_key_tokens(schema, access).await {
+            Err(error) if self.is_lookup_of_shredded_scope(&error, access, &None).await => Ok(None),
+            keyed => keyed.map(Some),
+        }
+    }
+}
