@@ -37,6 +37,7 @@ mod memory;
 mod models;
 mod moving;
 mod outbox;
+mod peers;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/records.rs"]
 mod records;
@@ -81,6 +82,7 @@ fn main() {
             "models" => models::run(size),
             "blobs" => blobs::run(&embedded::runtime()),
             "outbox" => outbox::run(),
+            "peers" => peers::run(),
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
@@ -93,7 +95,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, resolve, encrypt, load, data, get, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, peers, resolve, encrypt, load, data, get, azure"
                 )
             }
         }
