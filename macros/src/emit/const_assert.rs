@@ -5,9 +5,9 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{field, schema::family_constant_name};
+use super::{field, key_part::type_as_trait_item, schema::family_constant_name};
 use crate::{
-    model::{Entity, Family, Field, KeyTemplate, Part, Segment},
+    model::{AbsenceRule, Entity, Family, Field, KeyTemplate, Part, Segment, Storage},
     names::runtime_item,
     template::Form,
 };
@@ -55,8 +55,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let older = assert_older_version(entity);
     let expires = assert_expires_is_time(entity);
     let hidden = assert_hidden_are_optional(&entity.fields);
+    let defaulted = assert_defaulted_are_required(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| assert_flattened_names(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #defaulted #(#flattened)* }
 }
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
@@ -103,6 +104,27 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
         quote_spanned! { span =>
             const _: () = _rt::assert_hide_none_is_optional(<#ty as #property>::OPTIONAL, #message);
         }
+    });
+    quote! { #(#asserts)* }
+}
+
+/// Returns assertions that fields with `default = path` are no `Option`, whose `None` is stored as an absent
+/// property and would be read as the default.
+pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
+    let asserts = fields.iter().filter_map(|field| {
+        let (Storage::Plain, AbsenceRule::Call(path)) = (&field.storage, &field.absent) else {
+            return None;
+        };
+        let (name, ty) = (&field.name, &field.ty);
+        let path = path.to_token_stream().to_string().replace(' ', "");
+        let message = format!(
+            "`default = {path}` on `{name}`, an `Option`: `None` is stored as an absent property, which would be read as what `{path}` returns; remove the `Option`, or remove `default`"
+        );
+        let is_optional = type_as_trait_item(ty, "Property", "OPTIONAL");
+        let span = field.attr.default.span().unwrap_or_else(|| field.ident.span());
+        Some(quote_spanned! { span =>
+            const _: () = _rt::assert_default_is_of_required(#is_optional, #message);
+        })
     });
     quote! { #(#asserts)* }
 }

@@ -193,39 +193,39 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
 pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
-    let encoder = |name: &str| {
+    let codec = |name: &str| {
         let span = names::type_span(ty);
         let name = names::runtime_item(name, span);
-        quote_spanned! { span => #name::<#ty> }
+        quote_spanned! { span => #name::<#ty>() }
     };
     // A guard names an item of the trait that the form asks of the field, so that the compiler reports
     // a type that lacks it. As an argument of a generic function it would be reported twice.
-    let (width, encode) = match &part.form {
-        Form::Plain => (type_as_trait_item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
+    let (width, codec) = match &part.form {
+        Form::Plain => (type_as_trait_item(ty, "KeyPart", "WIDTH"), codec("plain_codec")),
         Form::Width(width) => {
             let guard = type_as_trait_item(ty, "FixedWidth", "decode_width");
-            (quote! { (#guard, _rt_Some(#width)).1 }, encoder("encode_width"))
+            (quote! { (#guard, _rt_Some(#width)).1 }, codec("width_codec"))
         }
         Form::Descending => {
             let width = type_as_trait_item(ty, "Descending", "WIDTH_DESCENDING");
-            (quote! { _rt_Some(#width) }, encoder("encode_descending"))
+            (quote! { _rt_Some(#width) }, codec("descending_codec"))
         }
         Form::Date(form, _) => {
             let guard = type_as_trait_item(ty, "DatePart", "RESOLUTION");
-            (quote! { (#guard, _rt::width_of_date(#form)).1 }, encoder("encode_date"))
+            (quote! { (#guard, _rt::width_of_date(#form)).1 }, codec("date_codec"))
         }
         Form::Lower => {
             let guard = type_as_trait_item(ty, "TextPart", "as_text");
-            (quote! { (#guard, _rt_None).1 }, encoder("encode_lower"))
+            (quote! { (#guard, _rt_None).1 }, codec("lower_codec"))
         }
-        Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
-        Form::Hmac => (quote! { _rt_Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
+        Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, codec("bucket_codec")),
+        Form::Hmac => (quote! { _rt_Some(_rt::TOKEN_WIDTH) }, codec("hmac_codec")),
     };
     let segment = match &part.form {
         Form::Date(..) if !part.is_read_back_exactly(field) => quote! { _rt::period_segment },
         _ => quote! { _rt_part_segment },
     };
-    quote! { #segment(#name, #form, #width, #encode) }
+    quote! { #segment(#name, #form, #width, #codec) }
 }
 
 /// Returns the part's form as a constant.

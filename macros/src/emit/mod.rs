@@ -65,7 +65,8 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let body = properties::emit(properties);
     let columns = columns::columns_of_properties(properties);
     let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
-    scoped_block(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
+    let defaulted = const_assert::assert_defaulted_are_required(&properties.fields);
+    scoped_block(&properties.runtime, &quote! { #json #slots #body #columns #hidden #defaulted })
 }
 
 /// Returns the code of `#[derive(Message)]`.

@@ -54,6 +54,15 @@ pub const fn assert_hide_none_is_optional(optional: bool, message: &'static str)
     }
 }
 
+/// Fails to compile if `default = path` stands on a field that may be absent.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_default_is_of_required(optional: bool, message: &'static str) {
+    if optional {
+        panic!("{}", message);
+    }
+}
+
 /// Fails to compile if the field of `expires = field` is not stored as a DateTime.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]

@@ -6,11 +6,12 @@
 //! derive attribute.
 
 use crate::{
-    edm::{EdmValue, InvalidValue, Ticks, ValueRef},
+    edm::{EdmCow, EdmValue, InvalidValue, Ticks, Value, ValueRef},
     error::Result,
     key::{
-        DatePart, Descending, Family, FixedWidth, Form, KeyPart, Part, Segment, Template, TextPart,
-        bucket_width, date_width, decode_period, push_token_placeholder, unescape,
+        DatePart, Descending, Family, FixedWidth, Form, KeyPart, Part, PartCodec, Segment,
+        Template, TextPart, bucket_width, date_width, decode_period, push_token_placeholder,
+        unescape,
     },
     row::Row,
 };
@@ -20,15 +21,15 @@ use crate::{
 pub const UNREAD: usize = usize::MAX;
 
 /// Creates the segment of a template that writes `field` in the form `form`. `width` is the length
-/// of its text if that is fixed. `encode` writes the value of a stored property as the segment's
-/// text.
+/// of its text if that is fixed. `codec` converts the value of a stored property to the segment's
+/// text, and back.
 pub const fn part_segment(
     field: &'static str,
     form: Form,
     width: Option<usize>,
-    encode: fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>,
+    codec: PartCodec,
 ) -> Segment {
-    Segment::Part(Part { field, form, width, encode, is_exact: form.is_reversible() })
+    Segment::Part(Part { field, form, width, codec, is_exact: form.is_reversible() })
 }
 
 /// Creates the segment of a template that writes only the period in which the time in `field` is: a
@@ -37,9 +38,9 @@ pub const fn period_segment(
     field: &'static str,
     form: Form,
     width: Option<usize>,
-    encode: fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>,
+    codec: PartCodec,
 ) -> Segment {
-    Segment::Part(Part { field, form, width, encode, is_exact: false })
+    Segment::Part(Part { field, form, width, codec, is_exact: false })
 }
 
 /// Returns the number of characters that the date form `form` writes, for the `width` of [`part_segment`].
@@ -54,12 +55,47 @@ pub const fn width_of_bucket(count: u32) -> Option<usize> {
     Some(bucket_width(count))
 }
 
+/// Returns the codec of parts of the form `{field}`.
+pub const fn plain_codec<T: KeyPart + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_plain::<T>, decode: decode_plain::<T> }
+}
+
+/// Returns the codec of parts of the form `{field:06}`.
+pub const fn width_codec<T: FixedWidth + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_width::<T>, decode: decode_width::<T> }
+}
+
+/// Returns the codec of parts of the form `{field:desc}`.
+pub const fn descending_codec<T: Descending + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_descending::<T>, decode: decode_descending::<T> }
+}
+
+/// Returns the codec of parts in a date form, such as `{field:%Y%m%d}`.
+pub const fn date_codec<T: DatePart + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_date::<T>, decode: decode_date::<T> }
+}
+
+/// Returns the codec of parts of the form `{field:lower}`.
+pub const fn lower_codec<T: TextPart + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_lower::<T>, decode: refuse_to_decode }
+}
+
+/// Returns the codec of parts of the form `{field:bucket(16)}`.
+pub const fn bucket_codec<T: KeyPart + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_bucket::<T>, decode: refuse_to_decode }
+}
+
+/// Returns the codec of parts of the form `{field:hmac}`.
+pub const fn hmac_codec<T: EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_hmac::<T>, decode: refuse_to_decode }
+}
+
 /// Appends a stored value in the form `{field}`.
 ///
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_plain<T: KeyPart + EdmValue>(
+fn encode_plain<T: KeyPart + EdmValue>(
     _: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -72,7 +108,7 @@ pub fn encode_plain<T: KeyPart + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type or too wide.
-pub fn encode_width<T: FixedWidth + EdmValue>(
+fn encode_width<T: FixedWidth + EdmValue>(
     form: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -86,7 +122,7 @@ pub fn encode_width<T: FixedWidth + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_descending<T: Descending + EdmValue>(
+fn encode_descending<T: Descending + EdmValue>(
     _: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -99,7 +135,7 @@ pub fn encode_descending<T: Descending + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_date<T: DatePart + EdmValue>(
+fn encode_date<T: DatePart + EdmValue>(
     form: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -113,7 +149,7 @@ pub fn encode_date<T: DatePart + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_lower<T: TextPart + EdmValue>(
+fn encode_lower<T: TextPart + EdmValue>(
     _: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -128,7 +164,7 @@ pub fn encode_lower<T: TextPart + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_bucket<T: KeyPart + EdmValue>(
+fn encode_bucket<T: KeyPart + EdmValue>(
     form: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -143,7 +179,7 @@ pub fn encode_bucket<T: KeyPart + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type.
-pub fn encode_hmac<T: EdmValue>(
+fn encode_hmac<T: EdmValue>(
     _: Form,
     value: ValueRef<'_>,
     out: &mut String,
@@ -151,8 +187,41 @@ pub fn encode_hmac<T: EdmValue>(
     push_token_placeholder(T::from_edm(value)?.to_edm(), out)
 }
 
+/// Reads a value from a part of the form `{field}`.
+fn decode_plain<T: KeyPart + EdmValue>(_: Form, text: &str) -> Result<Value, InvalidValue> {
+    match T::WIDTH {
+        Some(_) => stored_form_of(&T::decode(text)?),
+        None => stored_form_of(&T::decode(&unescape(text)?)?),
+    }
+}
+
+/// Reads a value from a part of the form `{field:06}`.
+fn decode_width<T: FixedWidth + EdmValue>(_: Form, text: &str) -> Result<Value, InvalidValue> {
+    stored_form_of(&T::decode_width(text)?)
+}
+
+/// Reads a value from a part of the form `{field:desc}`.
+fn decode_descending<T: Descending + EdmValue>(_: Form, text: &str) -> Result<Value, InvalidValue> {
+    stored_form_of(&T::decode_descending(text)?)
+}
+
+/// Reads a value from a part in a date form.
+fn decode_date<T: DatePart + EdmValue>(form: Form, text: &str) -> Result<Value, InvalidValue> {
+    let Form::Date(form) = form else { return Err(other_form_error()) };
+    stored_form_of(&T::from_ticks(decode_period(text, form)?)?)
+}
+
+/// Fails: the text of such a part does not restore its field.
+fn refuse_to_decode(_: Form, _: &str) -> Result<Value, InvalidValue> {
+    Err(InvalidValue::new("the key part does not restore its field"))
+}
+
+fn stored_form_of<T: EdmValue>(value: &T) -> Result<Value, InvalidValue> {
+    value.to_edm().map(EdmCow::into_value)
+}
+
 fn other_form_error() -> InvalidValue {
-    InvalidValue::new("the part has another form than its encoder")
+    InvalidValue::new("the part has another form than its codec")
 }
 
 /// Appends a time to a key, in the date form `form`. `ticks` is the result of

@@ -6,14 +6,14 @@ mod key_part;
 mod property;
 
 pub use assert::{
-    assert_blob_feature, assert_date_form_resolution, assert_expiry_is_time,
-    assert_family_keys_apart, assert_hide_none_is_optional, assert_property_count,
-    assert_separated, assert_wide_part_properties,
+    assert_blob_feature, assert_date_form_resolution, assert_default_is_of_required,
+    assert_expiry_is_time, assert_family_keys_apart, assert_hide_none_is_optional,
+    assert_property_count, assert_separated, assert_wide_part_properties,
 };
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
-    UNREAD, encode_bucket, encode_date, encode_descending, encode_hmac, encode_lower, encode_plain,
-    encode_width, key_texts, part_segment, period_segment, read_date, read_part, read_plain,
+    UNREAD, bucket_codec, date_codec, descending_codec, hmac_codec, key_texts, lower_codec,
+    part_segment, period_segment, plain_codec, read_date, read_part, read_plain, width_codec,
     width_of_bucket, width_of_date, write_date,
 };
 pub use property::{
@@ -125,23 +125,22 @@ pub mod short {
         Some as _rt_Some, SplitValue as _rt_SplitValue, String as _rt_String,
         TableEntity as _rt_TableEntity, Template as _rt_Template, TextPart as _rt_TextPart,
         UpgradeFrom as _rt_UpgradeFrom, ValueRef as _rt_ValueRef, Writable as _rt_Writable,
-        bulk_change as _rt_bulk_change,
+        bucket_codec as _rt_bucket_codec, bulk_change as _rt_bulk_change,
         check_row_key_matches_fields as _rt_check_row_key_matches_fields,
-        empty_field_slots as _rt_empty_field_slots, encode_bucket as _rt_encode_bucket,
-        encode_date as _rt_encode_date, encode_descending as _rt_encode_descending,
-        encode_hmac as _rt_encode_hmac, encode_lower as _rt_encode_lower,
-        encode_plain as _rt_encode_plain, encode_width as _rt_encode_width,
-        find_properties as _rt_find_properties,
+        date_codec as _rt_date_codec, descending_codec as _rt_descending_codec,
+        empty_field_slots as _rt_empty_field_slots, find_properties as _rt_find_properties,
         finish_owner_key_writers as _rt_finish_owner_key_writers,
         finish_property as _rt_finish_property,
         fmt::{Formatter as _rt_Formatter, Result as _rt_FmtResult},
-        identity as _rt_identity, is_lower_part as _rt_is_lower_part,
+        hmac_codec as _rt_hmac_codec, identity as _rt_identity, is_lower_part as _rt_is_lower_part,
         key_field_schema as _rt_key_field_schema, key_texts as _rt_key_texts,
-        part_segment as _rt_part_segment, point as _rt_point,
-        property_schema as _rt_property_schema, read_part as _rt_read_part,
-        read_plain as _rt_read_plain, schema_defaults_of_entity as _rt_schema_defaults_of_entity,
+        lower_codec as _rt_lower_codec, part_segment as _rt_part_segment,
+        plain_codec as _rt_plain_codec, point as _rt_point, property_schema as _rt_property_schema,
+        read_part as _rt_read_part, read_plain as _rt_read_plain,
+        schema_defaults_of_entity as _rt_schema_defaults_of_entity,
         set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
+        width_codec as _rt_width_codec,
     };
     pub use crate::__private as _rt;
 }

@@ -2,17 +2,34 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{EdmCow, EdmType, InvalidValue, Value, ValueRef};
+use super::{EdmType, InvalidValue, ValueRef};
 
-/// Converts the value of a `#[table(json)]` field to its stored JSON text.
+/// Converts the value of a `#[table(json)]` field to its JSON text.
 ///
 /// # Errors
 ///
 /// Fails with serde's message if the value cannot be written as JSON.
-pub fn json_to_edm<T: Serialize>(value: &T) -> Result<EdmCow<'static>, InvalidValue> {
-    match serde_json::to_string(value) {
-        Ok(text) => Ok(EdmCow::Owned(Value::String(text))),
-        Err(error) => Err(InvalidValue::new(format!("the field has no JSON form: {error}"))),
+pub(crate) fn json_text<T: Serialize>(value: &T) -> Result<String, InvalidValue> {
+    serde_json::to_string(value)
+        .map_err(|error| InvalidValue::new(format!("the value has no JSON form: {error}")))
+}
+
+/// Converts the value of a `#[table(json)]` field to its JSON text, and reads the text back.
+///
+/// # Errors
+///
+/// Fails with serde's message if the value cannot be written as JSON, and if the type cannot be read
+/// from the text: a row with it would be unreadable.
+// serde writes a NaN as `null`, which no number reads, and nests deeper than it reads.
+pub(crate) fn readable_json_text<T: Serialize + DeserializeOwned>(
+    value: &T,
+) -> Result<String, InvalidValue> {
+    let text = json_text(value)?;
+    match serde_json::from_str::<T>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(InvalidValue::new(format!(
+            "expected JSON that reads back as its type, found JSON that does not: {error}. NaN and infinities become `null`, and a member that `skip_serializing` leaves out needs a `default`"
+        ))),
     }
 }
 
@@ -21,7 +38,9 @@ pub fn json_to_edm<T: Serialize>(value: &T) -> Result<EdmCow<'static>, InvalidVa
 /// # Errors
 ///
 /// Fails if the property is missing or not a String, or if its JSON does not fit the field's type.
-pub fn json_from_edm<T: DeserializeOwned>(value: Option<ValueRef<'_>>) -> Result<T, InvalidValue> {
+pub(crate) fn json_from_edm<T: DeserializeOwned>(
+    value: Option<ValueRef<'_>>,
+) -> Result<T, InvalidValue> {
     match value {
         Some(ValueRef::String(text)) => serde_json::from_str(text)
             .map_err(|error| InvalidValue::new(format!("expected JSON of the field: {error}"))),

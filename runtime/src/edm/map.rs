@@ -11,6 +11,9 @@ use crate::error::{Error, ErrorKind};
 /// your own type to store that type as a property. An `Option` of such a type is a property that
 /// may be absent.
 ///
+/// `from_edm` has to read everything that `to_edm` writes. The verbs of one entity fail with `is_invalid` for
+/// a value that their row would not give back; transactions and bulk writes do not read rows back.
+///
 /// ```
 /// use entable::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
 ///

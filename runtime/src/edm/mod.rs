@@ -15,7 +15,7 @@ mod with_chrono;
 mod with_decimal;
 
 pub use bag::{Bag, PropertyBag};
-pub use json::{json_from_edm, json_to_edm};
+pub(crate) use json::{json_from_edm, json_text, readable_json_text};
 pub use map::{EdmCow, EdmValue, InvalidValue};
 pub use out_of_range::{KeyOnlyValue, Side};
 pub use property::{Input, Property};

@@ -69,7 +69,10 @@ fn row_of(
     row_key: &str,
 ) -> Result<Row> {
     let mut row = Row::build(partition_key, row_key);
-    let mut out = PropertyWriter::new(&mut row);
+    let mut out = match family.is_primary() {
+        true => PropertyWriter::new(&mut row),
+        false => PropertyWriter::for_copy(&mut row),
+    };
     entity.write_properties(family, &mut out);
     out.return_first_error()?;
     row.finish()

@@ -97,7 +97,8 @@ impl Schema {
     pub(crate) fn expiry_range(index: &Family, time: Ticks) -> Option<Filter> {
         // The index passed `begins_with`: its first part is the time, after at most one literal.
         let part = index.row.parts().next()?;
-        let encode = |out: &mut String| (part.encode)(part.form, ValueRef::DateTime(time), out);
+        let encode =
+            |out: &mut String| (part.codec.encode)(part.form, ValueRef::DateTime(time), out);
         let text = index.row.encode_part(0, encode).ok()?;
         let first = index.row.literal_prefix();
         // Rows of that very time follow the text; the page's date decides about each of them.

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::authentic::MessageAuthenticity;
+use crate::{
+    authentic::MessageAuthenticity,
+    edm::readable_json_text,
+    error::{Error, ErrorKind, Result},
+};
 
 /// A message of the program's own, emitted with a change and handled after the change is committed.
 /// `#[derive(Message)]` implements it.
@@ -28,3 +32,15 @@ pub trait Message: MessageBody + Send + 'static {
 pub trait MessageBody: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> MessageBody for T {}
+
+/// Converts a message to the JSON text that is its body.
+///
+/// # Errors
+///
+/// `is_invalid` for a message that cannot be written as JSON, and for one that no handler could read.
+pub(crate) fn message_body<M: Message>(message: &M) -> Result<String> {
+    readable_json_text(message).map_err(|invalid| {
+        let text = format!("the message `{}` cannot be sent: {invalid}", M::NAME);
+        Error::new(ErrorKind::Invalid, text)
+    })
+}

@@ -39,6 +39,7 @@ pub(crate) mod version;
 pub mod set;
 pub(crate) mod home;
 mod related;
+mod unreadable;
 
 pub(crate) use blob::points_to;
 pub use blob::{Blob, BlobField, BlobFieldValue, BlobNames};
@@ -52,6 +53,7 @@ pub use flattened::{Flattened, FlattenedField, InnerColumn};
 pub use framework::SEAL;
 pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, TYPE_NAME, is_framework_property};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
+pub(crate) use message::message_body;
 pub use message::{Message, MessageBody};
 pub(crate) use needs::Needs;
 pub use patch::Patch;

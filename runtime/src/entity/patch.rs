@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Blob, BlobFieldValue, BlobNames, ColumnSchema, Properties, PropertyWriter,
@@ -10,7 +10,7 @@ use super::{
     flattened::push_property_names,
 };
 use crate::{
-    edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
+    edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, Value, readable_json_text},
     error::{Error, ErrorKind, Result},
     row::Row,
 };
@@ -110,19 +110,23 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets a property to the JSON of a value.
+    /// Sets a property to the JSON of a value. The verb that gets the patch fails with `is_invalid` if the
+    /// JSON does not read back as the value's type.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
     /// # fn main() -> Result<(), Error> {
-    /// let (set, _) = Patch::<Employee>::new().set_json("Tags", &["new", "remote"]).into_changes()?;
-    /// assert_eq!(set.get("Tags"), Some(&Value::from(r#"["new","remote"]"#)));
+    /// let (set, _) = Patch::<Employee>::new().set_json("Tags", &vec!["new".to_owned()]).into_changes()?;
+    /// assert_eq!(set.get("Tags"), Some(&Value::from(r#"["new"]"#)));
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn set_json<F: Serialize>(mut self, name: &'static str, value: &F) -> Self {
-        self.put(name, json_to_edm(value));
+    pub fn set_json<F>(mut self, name: &'static str, value: &F) -> Self
+    where
+        F: Serialize + DeserializeOwned,
+    {
+        self.put(name, readable_json_text(value).map(|text| Value::String(text).into()));
         self
     }
 

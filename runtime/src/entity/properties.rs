@@ -5,7 +5,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{ColumnSchema, Schema, framework::is_framework_property};
 use crate::{
-    edm::{EdmCow, EdmValue, InvalidValue, Property, Value, ValueRef, json_from_edm, json_to_edm},
+    edm::{
+        EdmCow, EdmValue, InvalidValue, Property, Value, ValueRef, json_from_edm, json_text,
+        readable_json_text,
+    },
     error::Result,
     row::{Row, RowBuilder, is_operation_id},
 };
@@ -79,6 +82,8 @@ impl<T: Properties> Properties for Option<T> {
 pub struct PropertyWriter<'b> {
     row: &'b mut RowBuilder,
     prefix: String,
+    /// Whether JSON was read back already, when the primary with the same values was written.
+    is_copy: bool,
     /// The first field that could not be stored; `return_first_error` returns it.
     fault: Option<crate::Error>,
 }
@@ -86,7 +91,12 @@ pub struct PropertyWriter<'b> {
 impl<'b> PropertyWriter<'b> {
     /// Creates a writer without a prefix.
     pub fn new(row: &'b mut RowBuilder) -> Self {
-        Self { row, prefix: String::new(), fault: None }
+        Self { row, prefix: String::new(), is_copy: false, fault: None }
+    }
+
+    /// Creates a writer for an index copy. Its values are those of a primary that was written before.
+    pub(crate) fn for_copy(row: &'b mut RowBuilder) -> Self {
+        Self { is_copy: true, ..Self::new(row) }
     }
 
     /// Writes a value that already has its stored form, as the property `name` with the writer's
@@ -119,7 +129,8 @@ impl<'b> PropertyWriter<'b> {
         write: impl FnOnce(&mut PropertyWriter<'_>) -> Result<()>,
     ) -> Result<()> {
         let prefix = [self.prefix.as_str(), prefix].concat();
-        let mut inner = PropertyWriter { row: &mut *self.row, prefix, fault: None };
+        let row = &mut *self.row;
+        let mut inner = PropertyWriter { row, prefix, is_copy: self.is_copy, fault: None };
         write(&mut inner)?;
         // The inner writer ends here, and an error that it kept would be lost with it.
         inner.return_first_error()
@@ -198,11 +209,22 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a value without a JSON form.
-    pub fn put_json<T: Serialize>(&mut self, name: &str, field: &T) -> Result<()> {
-        let value = json_to_edm(field).map_err(|invalid| self.write_error(invalid, name))?;
-        self.put_value(name, value.as_ref());
+    /// `is_invalid` for a value without a JSON form, and for one whose JSON does not read back as its type.
+    pub fn put_json<T>(&mut self, name: &str, field: &T) -> Result<()>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let text = self.json_text(field).map_err(|invalid| self.write_error(invalid, name))?;
+        self.put_value(name, ValueRef::String(&text));
         Ok(())
+    }
+
+    /// Converts a field to JSON text. Reads the text back, except for a copy.
+    pub(super) fn json_text<T>(&self, field: &T) -> Result<String, InvalidValue>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        if self.is_copy { json_text(field) } else { readable_json_text(field) }
     }
 
     /// Returns the error of a value that cannot be stored, without showing the value.

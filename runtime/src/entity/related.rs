@@ -151,7 +151,7 @@ pub(crate) fn derive_keys(
     let write = |template: &Template| -> Result<String, InvalidValue> {
         let mut texts = Vec::new();
         for (at, part) in template.parts().enumerate() {
-            let text = text_of(from, part, partition_key, row_key)?;
+            let text = text_of_part(from, part, partition_key, row_key)?;
             texts.push(template.encode_part(at, |out| {
                 out.push_str(&text);
                 Ok(())
@@ -173,7 +173,7 @@ pub(crate) fn derive_keys(
 
 /// Returns the text of the field of `part`, taken from the keys of a row of the row family `from`.
 /// Fails if neither key has a part that writes this field in the form of `part`.
-fn text_of(
+pub(super) fn text_of_part(
     from: &'static Family,
     part: &Part,
     partition_key: &str,

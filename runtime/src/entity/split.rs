@@ -11,7 +11,7 @@ use super::{
     several_properties::{ComparedAsOne, find_values, redact_error_if, refuse_comparisons},
 };
 use crate::{
-    edm::{EdmType, InvalidValue, Value, ValueRef, json_from_edm, json_to_edm},
+    edm::{EdmType, InvalidValue, Value, ValueRef, json_from_edm},
     error::{Error, Result, SealFault, ServiceCode},
     filter::Filter,
     key::Family,
@@ -341,26 +341,23 @@ fn value_too_large_error(
 ///
 /// # Errors
 ///
-/// `is_invalid` for a value without a JSON form, and `is_too_large` for one that does not fit.
+/// `is_invalid` for a value without a JSON form and for one whose JSON does not read back as its type;
+/// `is_too_large` for one that does not fit.
 #[doc(hidden)]
-pub fn store_split_json<T: Serialize, const N: usize>(
+pub fn store_split_json<T: Serialize + DeserializeOwned, const N: usize>(
     out: &mut PropertyWriter<'_>,
     names: &[&str; N],
     value: &T,
     pad: Option<u32>,
 ) -> Result<()> {
     let name = names.first().copied().unwrap_or_default();
-    let json = json_to_edm(value).map_err(|invalid| {
+    let text = out.json_text(value).map_err(|invalid| {
         // The message of serde can quote the value.
         out.write_error_with_row_keys(
             redact_error_if(pad.is_some(), invalid).into_write_error(name),
         )
     })?;
-    match json.as_ref() {
-        ValueRef::String(text) => store_text(out, names, text, pad),
-        // `json_to_edm` makes a String of every value.
-        _ => Ok(()),
-    }
+    store_text(out, names, &text, pad)
 }
 
 /// Joins the pieces that were found in a row to a value. `join` is the method of [`SplitValue`]. If no piece

@@ -38,7 +38,10 @@ pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub(crate) use template::table_beside;
-pub use template::{EncodeValue, Family, FamilyKind, Form, LeftOutStruct, Part, Segment, Template};
+pub use template::{
+    DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, Part, PartCodec, Segment,
+    Template,
+};
 pub use text::lower;
 pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};
 pub use token::{TOKEN_WIDTH, push_token_placeholder};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::edm::{InvalidValue, ValueRef};
+use crate::edm::{InvalidValue, Value, ValueRef};
 
 /// How a part writes its field into the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,18 @@ impl Form {
 /// Appends the value of a field in the form of a part, not yet escaped.
 pub type EncodeValue = fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
 
+/// Reads the value of a field from the text of a part, as it is in the key.
+pub type DecodeText = fn(Form, &str) -> Result<Value, InvalidValue>;
+
+/// Converts values of a field to the texts of a part, and back.
+#[derive(Debug, Clone, Copy)]
+pub struct PartCodec {
+    /// Appends a value of the field as the part writes it, not yet escaped.
+    pub encode: EncodeValue,
+    /// Reads the field's value from the part's text. Fails for a part that does not restore its field.
+    pub decode: DecodeText,
+}
+
 /// One part of a template: a field and how it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
@@ -45,23 +57,26 @@ pub struct Part {
     pub form: Form,
     /// Number of characters of the part if every value takes equally many, else `None`.
     pub width: Option<usize>,
-    /// Appends a value of the field as the part writes it, not yet escaped.
-    pub encode: EncodeValue,
+    /// Converts values of the field to texts of the part, and back.
+    pub codec: PartCodec,
     /// Whether the part's text restores the exact value of the field. A date form that is coarser
     /// than the field restores only the beginning of a period.
     pub is_exact: bool,
 }
 
 impl Part {
-    /// Creates a part with which keys can be read but not written: its `encode` always fails. Code
-    /// that also writes keys sets the field `encode`. A date form is taken to be as fine as the
+    /// Creates a part with which keys can be split but not written: its `codec` always fails. Code
+    /// that also writes keys sets the field `codec`. A date form is taken to be as fine as the
     /// field; for a coarser one, set `is_exact` to `false`.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
         Self {
             field,
             form,
             width,
-            encode: |_, _, _| Err(InvalidValue::new("the part writes no values")),
+            codec: PartCodec {
+                encode: |_, _, _| Err(InvalidValue::new("the part writes no values")),
+                decode: |_, _| Err(InvalidValue::new("the part reads no values")),
+            },
             is_exact: form.is_reversible(),
         }
     }

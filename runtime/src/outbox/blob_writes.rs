@@ -191,6 +191,7 @@ fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobFieldValue]) -> Resul
     Ok(Effect {
         primary: primary.collect::<Result<_>>()?,
         old: effect.old.clone(),
+        is_old_unconfirmed: effect.is_old_unconfirmed,
         new: effect.new.clone().map(|new| new.pointing_to_stored_blobs(stored)).transpose()?,
         row: effect.row.as_ref().map(|row| pointing_to_stored_blobs(row, stored)).transpose()?,
         schema: effect.schema,

@@ -1,11 +1,10 @@
 //! Makes changes and effects whose keys may need blind tokens, before they are committed.
 
-use super::state::Outbox;
+use super::{state::Outbox, unreadable::confirm_old_copies};
 use crate::{
     entity::Schema,
     error::Result,
     plan::{Change, Effect, TokenMaker, Unresolved, VerbWithoutTokens},
-    store::Store,
 };
 
 /// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
@@ -72,10 +71,26 @@ async fn fill_tokens_of_verb(
 /// `plan` with the maker of these tokens, and once more after it has fetched index keys that the maker
 /// lacked.
 pub(crate) async fn plan_effect_with_tokens(
-    store: &Store,
+    outbox: &Outbox,
+    table: &str,
     schema: &'static Schema,
     plan: impl Fn(TokenMaker) -> Result<Effect>,
 ) -> Result<Effect> {
-    let tokens = store.token_maker_of_type(schema).await?;
-    store.run_with_index_keys(&tokens, || plan(tokens.clone())).await
+    let tokens = outbox.store.token_maker_of_type(schema).await?;
+    plan_effect(outbox, table, &tokens, || plan(tokens.clone())).await
+}
+
+/// Plans an effect as [`plan_effect_with_tokens`] does, with a maker of tokens that exists already.
+pub(crate) async fn plan_effect(
+    outbox: &Outbox,
+    table: &str,
+    tokens: &TokenMaker,
+    plan: impl FnMut() -> Result<Effect>,
+) -> Result<Effect> {
+    let effect = outbox.store.run_with_index_keys(tokens, plan).await?;
+    match effect.is_old_unconfirmed {
+        // Boxed: it is rare, and the future of a commit would have room for it.
+        true => Box::pin(confirm_old_copies(outbox, table, effect)).await,
+        false => Ok(effect),
+    }
 }

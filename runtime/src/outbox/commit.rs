@@ -11,6 +11,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use super::{
     blob_writes::BlobUploads,
     blocking_claim::SharedBlockingClaim,
+    change_tokens::plan_effect,
     claims::ClaimWithReservations,
     expired::{ExpiredHolder, ExpiredRowsInTheWay},
     expiry::{may_write_expiring_row, write_markers_of_effects},
@@ -449,10 +450,8 @@ async fn effect_of_change(
     // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());
     let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
-    let effect = outbox
-        .store
-        .run_with_index_keys(verb.token_maker(), || verb.effect_on_primary(row.as_ref()))
-        .await;
+    let plan = || verb.effect_on_primary(row.as_ref());
+    let effect = plan_effect(outbox, table, verb.token_maker(), plan).await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 

@@ -34,7 +34,7 @@ impl ExpiredHolder {
 
     /// Returns the change that deletes the entity, under the ETag with which it was read.
     pub(crate) async fn deletion(&self, outbox: &Outbox) -> Result<Change> {
-        deletion_of(outbox, self.schema, &self.row).await.map(Change::from_effect)
+        deletion_of(outbox, &self.table, self.schema, &self.row).await.map(Change::from_effect)
     }
 }
 
@@ -103,7 +103,7 @@ impl ExpiredRowsInTheWay {
             InTheWay::Stays => return Ok(false),
         };
         let replace = |tokens| replacement_effect(schema, tokens, &found, rows.clone());
-        let effect = plan_effect_with_tokens(&outbox.store, schema, replace).await?;
+        let effect = plan_effect_with_tokens(outbox, table, schema, replace).await?;
         self.lock_rows().replaced.insert(verb, Arc::new(effect));
         Ok(true)
     }
@@ -112,11 +112,12 @@ impl ExpiredRowsInTheWay {
 /// Returns the effect that deletes an expired entity, under the ETag with which it was read.
 pub(crate) async fn deletion_of(
     outbox: &Outbox,
+    table: &str,
     schema: &'static Schema,
     row: &Row,
 ) -> Result<Effect> {
     let delete = |tokens| deletion_effect(schema, tokens, row);
-    plan_effect_with_tokens(&outbox.store, schema, delete).await
+    plan_effect_with_tokens(outbox, table, schema, delete).await
 }
 
 /// The state of an entity that occupies the key of a write, or a unique value that the write takes.

@@ -16,6 +16,7 @@ pub(crate) mod registrations;
 pub(crate) mod expiry_markers;
 pub(crate) mod left_claims;
 pub(crate) mod state;
+pub(crate) mod unreadable;
 pub(crate) mod change_tokens;
 pub(crate) mod expiry;
 pub(crate) mod expired;

@@ -123,6 +123,16 @@ impl Change {
         }
     }
 
+    /// Returns the primary that the change writes, as far as it is known before the stored entity is read:
+    /// the commit may add to it what only that entity holds. `None` for a deletion, and if the change does
+    /// not know all of the primary.
+    pub(crate) fn known_primary(&self) -> Option<&Row> {
+        match self {
+            Self::Blind(effect) => effect.row.as_ref(),
+            Self::OnCurrent(verb) => verb.verb.given_primary(),
+        }
+    }
+
     /// Returns PartitionKey and RowKey of the primary that is written; empty for an effect without
     /// operations.
     pub(crate) fn keys(&self) -> (&str, &str) {

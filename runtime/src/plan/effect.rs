@@ -20,6 +20,9 @@ pub(crate) struct Effect {
     pub(crate) primary: Vec<Operation>,
     /// The copies and list entries before the verb; `None` if there are none or they are not known.
     pub(crate) old: Option<EntityRows>,
+    /// Whether `old` was derived key by key, because the stored primary does not decode. Before the effect
+    /// is written, copies in `old` that are another entity's have to be removed from it.
+    pub(crate) is_old_unconfirmed: bool,
     /// The rows that the entity will have; `None` if it is deleted or only its primary changes.
     pub(crate) new: Option<EntityRows>,
     /// The whole primary after the verb; `None` if the verb does not know all of it.
@@ -35,12 +38,14 @@ impl Effect {
         operation: Operation,
         row: Option<Row>,
     ) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row, schema }
+        let primary = vec![operation];
+        Self { primary, old: None, is_old_unconfirmed: false, new: None, row, schema }
     }
 
     /// Creates the effect of deleting an entity that does not exist: no operations.
     const fn of_missing_entity() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
+        let primary = Vec::new();
+        Self { primary, old: None, is_old_unconfirmed: false, new: None, row: None, schema: None }
     }
 
     /// Returns whether the effect changes remote copies, lists or blobs, so that the partition
@@ -168,7 +173,7 @@ impl Planner {
         refuse_moving(current)?;
         let guard = Condition::unchanged(current)?;
         // Derived by the version that wrote the row: its copies may have other keys than today's.
-        let old = self.copies_of_entity(current)?;
+        let OldRows { rows: old, is_unconfirmed } = self.copies_of_entity(current)?;
         // A property that was encrypted stays encrypted, whether or not the type declares it.
         let new = new.inherit_encrypted_names_of(current);
         let row = new.primary.clone();
@@ -190,7 +195,14 @@ impl Planner {
             let delete = Operation::delete(old_partition, old_row, guard)?;
             vec![delete, Operation::insert(row.clone())]
         };
-        Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(self.schema) })
+        Ok(Effect {
+            primary,
+            old,
+            is_old_unconfirmed: is_unconfirmed,
+            new: Some(new),
+            row: Some(row),
+            schema: Some(self.schema),
+        })
     }
 
     /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
@@ -257,7 +269,9 @@ impl Planner {
         refuse_moving(current)?;
         let guard = Condition::unchanged(current)?;
         let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
-        Ok(Effect { old: self.copies_of_entity(current)?, ..self.primary_only(delete, None) })
+        let OldRows { rows: old, is_unconfirmed } = self.copies_of_entity(current)?;
+        let effect = self.primary_only(delete, None);
+        Ok(Effect { old, is_old_unconfirmed: is_unconfirmed, ..effect })
     }
 
     /// Returns the effect that merges the properties of `new` into `current`, which may be of an
@@ -374,17 +388,32 @@ impl Planner {
             .map_err(|error| error_with_row_keys(primary, error))
     }
 
-    /// Returns the copies, list entries and blobs that the entity in a primary row has; `None` for a type
-    /// without any.
-    fn copies_of_entity(&self, primary: &Row) -> Result<Option<EntityRows>> {
+    /// Returns the copies, list entries and blobs that the entity in a primary row has.
+    fn copies_of_entity(&self, primary: &Row) -> Result<OldRows> {
         if self.is_single_row() {
-            return Ok(None);
+            return Ok(OldRows { rows: None, is_unconfirmed: false });
         }
-        match self.rows_of_entity(primary) {
+        let rows = match self.rows_of_entity(primary) {
             // The parts that a torn entity has left may not say which copies it had. A check finds these.
-            Err(error) if wide::is_torn(primary) && error.is_decode() => Ok(None),
-            rows => rows.map(Some),
-        }
+            Err(error) if wide::is_torn(primary) && error.is_decode() => None,
+            // The entity can be replaced and deleted all the same.
+            Err(error) if error.is_decode() => {
+                let rows = self.rows_of_unreadable(primary)?;
+                return Ok(OldRows { rows, is_unconfirmed: true });
+            }
+            rows => Some(rows?),
+        };
+        Ok(OldRows { rows, is_unconfirmed: false })
+    }
+
+    /// Returns the rows, with their keys alone, that the entity in a primary has which does not decode.
+    fn rows_of_unreadable(&self, primary: &Row) -> Result<Option<EntityRows>> {
+        self.schema
+            .rows_of_unreadable(primary)
+            .and_then(|rows| {
+                rows.map(|rows| self.tokens.fill_key_tokens_of_rows(self.schema, rows)).transpose()
+            })
+            .map_err(|error| error_with_row_keys(primary, error))
     }
 
     /// Returns the primary in the form of the current version: the row itself if this version wrote
@@ -404,6 +433,14 @@ impl Planner {
             .and_then(|row| unknown.added_to_primary(row));
         row.map(Cow::Owned).map_err(|error| error_with_row_keys(primary, error))
     }
+}
+
+/// The copies, list entries and blobs that an entity has before it is replaced or deleted.
+struct OldRows {
+    /// The rows; `None` for a type without any, and if they are not known.
+    rows: Option<EntityRows>,
+    /// Whether they were derived key by key, because the primary does not decode.
+    is_unconfirmed: bool,
 }
 
 /// Returns a row with the properties of `new` that `old` lacks or that differ. Returns `None` if

@@ -89,9 +89,9 @@ impl Operand<'_> {
     /// Appends the value in the form that the key's part has.
     fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
         match self {
-            Self::Stored(value) => (part.encode)(part.form, value.as_ref(), out),
+            Self::Stored(value) => (part.codec.encode)(part.form, value.as_ref(), out),
             Self::OnlyInKeys(KeyOnlyValue::Before1601(ticks)) => {
-                (part.encode)(part.form, ValueRef::DateTime(ticks), out)
+                (part.codec.encode)(part.form, ValueRef::DateTime(ticks), out)
             }
             Self::OnlyInKeys(KeyOnlyValue::AboveInt64(number)) => {
                 encode_above_int64(part, number, out)
@@ -113,7 +113,7 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
     // a larger one.
     for known in [0, i64::MAX] {
         let (mut own, mut ours) = (String::new(), String::new());
-        let written = (part.encode)(part.form, ValueRef::Int64(known), &mut own);
+        let written = (part.codec.encode)(part.form, ValueRef::Int64(known), &mut own);
         if written != as_u64(known.unsigned_abs(), &mut ours) || own != ours {
             return Err(InvalidValue::new(format!("{number} is above the largest Int64")));
         }

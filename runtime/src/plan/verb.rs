@@ -168,6 +168,21 @@ impl Verb {
         }
     }
 
+    /// Returns the primary of the entity that the caller gave; `None` for a patch and a deletion.
+    pub(super) fn given_primary(&self) -> Option<&Row> {
+        match self {
+            Self::Insert(rows)
+            | Self::InsertOrReplace(rows)
+            | Self::InsertOrMerge(rows)
+            | Self::ReplaceAny(rows)
+            | Self::Replace { rows, .. }
+            | Self::Update { rows, .. } => Some(&rows.primary),
+            Self::Patch { .. } | Self::PatchAt { .. } | Self::Delete(_) | Self::DeleteAt { .. } => {
+                None
+            }
+        }
+    }
+
     /// Returns the verb with blind tokens in its rows and keys. `at` is the access path that the
     /// caller gave; `None` if the caller gave an entity.
     pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     authentic::Work,
     edm::Ticks,
-    entity::Message,
+    entity::{Message, message_body},
     error::{Error, ErrorKind, Result},
 };
 
@@ -83,11 +83,11 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl Envelope {
-    /// Wraps a message under the id `id`. Fails with `is_invalid` if it cannot be written as JSON.
+    /// Wraps a message under the id `id`. Fails with `is_invalid` if it cannot be written as JSON and
+    /// read back.
     pub(crate) fn wrap_message<M: Message>(id: String, message: &M, now: Ticks) -> Result<Self> {
-        let body = serde_json::value::to_raw_value(message).map_err(|cause| {
-            let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
-            Error::new(ErrorKind::Invalid, text).with_source(cause)
+        let body = RawValue::from_string(message_body(message)?).map_err(|cause| {
+            Error::new(ErrorKind::Invalid, cause.to_string()).with_source(cause)
         })?;
         Ok(Self {
             format: FORMAT,

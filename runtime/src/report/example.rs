@@ -53,7 +53,7 @@ pub(super) fn example_key(template: &Template) -> ExampleKey {
 fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleKeyPart {
     let name = text_for(part.field);
     for value in candidate_values(part.field, &name) {
-        let written = template.encode_part(at, |out| (part.encode)(part.form, value, out));
+        let written = template.encode_part(at, |out| (part.codec.encode)(part.form, value, out));
         if let Ok(text) = written {
             // A token depends on a secret key.
             let text = text.replace(TOKEN_PLACEHOLDER, &format!("<token of {}>", part.field));

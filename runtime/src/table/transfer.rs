@@ -264,7 +264,7 @@ impl<E: TableEntity> Table<E> {
             if let (Some((_, row)), Some(rows)) = (&stored, change.inserted_rows()) {
                 let replace =
                     |tokens| plan::replacement_effect(E::SCHEMA, tokens, row, rows.clone());
-                let effect = plan_effect_with_tokens(&outbox.store, E::SCHEMA, replace).await;
+                let effect = plan_effect_with_tokens(outbox, &table.name, E::SCHEMA, replace).await;
                 change = Change::from_effect(effect.map_err(|error| error.in_table(&table.name))?);
             }
             let (partition_key, row_key) = change.keys();

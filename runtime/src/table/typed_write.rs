@@ -18,6 +18,7 @@ use crate::{
         commit::{Committed, CommittedChange, commit_changes},
     },
     plan::{self, Change, Unresolved},
+    row::Row,
     store::backoff::{self, Attempt},
 };
 
@@ -48,7 +49,7 @@ impl<E: TableEntity> Table<E> {
         self.table_of_entity(entity)?.put_entity("insert", plan::insert(entity)).await
     }
 
-    /// Inserts the entity or replaces the existing one. The result does not say which.
+    /// Inserts the entity or replaces the existing one, which need not decode. The result does not say which.
     ///
     /// # Errors
     ///
@@ -321,7 +322,8 @@ impl<E: TableEntity> Table<E> {
             .map(drop)
     }
 
-    /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed.
+    /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed. The row need not
+    /// decode.
     ///
     /// # Errors
     ///
@@ -357,14 +359,16 @@ impl<E: TableEntity> Table<E> {
         name: &'static str,
         verb: Result<Unresolved>,
     ) -> Result<(CommittedChange, BackgroundWork)> {
-        let written = async {
-            let change = self.resolve_change(verb).await?;
-            let landed = commit_changes(self.client.outbox(), &self.name, &[change]).await;
-            // The caller wrote one entity and knows of no position in a transaction.
-            let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
-            Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
-        };
+        let written = async { self.commit_change(&self.resolve_change(verb).await?).await };
         self.client.store().usage.run_verb(name, &self.name, pin!(written)).await
+    }
+
+    async fn commit_change(&self, change: &Change) -> Result<(CommittedChange, BackgroundWork)> {
+        let landed =
+            commit_changes(self.client.outbox(), &self.name, std::slice::from_ref(change)).await;
+        // The caller wrote one entity and knows of no position in a transaction.
+        let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+        Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
     }
 
     /// Puts blind tokens into the keys of a verb.
@@ -373,22 +377,41 @@ impl<E: TableEntity> Table<E> {
         fill_tokens_of_change(self.client.outbox(), &self.name, verb).await
     }
 
-    /// The entity as the store has it now: read back from the row, so that times are cut and skipped
-    /// fields are empty as they will be on the next read.
+    /// Writes an entity. Returns it as the store has it now: read back from the row, so that times are
+    /// cut and skipped fields are empty as they will be on the next read.
     async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
-        let (outcome, pending) = self.write_change(name, verb).await?;
+        let written = async {
+            let change = self.resolve_change(verb).await?;
+            // Before the write: a verb that took effect cannot fail because its row does not read back.
+            let read_back = self.read_back(change.known_primary().ok_or_else(no_answer_error)?)?;
+            Ok((read_back, self.commit_change(&change).await?))
+        };
+        let written = self.client.store().usage.run_verb(name, &self.name, pin!(written)).await?;
+        let (read_back, (outcome, pending)) = written;
         let CommittedChange { written: Some(mut written), row: Some(row) } = outcome else {
             return Err(no_answer_error());
         };
-        let value = E::from_row(&row).map_err(|error| {
-            error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
-        })?;
+        let value = read_back.into_value_of(&row);
         if written.etag.is_none() {
             let found = self.read_primary(row.partition_key(), row.row_key()).await;
             written.etag = etag_if_unchanged(found, &row);
         }
         let row = written.row_with_written_etag(row);
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
+    }
+
+    /// Reads the entity back from a row that is about to be written.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid`, naming the property, if the row does not read back as the entity's type.
+    fn read_back(&self, row: &Row) -> Result<ReadBack<E>> {
+        let value = E::from_row(row).map_err(|error| {
+            unreadable_value_error(error)
+                .in_table(&self.name)
+                .at_keys(row.partition_key(), row.row_key())
+        })?;
+        Ok(ReadBack { value: Box::new(value), row: row.clone() })
     }
 
     fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {
@@ -402,6 +425,39 @@ impl<E: TableEntity> Table<E> {
         Error::rejected(&format!("the change of `{}`", E::SCHEMA.entity), reason)
             .in_table(&self.name)
             .at_keys(stored.partition_key(), stored.row_key())
+    }
+}
+
+/// An entity that was read back from a row before the row was written.
+struct ReadBack<E> {
+    // Boxed: the future of every write would have room for it.
+    value: Box<E>,
+    row: Row,
+}
+
+impl<E: TableEntity> ReadBack<E> {
+    /// Returns the entity in the row that was written: a commit adds what only the stored entity held, and
+    /// the names of blobs.
+    fn into_value_of(self, written: &Row) -> E {
+        if self.row == *written {
+            return *self.value;
+        }
+        // What the commit adds was read before, so that it reads again.
+        E::from_row(written).unwrap_or_else(|_| *self.value)
+    }
+}
+
+/// Returns the error of a value that its own row does not give back. Nothing is stored, so that a row that
+/// cannot be decoded would be the wrong thing to report.
+fn unreadable_value_error(error: Error) -> Error {
+    if !error.is_decode() {
+        return error;
+    }
+    let message = format!("the value would not read back: {}", error.message());
+    let refused = Error::new(ErrorKind::Invalid, message);
+    match error.property() {
+        Some(property) => refused.in_property(property),
+        None => refused,
     }
 }
 

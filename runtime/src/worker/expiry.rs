@@ -319,7 +319,7 @@ impl Worker {
             true => row,
             false => self.store().decrypt_row_of_type(table, row, schema).await?,
         };
-        let deletion = deletion_of(self.outbox(), schema, &opened).await;
+        let deletion = deletion_of(self.outbox(), table, schema, &opened).await;
         deletion.map(Change::from_effect).map_err(|error| error.in_table(table))
     }
 

@@ -12,7 +12,7 @@ use crate::{
     authentic::Work,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
-    entity::Message,
+    entity::{Message, message_body},
     error::{Error, ErrorKind, Result},
     limits::STRING_UNITS,
     row::{ETag, Row, RowBuilder},
@@ -48,13 +48,10 @@ pub(crate) struct StoredMessage {
 ///
 /// # Errors
 ///
-/// `is_invalid` if the message cannot be written as JSON; `is_too_large` if the JSON is longer than
+/// `is_invalid` if the message cannot be written as JSON and read back; `is_too_large` if the JSON is longer than
 /// a property can be.
 pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Result<Row> {
-    let body = serde_json::to_string(message).map_err(|cause| {
-        let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
-        Error::new(ErrorKind::Invalid, text).with_source(cause)
-    })?;
+    let body = message_body(message)?;
     if crate::limits::utf16_units(&body) > STRING_UNITS {
         let text = format!(
             "the message `{}` has more than {STRING_UNITS} UTF-16 units as JSON: store what is large, and name it in the message",

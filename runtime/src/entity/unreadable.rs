@@ -1,0 +1,131 @@
+//! Derives where the copies, list entries and blobs of an entity are from a primary that does not decode:
+//! key by key, from single properties. A field that no key has may be damaged.
+
+use super::{
+    Blob, BlobFieldValue, CopyRow, EntityRows, ListEntry, RemoteListKeys, RowVersion, Schema,
+    related::text_of_part,
+};
+use crate::{
+    edm::{InvalidValue, ValueRef},
+    error::Result,
+    key::{Family, FamilyKind, KeyWriter, Part, Template},
+    row::Row,
+};
+
+impl Schema {
+    /// Returns the rows of an entity whose primary does not decode. They have keys only, which may contain
+    /// placeholders for blind tokens. Leaves out rows whose keys need a damaged property: a check finds
+    /// these. Returns `None` if the row is no primary of a version that this program knows.
+    ///
+    /// An index with a condition may lack the copy that is returned for it.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub(crate) fn rows_of_unreadable(&'static self, primary: &Row) -> Result<Option<EntityRows>> {
+        let Some(RowVersion::Known(writer)) = self.version_of_primary(primary)? else {
+            return Ok(None);
+        };
+        let own = writer.primary()?;
+        let mut rows = EntityRows::from_primary_only(primary.clone());
+        rows.blobs = stored_blobs(writer, primary)?;
+        let indexes: &'static [Family] = writer.families;
+        for family in indexes.iter().filter(|family| !family.is_primary()) {
+            if let Ok(keys) = KeysInFamily::of_primary(own, family, primary) {
+                add_row(&mut rows, family, keys)?;
+            }
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// The keys of an entity's row in a row family.
+struct KeysInFamily {
+    partition_key: String,
+    row_key: String,
+}
+
+impl KeysInFamily {
+    /// Derives the keys in `family` from a primary of the row family `own`.
+    fn of_primary(own: &'static Family, family: &'static Family, primary: &Row) -> Result<Self> {
+        Ok(Self {
+            // A local row is in the primary's partition.
+            partition_key: match family.is_remote {
+                true => write_key(own, &family.partition, "PartitionKey", primary)?,
+                false => primary.partition_key().to_owned(),
+            },
+            row_key: write_key(own, &family.row, "RowKey", primary)?,
+        })
+    }
+}
+
+/// Adds the row with these keys to the rows of its kind.
+fn add_row(rows: &mut EntityRows, family: &'static Family, keys: KeysInFamily) -> Result<()> {
+    let KeysInFamily { partition_key, row_key } = keys;
+    match (family.kind, family.is_remote) {
+        (FamilyKind::List, true) => {
+            rows.remote_lists.push(RemoteListKeys { family, partition_key, row_key });
+        }
+        (FamilyKind::List, false) => {
+            let id = rows.primary.row_key().to_owned();
+            rows.local_list_entries.push(ListEntry { family, row_key, id });
+        }
+        (FamilyKind::Primary | FamilyKind::Copy, is_remote) => {
+            let row = Row::build(&partition_key, &row_key).finish()?;
+            let copies = if is_remote { &mut rows.remote_copies } else { &mut rows.local_copies };
+            copies.push(CopyRow { family, row });
+        }
+    }
+    Ok(())
+}
+
+/// Writes a key, each part from the property of its field or from the primary's own keys.
+fn write_key(
+    own: &'static Family,
+    template: &'static Template,
+    name: &'static str,
+    primary: &Row,
+) -> Result<String> {
+    let mut key = KeyWriter::new(template, name);
+    for part in template.parts() {
+        key.part(|out| push_part(own, part, primary, out))?;
+    }
+    key.finish()
+}
+
+/// Appends the text of a part to a key, not yet escaped.
+fn push_part(
+    own: &'static Family,
+    part: &Part,
+    primary: &Row,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let (partition_key, row_key) = primary.keys();
+    if let Ok(text) = text_of_part(own, part, partition_key, row_key) {
+        out.push_str(&text);
+        return Ok(());
+    }
+    let damaged = |error: crate::error::Error| InvalidValue::new(error.to_string());
+    if let Some(stored) = primary.get(part.field).map_err(damaged)? {
+        return (part.codec.encode)(part.form, stored, out);
+    }
+    // The primary's keys hold the field in another form.
+    let Some((held, text)) = own.part_restoring(part.field, partition_key, row_key)? else {
+        return Err(InvalidValue::new("the row does not hold the field"));
+    };
+    let value = (held.codec.decode)(held.form, text)?;
+    (part.codec.encode)(part.form, value.as_ref(), out)
+}
+
+/// Returns the blobs to which a primary points, by their names alone.
+fn stored_blobs(writer: &'static Schema, primary: &Row) -> Result<Vec<BlobFieldValue>> {
+    let mut blobs = Vec::new();
+    for names in writer.blobs {
+        if let Some(ValueRef::String(name)) = primary.get(names.name)? {
+            let blob = Blob::stored(name, 0, [0; 32], "");
+            // The schema does not name the field, for which the property serves as well.
+            blobs.push(BlobFieldValue { field: names.name, names, blob });
+        }
+    }
+    Ok(blobs)
+}
