@@ -136,7 +136,6 @@
 //! | feature | adds |
 //! |---|---|
 //! | `embedded` (default) | the store in one file, [`Client::open`] |
-//! | `encrypt` (default) | encrypted properties, `Keyring` |
 //! | `azure` | the service, its emulator, shared access signatures |
 //! | `azure-queue` | Azure Storage queues, beside queues in tables |
 //! | `blob` | lists, logs and archived entities in blobs, through `object_store` |
@@ -192,7 +191,6 @@ pub mod batch;
 // Floor 2 too: the rules that simulations disable, and mistakes that they make.
 mod guard;
 // Floor 2 too: values under keys; only its key providers await.
-#[cfg(feature = "encrypt")]
 pub mod seal;
 // Floor 2 too: proof that work was asked for by somebody with the keys.
 mod authentic;
@@ -249,7 +247,6 @@ pub use object_store;
 #[cfg(feature = "conformance")]
 #[doc(hidden)]
 pub use crate::guard::{Guard, Mutation};
-#[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
 };
@@ -307,7 +304,6 @@ mod samples {
     mod mixed_rows {}
     #[doc = include_str!("../../docs/performance.md")]
     mod performance {}
-    #[cfg(feature = "encrypt")]
     #[doc = include_str!("../../docs/encryption.md")]
     mod encryption {}
     #[cfg(feature = "embedded")]

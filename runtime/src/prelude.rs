@@ -21,7 +21,6 @@ pub use crate::{
 };
 #[cfg(feature = "blob")]
 pub use crate::{BlobLog, BlobTarget, Flush, LogRecord};
-#[cfg(feature = "encrypt")]
 pub use crate::{KeyScope, Keyring};
 pub use entable_macros::{
     EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,

@@ -1,17 +1,14 @@
 //! Makes and verifies the codes over work, with the keys of a client.
 
-use std::fmt;
-#[cfg(feature = "encrypt")]
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use super::{
     policy::{Authenticity, MessageAuthenticity},
     work::Work,
 };
-use crate::error::{Error, Result, SealFault};
-#[cfg(feature = "encrypt")]
 use crate::{
     address::TableCase,
+    error::{Error, Result, SealFault},
     seal::{KeyProvider, KeyScope, work_key_id_of},
 };
 
@@ -19,17 +16,14 @@ use crate::{
 /// without a code.
 #[derive(Clone, Default)]
 pub(crate) struct WorkCodes {
-    #[cfg(feature = "encrypt")]
     keys: Option<Arc<dyn KeyProvider>>,
     authenticity: Authenticity,
     /// The store's rule about case in names of tables.
-    #[cfg(feature = "encrypt")]
     case: TableCase,
 }
 
 /// Why a piece of work is not done.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "no key store is asked"))]
 pub(crate) enum WorkRefusal {
     /// The code is wrong, or is missing where one is required.
     NotAuthentic,
@@ -43,7 +37,6 @@ pub(crate) enum WorkRefusal {
 impl WorkCodes {
     /// Returns this value with the keys that make and verify codes, the setting for work without a
     /// code, and the store's rule about case in names of tables.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn with_keys(
         self,
         keys: Option<Arc<dyn KeyProvider>>,
@@ -55,11 +48,7 @@ impl WorkCodes {
 
     /// Returns whether the client has keys.
     pub(crate) const fn has_keys(&self) -> bool {
-        #[cfg(feature = "encrypt")]
-        let has_keys = self.keys.is_some();
-        #[cfg(not(feature = "encrypt"))]
-        let has_keys = false;
-        has_keys
+        self.keys.is_some()
     }
 
     /// Returns whether the framework's own work, such as a move, needs a code.
@@ -97,12 +86,7 @@ impl WorkCodes {
 
     /// Returns whether both partitions have one scope of keys; `true` for a client without keys.
     pub(crate) fn is_same_scope(&self, one: &str, other: &str) -> bool {
-        #[cfg(feature = "encrypt")]
-        if let Some(keys) = &self.keys {
-            return keys.scope_of(one) == keys.scope_of(other);
-        }
-        let _ = (one, other);
-        true
+        self.keys.as_ref().is_none_or(|keys| keys.scope_of(one) == keys.scope_of(other))
     }
 
     /// Signs work with the key of a partition's scope; `None` stands for the default scope. Returns
@@ -112,31 +96,26 @@ impl WorkCodes {
     ///
     /// `is_key_unavailable` without a key for work that must be signed, or if the key store does not
     /// answer.
-    #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
     pub(crate) async fn sign_work(
         &self,
         partition_key: Option<&str>,
         work: &Work<'_>,
         must: bool,
     ) -> Result<Option<Vec<u8>>> {
-        #[cfg(feature = "encrypt")]
-        if let Some(keys) = &self.keys {
-            return match keys.primary(&scope_of_partition(&**keys, partition_key)).await {
-                Ok(key) => key.sign_work(&work.signed_input(self.case)).map(Some),
-                // A scope that was destroyed cannot sign; work that needs no code goes on without
-                // one.
-                Err(error) if !must && is_key_gone(&error) => Ok(None),
-                Err(error) => Err(error),
-            };
+        let Some(keys) = &self.keys else {
+            return if must { Err(no_keys_error()) } else { Ok(None) };
+        };
+        match keys.primary(&scope_of_partition(&**keys, partition_key)).await {
+            Ok(key) => key.sign_work(&work.signed_input(self.case)).map(Some),
+            // A scope that was destroyed cannot sign; work that needs no code goes on without one.
+            Err(error) if !must && is_key_gone(&error) => Ok(None),
+            Err(error) => Err(error),
         }
-        let _ = (partition_key, work);
-        if must { Err(no_keys_error()) } else { Ok(None) }
     }
 
     /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
     /// default scope. A client without keys accepts any code. Work without a code is refused if
     /// `is_required`.
-    #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
     pub(crate) async fn verify_work(
         &self,
         partition_key: Option<&str>,
@@ -144,7 +123,6 @@ impl WorkCodes {
         code: Option<&[u8]>,
         is_required: bool,
     ) -> Result<(), WorkRefusal> {
-        #[cfg(feature = "encrypt")]
         if let (Some(keys), Some(code)) = (&self.keys, code) {
             // A code of unknown form is as good as a wrong one.
             let Ok(id) = work_key_id_of(code) else { return Err(WorkRefusal::NotAuthentic) };
@@ -156,7 +134,6 @@ impl WorkCodes {
             // Why a code fails is not told: the answer would help a forger.
             return verified.map_err(|_| WorkRefusal::NotAuthentic);
         }
-        let _ = (partition_key, work);
         match (code, is_required) {
             (None, true) => Err(WorkRefusal::NotAuthentic),
             _ => Ok(()),
@@ -168,7 +145,6 @@ impl WorkRefusal {
     /// Converts the error of fetching the work's key to a refusal. A key that is unknown here or destroyed
     /// gives `Counts`: the attempt counts towards the poison table. Any other error gives `Passes`: the
     /// attempt does not count, since a later one may succeed.
-    #[cfg(feature = "encrypt")]
     fn from_key_error(error: Error) -> Self {
         match error.seal_fault() {
             // Not known here: a program that is rolled out later may have the key.
@@ -179,7 +155,6 @@ impl WorkRefusal {
     }
 }
 
-#[cfg(feature = "encrypt")]
 fn scope_of_partition(keys: &dyn KeyProvider, partition_key: Option<&str>) -> KeyScope {
     partition_key.map_or_else(KeyScope::default_scope, |key| keys.scope_of(key))
 }

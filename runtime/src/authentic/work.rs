@@ -2,17 +2,13 @@
 //! the bytes over which each code is computed.
 
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     edm::{Ticks, Value},
+    seal::WorkInput,
 };
-#[cfg(feature = "encrypt")]
-use crate::{address::TableCase, seal::WorkInput};
-#[cfg(feature = "encrypt")]
 use sha2::{Digest, Sha256};
 
 /// A piece of work that a code covers.
-// A build without encryption makes no codes, and reads none of this.
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
 pub(crate) enum Work<'w> {
     /// A message of the outbox.
     Message {
@@ -46,7 +42,6 @@ pub(crate) enum Work<'w> {
 
 /// The identity of a move: its id, the type of the entity, and the source and target row.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
 pub(crate) struct MoveIdentity<'w> {
     pub(crate) id: &'w str,
     pub(crate) entity_type: &'w str,
@@ -59,10 +54,8 @@ pub(crate) struct MoveIdentity<'w> {
 pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
 
 /// Flag in the kind of a message that expires.
-#[cfg(feature = "encrypt")]
 const EXPIRES_FLAG: u8 = 0x80;
 
-#[cfg(feature = "encrypt")]
 impl Work<'_> {
     /// Returns the bytes that the code over the work covers. If the store ignores the case of
     /// tables' names, the bytes contain them in lower case. A worker takes the table's name from a
@@ -101,7 +94,6 @@ impl Work<'_> {
     }
 }
 
-#[cfg(feature = "encrypt")]
 impl MoveIdentity<'_> {
     fn signed_input(&self, kind: u8, case: TableCase) -> WorkInput {
         let mut input = WorkInput::new(kind);
@@ -116,13 +108,11 @@ impl MoveIdentity<'_> {
     }
 }
 
-#[cfg(feature = "encrypt")]
 fn message_input(kind: u8, sent: Option<Ticks>) -> WorkInput {
     // The flag is part of the kind: nobody can remove the time and keep the code valid.
     WorkInput::new(if sent.is_some() { kind | EXPIRES_FLAG } else { kind })
 }
 
-#[cfg(feature = "encrypt")]
 fn finish_message(
     mut input: WorkInput,
     [id, name]: [&str; 2],

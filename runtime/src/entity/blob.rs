@@ -12,12 +12,12 @@ use std::{
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::BlobKey;
 use crate::{
     batch::Deadline,
     edm::{InvalidValue, Value, ValueRef},
     error::Result,
     row::Row,
+    seal::{ContentKey, is_envelope},
 };
 
 /// A large value of a field with `#[table(blob)]`: its bytes before they are uploaded, afterwards the
@@ -39,7 +39,7 @@ pub struct Blob {
     hash: [u8; 32],
     content_type: String,
     /// The key of the stored bytes, if these are encrypted.
-    key: Option<BlobKey>,
+    key: Option<ContentKey>,
 }
 
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Blob {
         upload: UploadedBlob,
         len: u64,
         hash: [u8; 32],
-        key: Option<BlobKey>,
+        key: Option<ContentKey>,
     ) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
         Self { content, len, hash, content_type: String::new(), key }
@@ -120,7 +120,7 @@ impl Blob {
     }
 
     /// Sets the key that encrypts the stored bytes, or `None` for a blob that is not encrypted.
-    pub(super) fn with_key(self, key: Option<BlobKey>) -> Self {
+    pub(super) fn with_key(self, key: Option<ContentKey>) -> Self {
         Self { key, ..self }
     }
 
@@ -220,7 +220,7 @@ impl Blob {
     }
 
     /// Returns the key of the stored bytes, if these are encrypted.
-    pub(crate) fn content_key(&self) -> Option<&BlobKey> {
+    pub(crate) fn content_key(&self) -> Option<&ContentKey> {
         self.key.as_ref()
     }
 
@@ -233,7 +233,7 @@ impl Blob {
     /// Returns the value after its bytes were stored encrypted under `key`. `hash` is the hash of the encrypted
     /// bytes. Length and bytes stay those of the plain content.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
-    pub(crate) fn as_stored_encrypted(&self, key: BlobKey, hash: [u8; 32]) -> Self {
+    pub(crate) fn as_stored_encrypted(&self, key: ContentKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
     }
 }
@@ -333,20 +333,16 @@ impl BlobNames {
     }
 }
 
-/// The first bytes of an encrypted value: a Binary that begins so is decrypted when it is read.
-const ENVELOPE_MAGIC: [u8; 2] = [0xae, 0x7e];
-
 /// Returns the hash of a blob as rows hold it: the 32 bytes, after a byte 00 if they begin as an encrypted value
 /// does.
 pub(super) fn stored_form_of_hash(hash: &[u8; 32]) -> Vec<u8> {
-    let is_marked = hash.starts_with(&ENVELOPE_MAGIC);
-    is_marked.then_some(0).into_iter().chain(*hash).collect()
+    is_envelope(hash).then_some(0).into_iter().chain(*hash).collect()
 }
 
 /// Returns the hash of a blob from its form in a row; `None` if the bytes are no such form.
 pub(super) fn hash_from_stored_form(stored: &[u8]) -> Option<[u8; 32]> {
     match <[u8; 33]>::try_from(stored) {
-        Ok([0, hash @ ..]) => hash.starts_with(&ENVELOPE_MAGIC).then_some(hash),
+        Ok([0, hash @ ..]) => is_envelope(&hash).then_some(hash),
         _ => stored.try_into().ok(),
     }
 }
@@ -415,9 +411,7 @@ mod tests {
             let mut hash = [7; 32];
             hash.iter_mut().zip(start).for_each(|(byte, first)| *byte = *first);
             let stored = stored_form_of_hash(&hash);
-            assert!(!stored.starts_with(&ENVELOPE_MAGIC), "{start:?}");
-            #[cfg(feature = "encrypt")]
-            assert!(!crate::seal::is_envelope(&stored), "{start:?}");
+            assert!(!is_envelope(&stored), "{start:?}");
             assert_eq!(hash_from_stored_form(&stored), Some(hash), "{start:?}");
         }
         // Another client wrote the bytes as they are.

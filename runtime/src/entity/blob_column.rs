@@ -3,8 +3,8 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Blob, BlobField, BlobKey, BlobNames, Comparable, EqComparable, InBlob, Predicate,
-    PropertyWriter, ReadColumn,
+    Blob, BlobField, BlobNames, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
+    ReadColumn,
     blob::{hash_from_stored_form, stored_form_of_hash},
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     filter::Filter,
     key::Family,
     row::Row,
+    seal::ContentKey,
 };
 
 /// The column of a field with `#[table(blob)]`. A filter cannot compare it.
@@ -160,7 +161,7 @@ pub fn read_blob_properties<F, const N: usize>(
     let key = match (names.key, found_key) {
         (None, _) | (_, None) => None,
         (Some(name), Some(ValueRef::Binary(key))) => {
-            let key = BlobKey::from_stored(key);
+            let key = ContentKey::from_stored(key);
             Some(key.map_err(|invalid| invalid.into_read_error(name))?)
         }
         (Some(name), other) => return Err(wrong(name, EdmType::Binary, other)),

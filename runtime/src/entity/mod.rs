@@ -22,7 +22,6 @@ pub(crate) mod several_properties;
 pub(crate) mod series;
 pub(crate) mod split;
 pub(crate) mod blob_name;
-pub(crate) mod blob_key;
 pub(crate) mod blob;
 pub(crate) mod blob_column;
 mod patch;
@@ -44,9 +43,6 @@ mod unreadable;
 pub(crate) use blob::points_to;
 pub use blob::{Blob, BlobField, BlobFieldValue, BlobNames};
 pub use blob_column::BlobColumn;
-#[cfg(feature = "blob")]
-pub(crate) use blob_key::BlobCipher;
-pub(crate) use blob_key::BlobKey;
 pub use column::{Column, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use flattened::{Flattened, FlattenedField, InnerColumn};

@@ -41,10 +41,6 @@ pub(crate) enum RowKind {
     /// one of this name if that version is unknown.
     Copy(&'static Family, RowVersion),
     /// A copy of an index that its version does not have.
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(dead_code, reason = "only re-encryption asks for the version")
-    )]
     UnknownCopy(RowVersion),
     /// A head row or spill row of a list.
     List(&'static Family),
@@ -182,10 +178,6 @@ impl Schema {
     /// # Errors
     ///
     /// Fails like [`row_kind_of`](Self::row_kind_of).
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(dead_code, reason = "asked where rows are decrypted")
-    )]
     pub(crate) fn older_version_of_row(
         &'static self,
         row: &Row,

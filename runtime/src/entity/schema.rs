@@ -521,7 +521,6 @@ impl Schema {
     }
 
     /// Iterates over the fields whose values are cut into pieces: for each, the columns of its pieces, in order.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn split_fields(&self) -> impl Iterator<Item = &'static [ColumnSchema]> {
         let columns: &'static [ColumnSchema] = self.columns;
         self.series.iter().filter(|series| series.is_split).filter_map(move |series| {

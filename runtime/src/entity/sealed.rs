@@ -3,10 +3,7 @@
 
 use std::borrow::Cow;
 
-#[cfg(feature = "encrypt")]
-use super::framework::SEAL;
-use super::{ColumnEncryption, ColumnSchema, Schema};
-#[cfg(feature = "encrypt")]
+use super::{ColumnEncryption, ColumnSchema, Schema, framework::SEAL};
 use crate::key::Family;
 
 /// An encrypted column, with its property name in rows.
@@ -28,7 +25,6 @@ impl Schema {
     /// Returns the table whose name is authenticated with the encrypted values of a row family's
     /// rows: the table that the family declares, or else the entity's. The table in which the rows
     /// are stored makes no difference.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
@@ -77,7 +73,6 @@ impl Schema {
 
     /// Returns the properties of stored rows, in any version, that programs never see: blind tokens
     /// and seals.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn token_and_seal_properties(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
         for version in self.versions() {

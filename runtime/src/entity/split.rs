@@ -206,7 +206,6 @@ fn verify_pieces<'r>(mut pieces: Vec<ValueRef<'r>>) -> Option<Vec<ValueRef<'r>>>
 
 /// Returns the first piece as an encrypted field stores it, given all pieces of a value without its hash.
 /// Returns `None` if a piece is missing or is neither a text nor bytes.
-#[cfg(feature = "encrypt")]
 pub(crate) fn first_piece_with_hash(pieces: &[Option<ValueRef<'_>>]) -> Option<Value> {
     let mut contents = Vec::with_capacity(pieces.len());
     for piece in pieces {

@@ -220,10 +220,6 @@ impl Error {
 
     /// Returns whether an entity cannot be written anew, because of its row, its blobs or another
     /// entity. A job over many entities reports the entity and goes on with the others.
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(dead_code, reason = "asked where rows are encrypted")
-    )]
     pub(crate) fn concerns_one_entity(&self) -> bool {
         match self.kind() {
             ErrorKind::TooLarge

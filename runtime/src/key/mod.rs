@@ -16,7 +16,6 @@ mod template;
 mod collide;
 mod text;
 mod time;
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 mod token;
 mod walk;
 mod write;

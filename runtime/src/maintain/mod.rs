@@ -8,7 +8,6 @@ pub(crate) mod rows;
 pub(crate) mod outbox_writer;
 pub(crate) mod check;
 pub(crate) mod rebuild;
-#[cfg(feature = "encrypt")]
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
 pub(crate) mod partitions;
@@ -21,6 +20,5 @@ pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use dated::Dropped;
 pub use partitions::{PartitionProgress, PartitionReport, PartitionScan, PartitionSize};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
-#[cfg(feature = "encrypt")]
 pub use reencrypt::{Reencrypt, ReencryptFailure, ReencryptProgress, ReencryptReport};
 pub use upgrade::Upgrade;

@@ -18,12 +18,13 @@ use crate::{
     address::RowAt,
     batch::Deadline,
     entity::{
-        Blob, BlobFieldValue, BlobKey, EntityRows,
+        Blob, BlobFieldValue, EntityRows,
         blob::pointing_to_stored_blobs,
         blob_name::{blob_name, is_blob_name_of_row},
     },
     error::{Error, ErrorKind, Result},
     plan::{Effect, outbox::CopyAddress},
+    seal::ContentKey,
 };
 
 /// The maximum time between the begin of an upload and the commit of the row that points to its
@@ -234,7 +235,7 @@ async fn write_blob(
     }
     for _ in 0..NAME_ATTEMPTS {
         // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
-        let key = if seals { Some(BlobKey::generate()?) } else { None };
+        let key = if seals { Some(ContentKey::generate()?) } else { None };
         // A new random name at each attempt: a blob is never overwritten.
         let name =
             blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.random_id())?;
@@ -254,7 +255,7 @@ async fn put_blob(
     outbox: &Outbox,
     name: &str,
     blob: &Blob,
-    key: Option<&BlobKey>,
+    key: Option<&ContentKey>,
 ) -> Result<Option<Blob>> {
     let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
     let stored = blob.pointing_to_blob(name);
@@ -302,7 +303,7 @@ fn missing_blob_error(source: &str) -> Error {
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-async fn put_blob(_: &Outbox, _: &str, _: &Blob, _: Option<&BlobKey>) -> Result<Option<Blob>> {
+async fn put_blob(_: &Outbox, _: &str, _: &Blob, _: Option<&ContentKey>) -> Result<Option<Blob>> {
     Err(missing_blob_store_error())
 }
 

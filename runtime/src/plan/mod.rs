@@ -6,7 +6,6 @@
 //!
 //! A file uses only the files whose `mod` lines stand above its own.
 
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod tokens;
 pub(crate) mod list;
 pub(crate) mod planned;
@@ -32,9 +31,7 @@ pub(crate) use list::{
 };
 pub(crate) use planned::{Role, StoredAs};
 pub(crate) use size::hidden_nulls;
-#[cfg(feature = "encrypt")]
 pub(crate) use tokens::TOKEN_CHARACTER_BITS;
-#[cfg(feature = "encrypt")]
 pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenMaker, TokenScope};
 pub(crate) use transaction_plan::{TransactionPlan, list_deltas, row_written_twice_error};

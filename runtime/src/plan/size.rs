@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use super::planned::StoredAs;
 use crate::{
     batch::{Operation, Verb},
+    edm::ValueRef,
     entity::{SEAL, Schema, SealedColumn},
     error::Result,
     key::Family,
+    limits,
     row::{Row, RowBuilder},
 };
-use crate::{edm::ValueRef, limits};
 
 /// Number of bytes of the seal, the property that authenticates all others.
 const SEAL_BYTES: usize = 43;
@@ -68,15 +69,9 @@ fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef
     }
 }
 
-#[cfg(feature = "encrypt")]
 fn stored_value_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize {
     // The length is capped so that no huge buffer is made. A value over the limit is refused anyway.
     crate::seal::sealed_len(value, column.sealed.pad as usize).min(limits::PROPERTY_BYTES + 1)
-}
-
-#[cfg(not(feature = "encrypt"))]
-fn stored_value_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
-    limits::PROPERTY_BYTES
 }
 
 /// Returns the absent columns that are stored as encrypted values, so that nobody can tell them

@@ -1,31 +1,27 @@
 //! Replaces placeholders in keys by blind tokens of secret values.
 
-#[cfg(feature = "encrypt")]
 use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-#[cfg(feature = "encrypt")]
-use crate::seal::{IndexKey, KeyProvider, KeyScope};
 use crate::{
     edm::ValueRef,
     entity::{Access, CopyRow, EntityRows, ListEntry, RemoteListKeys, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
+    seal::{IndexKey, KeyProvider, KeyScope},
 };
 
 /// Makes the blind tokens of secret values in keys. Holds no key if no type needs blind tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenMaker {
-    #[cfg(feature = "encrypt")]
     keys: TokenKeys,
 }
 
 /// The index keys that blind tokens are made with.
-#[cfg(feature = "encrypt")]
 #[derive(Debug, Clone, Default)]
 enum TokenKeys {
     #[default]
@@ -38,7 +34,6 @@ enum TokenKeys {
 
 /// The index keys of scopes that were fetched so far. A scope whose key is missing is recorded; the
 /// caller then fetches the key and makes the blind tokens again.
-#[cfg(feature = "encrypt")]
 struct ScopedKeys {
     provider: Arc<dyn KeyProvider>,
     known: Mutex<HashMap<KeyScope, Result<Arc<IndexKey>>>>,
@@ -46,13 +41,9 @@ struct ScopedKeys {
 }
 
 /// The scope whose index key makes a blind token; `None` if all partitions share one key.
-#[cfg(feature = "encrypt")]
 pub(crate) type TokenScope = Option<KeyScope>;
-#[cfg(not(feature = "encrypt"))]
-pub(crate) type TokenScope = Option<std::convert::Infallible>;
 
 /// Number of bits in one character of a blind token.
-#[cfg(feature = "encrypt")]
 pub(crate) const TOKEN_CHARACTER_BITS: u32 = 5;
 
 /// The blind tokens of one entity under one index key, by field name.
@@ -69,7 +60,6 @@ struct EntityTokens<'t> {
 
 /// Returns the scope whose index key makes the blind tokens of a row: that of its PartitionKey, or
 /// the default scope if the PartitionKey itself contains a blind token.
-#[cfg(feature = "encrypt")]
 pub(crate) fn token_scope(
     keys: &dyn KeyProvider,
     family: &Family,
@@ -81,7 +71,6 @@ pub(crate) fn token_scope(
     }
 }
 
-#[cfg(feature = "encrypt")]
 impl ScopedKeys {
     fn index_key_of_scope(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
         if let Some(key) = lock_shared(&self.known).get(scope) {
@@ -93,13 +82,11 @@ impl ScopedKeys {
     }
 }
 
-#[cfg(feature = "encrypt")]
 fn lock_shared<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one insertion or removal: a poisoned lock is as good as a sound one.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(feature = "encrypt")]
 impl fmt::Debug for ScopedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScopedKeys").field("provider", &self.provider).finish_non_exhaustive()
@@ -113,13 +100,11 @@ impl TokenMaker {
     }
 
     /// Creates a maker of tokens with one index key for all partitions.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn with_index_key(key: Arc<IndexKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 
     /// Creates a maker of tokens with one index key for each scope. No key is known yet.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn with_key_per_scope(provider: Arc<dyn KeyProvider>) -> Self {
         let (known, missing) = (Mutex::default(), Mutex::default());
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
@@ -127,16 +112,11 @@ impl TokenMaker {
 
     /// Returns whether each scope has an index key of its own.
     pub(crate) const fn has_key_per_scope(&self) -> bool {
-        #[cfg(feature = "encrypt")]
-        let has_key_per_scope = matches!(self.keys, TokenKeys::ByScope(_));
-        #[cfg(not(feature = "encrypt"))]
-        let has_key_per_scope = false;
-        has_key_per_scope
+        matches!(self.keys, TokenKeys::ByScope(_))
     }
 
     /// Takes the scopes whose index keys this maker needed since the last call and had not yet
     /// fetched, together with the provider of these keys. Returns `None` if there are none.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         let missing = std::mem::take(&mut *lock_shared(&keys.missing));
@@ -144,26 +124,17 @@ impl TokenMaker {
     }
 
     /// Stores the index key of a scope, or the error of fetching it.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn store_index_key(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
         if let TokenKeys::ByScope(keys) = &self.keys {
             lock_shared(&keys.known).insert(scope, key);
         }
     }
 
-    #[cfg(feature = "encrypt")]
     fn token_scope(&self, family: &Family, partition_key: &str) -> TokenScope {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         Some(token_scope(&*keys.provider, family, partition_key))
     }
 
-    #[cfg(not(feature = "encrypt"))]
-    #[allow(clippy::unused_self, reason = "the other form has keys")]
-    fn token_scope(&self, _: &Family, _: &str) -> TokenScope {
-        None
-    }
-
-    #[cfg(feature = "encrypt")]
     fn index_key_of_scope(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
         match (&self.keys, scope) {
             (TokenKeys::One(key), _) => Ok(key.clone()),
@@ -172,7 +143,6 @@ impl TokenMaker {
         }
     }
 
-    #[cfg(feature = "encrypt")]
     fn make_token(
         &self,
         scope: &TokenScope,
@@ -183,33 +153,20 @@ impl TokenMaker {
         Ok(self.index_key_of_scope(scope, field)?.token(table, field, value))
     }
 
-    #[cfg(not(feature = "encrypt"))]
-    #[allow(clippy::unused_self, reason = "the other form has a key")]
-    fn make_token(&self, _: &TokenScope, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
-        Err(no_index_key(field))
-    }
-
     /// Fails if blind tokens of a scope cannot be made now.
     ///
     /// # Errors
     ///
     /// The error of the provider of keys.
-    #[cfg_attr(
-        not(feature = "encrypt"),
-        allow(clippy::unused_self, reason = "the other form has keys")
-    )]
     pub(crate) fn check_index_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
-        #[cfg(feature = "encrypt")]
-        if let (TokenKeys::ByScope(keys), Some(scope)) = (&self.keys, scope) {
-            return keys.index_key_of_scope(scope).map(drop);
+        match (&self.keys, scope) {
+            (TokenKeys::ByScope(keys), Some(scope)) => keys.index_key_of_scope(scope).map(drop),
+            _ => Ok(()),
         }
-        let _ = scope;
-        Ok(())
     }
 
     /// Returns the blind token of `chars` characters that is stored beside an encrypted property in
     /// rows of a scope.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn property_token(
         &self,
         scope: &TokenScope,
@@ -220,19 +177,6 @@ impl TokenMaker {
     ) -> Result<String> {
         let key = self.index_key_of_scope(scope, property)?;
         Ok(key.short_token(table, property, value, chars.saturating_mul(TOKEN_CHARACTER_BITS)))
-    }
-
-    #[cfg(not(feature = "encrypt"))]
-    #[allow(clippy::unused_self, reason = "the other form has a key")]
-    pub(crate) fn property_token(
-        &self,
-        _: &TokenScope,
-        _: &str,
-        property: &str,
-        _: ValueRef<'_>,
-        _: u32,
-    ) -> Result<String> {
-        Err(no_index_key(property))
     }
 
     /// Puts blind tokens into the keys of all rows of an entity, of any version.
@@ -470,7 +414,6 @@ fn no_index_key(field: &str) -> Error {
 
 /// Returns the error for a blind token whose key has not been fetched. `Store::run_with_index_keys`
 /// fetches the key and tries again, so its callers never see this error.
-#[cfg(feature = "encrypt")]
 fn unfetched_key(scope: &KeyScope) -> Error {
     let message =
         format!("the index key of the scope `{}` was not fetched", scope.name().escape_debug());

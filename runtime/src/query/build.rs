@@ -156,7 +156,6 @@ macro_rules! setters {
         /// # Ok(())
         /// # }
         /// ```
-        #[cfg(feature = "encrypt")]
         #[must_use]
         pub fn in_scopes(
             mut self,

@@ -4,7 +4,6 @@
 //! stand above its own.
 
 pub(crate) mod backoff;
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod sealing;
 pub(crate) mod usage;
 pub(crate) mod rows;

@@ -21,8 +21,10 @@ use crate::{
     row::Row,
 };
 
-use super::sealing::{RowSealer, open::ReadAs, plan::OperationToSeal, shredded::ShreddedScopes};
-use super::usage::UsageCounters;
+use super::{
+    sealing::{RowSealer, open::ReadAs, plan::OperationToSeal, shredded::ShreddedScopes},
+    usage::UsageCounters,
+};
 
 /// A backend, with the keys and counters of a client. Clones share all of them.
 #[derive(Debug, Clone)]
@@ -184,7 +186,6 @@ impl Store {
     /// Calls `make`, which makes blind tokens. As long as it fails because index keys of scopes are not
     /// fetched yet, fetches them and calls it again, so `make` must have no effects before its tokens
     /// are made.
-    #[cfg(feature = "encrypt")]
     pub(crate) async fn run_with_index_keys<T>(
         &self,
         tokens: &TokenMaker,
@@ -201,17 +202,6 @@ impl Store {
                 tokens.store_index_key(scope, key);
             }
         }
-    }
-
-    /// Calls `make`. In a build without encryption it has no blind tokens to make.
-    #[cfg(not(feature = "encrypt"))]
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn run_with_index_keys<T>(
-        &self,
-        _: &TokenMaker,
-        mut make: impl FnMut() -> Result<T>,
-    ) -> Result<T> {
-        make()
     }
 
     /// Reads a row and decrypts the properties that `read_as` declares as encrypted. Of a wide

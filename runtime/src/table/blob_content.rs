@@ -16,13 +16,14 @@ use crate::{
         sealed::{ChunkRange, content_len, open_bytes, open_stream, seal_stream, sealed_len},
     },
     entity::{
-        Blob, BlobColumn, BlobField, BlobKey, TableEntity,
+        Blob, BlobColumn, BlobField, TableEntity,
         blob::UploadedBlob,
         blob_name::{blob_name, is_blob_name_of_row, owner_of_blob},
         points_to,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     outbox::blob_writes::{UPLOAD_TIME, missing_blob_store_error},
+    seal::ContentKey,
     store::Store,
 };
 
@@ -147,9 +148,9 @@ impl<E: TableEntity> Table<E> {
 
 /// Makes the key of a blob that is to be encrypted. Fails for a client that was given no keys: the row
 /// could not hold it.
-fn new_key(store: &Store) -> Result<BlobKey> {
+fn new_key(store: &Store) -> Result<ContentKey> {
     store.sealing.check_keys_configured()?;
-    BlobKey::generate()
+    ContentKey::generate()
 }
 
 pub(super) fn blobs_of(store: &Store) -> Result<&Blobs> {

@@ -5,14 +5,12 @@ use std::{fmt, sync::Arc};
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::client::Client;
-#[cfg(feature = "encrypt")]
-use crate::authentic::Authenticity;
 #[cfg(feature = "blob")]
 use crate::blob::{Blobs, UserBlobStore};
 #[cfg(feature = "conformance")]
 use crate::guard::{Guard, Mutation};
 use crate::{
-    authentic::WorkCodes,
+    authentic::{Authenticity, WorkCodes},
     backend::{
         Backend,
         layer::{Retry, RetryPolicy},
@@ -53,7 +51,6 @@ pub struct ClientBuilder {
     seed: Option<u64>,
     metering: Metering,
     guards: Guards,
-    #[cfg(feature = "encrypt")]
     authenticity: Authenticity,
     sealing: RowSealer,
     #[cfg(feature = "blob")]
@@ -148,7 +145,6 @@ impl ClientBuilder {
     /// assert!(Client::builder().backend(Memory::new()).keys(keys).build().is_ok());
     /// # Ok::<(), Error>(())
     /// ```
-    #[cfg(feature = "encrypt")]
     #[must_use]
     pub fn keys(mut self, keys: impl crate::seal::KeyProvider) -> Self {
         self.sealing.keys = Some(Arc::new(keys));
@@ -182,7 +178,6 @@ impl ClientBuilder {
     /// assert!(builder.authenticity(Authenticity::Accept).build().is_ok());
     /// # Ok::<(), Error>(())
     /// ```
-    #[cfg(feature = "encrypt")]
     #[must_use]
     pub fn authenticity(mut self, authenticity: Authenticity) -> Self {
         self.authenticity = authenticity;
@@ -375,7 +370,6 @@ impl ClientBuilder {
             blobs,
         };
         let codes = WorkCodes::default();
-        #[cfg(feature = "encrypt")]
         let codes =
             codes.with_keys(store.sealing.keys.clone(), self.authenticity, store.table_case());
         let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards, codes);

@@ -71,25 +71,15 @@ pub(crate) fn held_values_after_read(
 pub(crate) fn has_encrypted_property(stored: &Row) -> Result<bool> {
     let mut properties = stored.properties();
     while let Some((_, value)) = properties.next()? {
-        if starts_as_envelope(value) {
+        if would_read_as_encrypted(value) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-// A build without encryption tells an envelope by its first bytes too: it must leave it alone.
-fn starts_as_envelope(value: crate::edm::ValueRef<'_>) -> bool {
-    matches!(value, crate::edm::ValueRef::Binary([0xae, 0x7e, ..]))
-}
-
 /// Returns whether a property belongs to the library and is no value of the entity.
 fn is_framework(schema: &'static Schema, name: &str) -> bool {
-    #[cfg(feature = "encrypt")]
-    if schema.token_and_seal_properties().iter().any(|hidden| hidden == name) {
-        return true;
-    }
-    #[cfg(not(feature = "encrypt"))]
-    let _ = schema;
-    name == SEAL || is_move_property(name)
+    let is_hidden = || schema.token_and_seal_properties().iter().any(|hidden| hidden == name);
+    name == SEAL || is_move_property(name) || is_hidden()
 }

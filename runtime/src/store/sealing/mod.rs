@@ -5,30 +5,25 @@
 //! encrypted for its own keys, once for each operation: a retry sends the bytes of the first
 //! attempt.
 
-#[cfg(feature = "encrypt")]
 pub(crate) mod fetch;
-#[cfg(feature = "encrypt")]
 pub(crate) mod index;
 pub(crate) mod plan;
 pub(crate) mod held;
 pub(crate) mod scope;
 pub(crate) mod open;
-#[cfg(feature = "encrypt")]
 pub(crate) mod reseal;
-#[cfg(feature = "encrypt")]
 mod plain_pieces;
-#[cfg(feature = "encrypt")]
 mod plain_upgrade;
-#[cfg(feature = "encrypt")]
 pub(crate) mod unseal;
 pub(crate) mod seal;
 pub(crate) mod shredded;
 
 use std::{fmt, sync::Arc};
 
-use crate::error::{Error, Result};
-#[cfg(feature = "encrypt")]
-use crate::seal::KeyProvider;
+use crate::{
+    error::{Error, Result},
+    seal::KeyProvider,
+};
 
 /// How to treat a stored value that is plain although it should be encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +43,6 @@ type EncryptIf = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
 /// Encrypts and decrypts rows for a client: its keys, and its rules about plain values.
 #[derive(Clone, Default)]
 pub(crate) struct RowSealer {
-    #[cfg(feature = "encrypt")]
     pub(crate) keys: Option<Arc<dyn KeyProvider>>,
     pub(crate) plaintext: PlaintextPolicy,
     pub(crate) encrypt_if: Option<EncryptIf>,
@@ -72,7 +66,6 @@ impl RowSealer {
     ///
     /// `is_key_unavailable`.
     pub(crate) fn check_keys_configured(&self) -> Result<()> {
-        #[cfg(feature = "encrypt")]
         if self.keys.is_some() {
             return Ok(());
         }

@@ -27,7 +27,6 @@ pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,
     pub(crate) columns: Vec<SealedColumn>,
     /// Properties of the library that programs do not see: blind tokens and the seal.
-    #[cfg(feature = "encrypt")]
     pub(crate) unseen: Vec<Cow<'static, str>>,
 }
 
@@ -36,7 +35,6 @@ impl TypeSealing {
         Self {
             schema,
             columns: schema.sealed_columns(),
-            #[cfg(feature = "encrypt")]
             unseen: schema.token_and_seal_properties(),
         }
     }
@@ -63,7 +61,6 @@ impl ReadAs {
     }
 
     /// Returns whether one of the types has blind tokens in its keys.
-    #[cfg(feature = "encrypt")]
     pub(crate) fn has_key_tokens(self) -> bool {
         match self {
             Self::Typed(schema) => schema.has_key_tokens(),
@@ -154,42 +151,5 @@ impl RowSealer {
     ) -> Result<Row> {
         let mut opened = self.open_rows(table, vec![Ok(row)], read_as, select).await;
         opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row_error("the row was lost")))
-    }
-}
-
-#[cfg(not(feature = "encrypt"))]
-impl RowSealer {
-    /// Accepts every entity, since rows of a type that declares encrypted properties are refused before they
-    /// are joined.
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other form has a policy")]
-    pub(crate) fn refuse_plain_upgrade_of_entity(&self, _: &'static Schema, _: &Row) -> Result<()> {
-        Ok(())
-    }
-
-    /// Returns rows as they are, and an error for each row of a type that declares encrypted properties or a
-    /// seal, since this build has no encryption.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn open_rows(
-        &self,
-        _: &str,
-        rows: Vec<Result<Row>>,
-        read_as: ReadAs,
-        _: Option<&[String]>,
-    ) -> Vec<Result<Row>> {
-        let sealed = read_as.has_sealed();
-        let types = if sealed { read_as.sealing_of_each_type() } else { Vec::new() };
-        let check = |row: Row| {
-            if let (true, RowTypeForReader::Declared(at, _)) =
-                (sealed, read_as.row_type_and_family(&row)?)
-                && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
-            {
-                return Err(crate::store::sealing::no_keys_error(
-                    "the row has encrypted properties, which need the feature `encrypt`",
-                )
-                .at_keys(row.partition_key(), row.row_key()));
-            }
-            Ok(row)
-        };
-        rows.into_iter().map(|row| row.and_then(check)).collect()
     }
 }

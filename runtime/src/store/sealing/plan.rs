@@ -3,20 +3,18 @@
 use std::borrow::Cow;
 
 use super::RowSealer;
-#[cfg(feature = "encrypt")]
-use crate::key::Family;
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
     entity::{Schema, SealedColumn, TYPE_NAME},
     error::{Error, ErrorKind, Result},
+    key::Family,
     plan::{StoredAs, hidden_nulls, outbox::is_owner_or_version},
     row::{Row, property_name_from_utf8},
 };
 
 /// The older version that wrote a row, where the row is encrypted again and stays of that version.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "only a re-encryption makes it"))]
 pub(crate) struct KeptVersion {
     pub(crate) schema: &'static Schema,
     /// Whether the row gets a seal because the older version declares one.
@@ -171,7 +169,6 @@ fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &s
         || blobs.any(|names| names.name == name)
 }
 
-#[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Returns whether the client's `encrypt_if` chooses this property of an entity's row.
     pub(crate) fn is_chosen_for_encryption(
@@ -187,12 +184,6 @@ impl RowSealer {
 }
 
 /// Returns whether plain bytes would be taken for an encrypted value when they are read.
-#[cfg(feature = "encrypt")]
 pub(crate) fn would_read_as_encrypted(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Binary(bytes) if crate::seal::is_envelope(bytes))
-}
-
-#[cfg(not(feature = "encrypt"))]
-pub(crate) fn would_read_as_encrypted(_: ValueRef<'_>) -> bool {
-    false
 }

@@ -1,34 +1,16 @@
 //! Checks the scopes of remote copies. A copy with encrypted values may be in another scope of keys than
 //! its primary only if a writer without keys cannot choose the copy's partition.
 
-use super::RowSealer;
-#[cfg(feature = "encrypt")]
-use super::plan::OperationToSeal;
-#[cfg(feature = "encrypt")]
+use super::{RowSealer, plan::OperationToSeal};
 use crate::{
     batch::Operation,
-    error::{Error, ErrorKind},
-    key::Form,
+    entity::Schema,
+    error::{Error, ErrorKind, Result},
+    key::{Family, Form},
     plan::StoredAs,
+    row::Row,
 };
-use crate::{entity::Schema, error::Result, key::Family, row::Row};
 
-#[cfg(not(feature = "encrypt"))]
-impl RowSealer {
-    /// Accepts every copy: a build without encryption has no scopes.
-    #[allow(clippy::unused_self, reason = "the other form asks for keys")]
-    pub(crate) fn refuse_untrusted_copy_scope(
-        &self,
-        _: &'static Schema,
-        _: &'static Family,
-        _: &str,
-        _: &Row,
-    ) -> Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Refuses a copy with encrypted values of a primary in the partition `owner`, if the copy has
     /// another scope of keys and its PartitionKey is made of plain properties.
@@ -101,7 +83,6 @@ impl RowSealer {
 /// Returns whether a writer without encryption keys cannot choose the partition of a copy: each
 /// part of the copy's PartitionKey is a blind token of an encrypted field, or a field in the
 /// primary's PartitionKey or RowKey.
-#[cfg(feature = "encrypt")]
 fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
     let Some(primary) = schema.primary_family_of_copy(family) else { return false };
     family.partition.parts().all(|part| match part.form {
@@ -110,7 +91,6 @@ fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> 
     })
 }
 
-#[cfg(feature = "encrypt")]
 fn copy_in_other_scope_error(family: &Family, copy: &Row) -> Error {
     let message = "the copy holds encrypted values and has another scope of keys than its primary, and its PartitionKey is made of plain properties, which anybody who writes the table can change; declare the type `seal`, or leave the encrypted columns out of the copy with `only(..)`";
     let error = Error::new(ErrorKind::Invalid, message).with_index(family.name);

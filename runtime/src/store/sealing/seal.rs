@@ -1,50 +1,22 @@
 //! Encrypts rows before they are sent.
 
-#[cfg(feature = "encrypt")]
 use std::{collections::HashMap, sync::Arc};
 
-#[cfg(feature = "encrypt")]
-use super::plan::{PropertyEncryption, SealPlan, would_read_as_encrypted};
-use super::{RowSealer, no_keys_error, plan::OperationToSeal};
-use crate::{batch::Operation, error::Result};
-#[cfg(feature = "encrypt")]
+use super::{
+    RowSealer, no_keys_error,
+    plan::{OperationToSeal, PropertyEncryption, SealPlan, would_read_as_encrypted},
+};
 use crate::{
+    batch::Operation,
     edm::ValueRef,
     entity::SEAL,
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
     key::Family,
     plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, token_scope},
     row::{Row, RowBuilder, property_name_from_utf8},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
 
-#[cfg(not(feature = "encrypt"))]
-impl RowSealer {
-    /// Returns an error, because this build makes no blind tokens.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn shared_token_maker(&self) -> Result<crate::plan::TokenMaker> {
-        Err(no_keys_error("the entity's keys have tokens, which need the feature `encrypt`"))
-    }
-
-    /// Returns the operations unchanged; fails if one of them needs encryption.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn seal_operations(
-        &self,
-        _: &str,
-        to_seal: Vec<OperationToSeal>,
-    ) -> Result<Vec<Operation>> {
-        for to_seal in &to_seal {
-            if !self.plan_seal(to_seal)?.is_empty() {
-                return Err(no_keys_error(
-                    "the entity has encrypted properties, which need the feature `encrypt`",
-                ));
-            }
-        }
-        Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect())
-    }
-}
-
-#[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Encrypts each row for its own keys and returns the operations to send. All rows are in one
     /// partition.
@@ -183,7 +155,6 @@ impl RowSealer {
 }
 
 /// Encrypts the rows of one transaction.
-#[cfg(feature = "encrypt")]
 struct TransactionSealer<'k> {
     table: &'k str,
     /// The table that blind tokens are bound to: the entity's own, also for a copy in another
@@ -193,7 +164,6 @@ struct TransactionSealer<'k> {
     index: Option<&'k IndexKey>,
 }
 
-#[cfg(feature = "encrypt")]
 impl TransactionSealer<'_> {
     fn seal_row(&self, row: &Row, plan: &SealPlan) -> Result<Row> {
         let place = |property| ValueBinding {

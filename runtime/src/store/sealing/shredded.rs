@@ -1,59 +1,30 @@
 //! Recognises scopes all of whose keys are deleted for good. Lookups by blind tokens find nothing
 //! there.
 
-#[cfg(feature = "encrypt")]
 use std::collections::HashMap;
 
-use super::RowSealer;
-#[cfg(feature = "encrypt")]
-use super::fetch::MAX_FAILURES;
-#[cfg(feature = "encrypt")]
+use super::{RowSealer, fetch::MAX_FAILURES};
 use crate::{
     authentic::is_key_gone,
-    error::SealFault,
+    entity::Access,
+    error::{Error, SealFault},
+    plan::TokenScope,
     seal::{KeyProvider, KeyScope},
 };
-use crate::{entity::Access, error::Error, plan::TokenScope};
 
 /// Remembers, for the scopes of one page's rows, whether their keys are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct ShreddedScopes {
-    #[cfg(feature = "encrypt")]
     known: HashMap<LookupScopes, bool>,
 }
 
 /// The scopes of the keys that a lookup by a blind token needs.
-#[cfg(feature = "encrypt")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct LookupScopes {
     data: KeyScope,
     index: KeyScope,
 }
 
-#[cfg(not(feature = "encrypt"))]
-impl RowSealer {
-    /// Returns `false`: a build without encryption has no keys to lose.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn is_lookup_of_shredded_scope(
-        &self,
-        _: &Error,
-        _: &Access,
-        _: &TokenScope,
-    ) -> bool {
-        false
-    }
-}
-
-#[cfg(not(feature = "encrypt"))]
-impl ShreddedScopes {
-    /// Returns `false`: a build without encryption has no keys to lose.
-    #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(crate) async fn is_row_scope_shredded(&mut self, _: &RowSealer, _: &Error) -> bool {
-        false
-    }
-}
-
-#[cfg(feature = "encrypt")]
 impl RowSealer {
     /// Returns whether a lookup failed because the scope of its rows has neither a data key for
     /// writing nor an index key any more. The scope is that of the row that the error names, else
@@ -94,7 +65,6 @@ impl RowSealer {
     }
 }
 
-#[cfg(feature = "encrypt")]
 impl ShreddedScopes {
     /// Returns whether a row cannot be decrypted because the scope of its partition has neither a
     /// data key for writing nor an index key any more.
@@ -121,7 +91,6 @@ impl ShreddedScopes {
     }
 }
 
-#[cfg(feature = "encrypt")]
 impl LookupScopes {
     fn scopes_of_partition(keys: &dyn KeyProvider, partition_key: &str) -> Self {
         Self { data: keys.scope_of(partition_key), index: keys.index_scope(partition_key) }
