@@ -17,6 +17,7 @@ use clap::Parser;
 use crate::{args::Arguments, failure::Failure, output::Output};
 
 fn main() -> ExitCode {
+    keep_new_files_private();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         // Help and the version are what was asked for.
@@ -35,3 +36,15 @@ fn main() -> ExitCode {
         Err(failure) => output.failed(&failure),
     }
 }
+
+/// Lets this user alone read and write what the command creates: also blobs and directories, which other crates
+/// create with the mode that the process allows.
+#[cfg(unix)]
+fn keep_new_files_private() {
+    use rustix::{fs::Mode, process::umask};
+
+    umask(Mode::RWXG | Mode::RWXO);
+}
+
+#[cfg(not(unix))]
+const fn keep_new_files_private() {}

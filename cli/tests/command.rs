@@ -87,6 +87,11 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// The name of a file of the directory that an export has not finished.
+    fn part(&self, name: &str) -> std::path::PathBuf {
+        self.path(&format!("{name}.{}.part", "0123456789abcdef".repeat(2)))
+    }
+
     fn run(&self, arguments: &[&str]) -> Run {
         run_with_input(self.0.path(), arguments, "")
     }
@@ -277,7 +282,7 @@ fn a_whole_store_goes_through_a_directory() {
     fs::remove_file(place.path("all/manifest.json")).unwrap();
     let whole = place.read("all/Staff.jsonl");
     fs::remove_file(place.path("all/Staff.jsonl")).unwrap();
-    fs::write(place.path("all/Staff.jsonl.part"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(place.part("all/Staff.jsonl"), &whole[..whole.len() / 2]).unwrap();
     place.run(&["export", "staff.db", "all", "--resume"]).ok();
     assert_eq!(place.read("all/Staff.jsonl"), whole);
     // A file that somebody has changed is not what the manifest says.
@@ -300,17 +305,63 @@ fn an_export_as_csv_that_was_cut_is_completed_when_it_is_resumed() {
     // The export of the second table was cut, after that of the first.
     fs::remove_file(place.path("all/manifest.json")).unwrap();
     fs::remove_file(place.path("all/Types.csv")).unwrap();
-    fs::write(place.path("all/Types.csv.part"), &types[..types.len() / 2]).unwrap();
+    fs::write(place.part("all/Types.csv"), &types[..types.len() / 2]).unwrap();
     export(&[]).fails(4, "Staff.csv` exists");
     export(&["--resume"]).ok();
     assert_eq!((place.read("all/Staff.csv"), place.read("all/Types.csv")), (staff, types.clone()));
     assert_eq!(place.read("all/manifest.json"), manifest);
     assert_eq!(files(&place.path("all")).len(), 3);
     // So does one table.
-    fs::write(place.path("types.csv.part"), &types[..types.len() / 2]).unwrap();
+    fs::write(place.part("types.csv"), &types[..types.len() / 2]).unwrap();
     let one = ["export", "staff.db", "types.csv", "--table", "Types", "--format", "csv"];
     place.run(&[&one[..], &["--resume"]].concat()).ok();
     assert_eq!(place.read("types.csv"), types);
+}
+
+/// The permissions of a file or directory, without those of its kind.
+#[cfg(unix)]
+fn mode(path: &Path) -> u32 {
+    std::os::unix::fs::MetadataExt::mode(&fs::symlink_metadata(path).unwrap()) & 0o777
+}
+
+/// Rows may be secret, and the directory may be one that others write, such as `/tmp`.
+#[cfg(unix)]
+#[test]
+fn every_file_for_rows_is_private_and_no_link_is_followed() {
+    use std::os::unix::fs::symlink;
+
+    let place = Place::filled();
+    let (victim, good) = (place.path("victim"), "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n");
+    fs::write(&victim, "precious").unwrap();
+    fs::write(place.path("bad.jsonl"), format!("{good}hello\n")).unwrap();
+    fs::create_dir(place.path("all")).unwrap();
+    for link in ["one.jsonl.part", "all/manifest.json.part", "all/Staff.jsonl.part"] {
+        symlink(&victim, place.path(link)).unwrap();
+    }
+    place.run(&["export", "staff.db", "one.jsonl", "--table", "Staff"]).ok();
+    place.run(&["export", "staff.db", "all"]).ok();
+    place.run(&["export", "staff.db", "new"]).ok();
+    place.run(&["backup", "staff.db", "backup.db"]).ok();
+    let import = ["import", "new.db", "bad.jsonl", "--table", "Rows", "--skip-bad"];
+    place.run(&[&import[..], &["aside.jsonl"]].concat()).fails(5, "1 lines were set aside");
+    let names = ["one.jsonl", "all/manifest.json", "all/Staff.jsonl", "aside.jsonl", "backup.db"];
+    for name in names.into_iter().chain(["new/manifest.json", "new/Types.jsonl", "new.db"]) {
+        assert_eq!(mode(&place.path(name)), 0o600, "{name}");
+    }
+    assert_eq!(mode(&place.path("new")), 0o700);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+
+    // What has a name keeps it, also a link to nowhere.
+    symlink(place.path("nowhere"), place.path("dangling")).unwrap();
+    fs::remove_file(place.path("all/manifest.json")).unwrap();
+    symlink(place.path("nowhere"), place.path("all/manifest.json")).unwrap();
+    place.run(&[&import[..], &["dangling"]].concat()).fails(4, "`dangling` exists");
+    place.run(&[&import[..], &["victim"]].concat()).fails(4, "`victim` exists");
+    place.run(&["export", "staff.db", "dangling", "--table", "Staff"]).fails(4, "exists");
+    place.run(&["export", "staff.db", "all", "--resume"]).fails(4, "manifest.json` exists");
+    place.run(&["backup", "staff.db", "dangling"]).fails(4, "exists");
+    assert!(!place.path("nowhere").exists());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
 #[test]
@@ -401,7 +452,8 @@ fn commands_that_were_killed_are_completed_when_they_are_repeated() {
         place.run(&["export", "new.db", "new.jsonl", "--table", "Rows", "--resume"]).ok();
     }
     assert_eq!(place.read("new.jsonl"), place.read("rows.jsonl"));
-    assert!(!place.path("new.jsonl.part").exists());
+    let is_part = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "part");
+    assert!(!files(place.0.path()).iter().any(is_part));
     killed(&["backup", "new.db", "backup.db"]);
     if !place.path("backup.db").exists() {
         place.run(&["backup", "new.db", "backup.db"]).ok();
@@ -470,6 +522,13 @@ fn blobs_are_copied_before_the_rows_that_point_to_them() {
             assert_eq!(bytes, vec![id as u8; 40_000]);
         }
     });
+    #[cfg(unix)]
+    for blob in files(&place.path("there")) {
+        assert_eq!(mode(&blob), 0o600, "{}", blob.display());
+        for directory in blob.ancestors().skip(1).take_while(|at| *at != place.0.path()) {
+            assert_eq!(mode(directory), 0o700, "{}", directory.display());
+        }
+    }
     let again = copy(&["here", "there", "--json"]).json();
     assert_eq!((&again["equal"], &again["blobs"]["there"]), (&true.into(), &3.into()));
     // A blob that a kill has left out, and one of another length.
@@ -686,9 +745,14 @@ fn a_target_that_fills_up_goes_on_when_there_is_room() {
     let from: String = from.chars().take_while(char::is_ascii_digit).collect();
     place.run(&[&import[..], &["--from-line", &from]].concat()).ok();
     assert_eq!(place.run(&["count", "full.db", "Rows"]).ok(), "1000\n");
+    // Lines that were set aside are kept although the import fails.
+    fs::write(place.path("more.jsonl"), ["hello\n", &lines.concat()].concat()).unwrap();
+    let import = ["import", "more.db", "more.jsonl", "--table", "Rows", "--skip-bad", "aside.txt"];
+    limited(&import).fails(1, "go on from line ");
+    assert_eq!(place.read("aside.txt"), "hello\n");
     // An export goes on behind its last whole line.
     let export = ["export", "full.db", "out.jsonl", "--table", "Rows"];
-    limited(&export).fails(1, "out.jsonl.part");
+    assert!(limited(&export).fails(1, "out.jsonl.").err.contains(".part"));
     assert!(!place.path("out.jsonl").exists());
     place.run(&[&export[..], &["--resume"]].concat()).ok();
     assert_eq!(place.read("out.jsonl"), lines.concat());

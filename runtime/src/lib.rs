@@ -176,6 +176,7 @@ pub mod error;
 pub mod limits;
 mod metering;
 mod random;
+mod private_file;
 mod timers;
 mod single_flight;
 // Floor 1: values and keys, pure.

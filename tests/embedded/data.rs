@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -98,6 +99,152 @@ async fn an_export_that_is_imported_and_exported_again_is_equal_byte_for_byte() 
     assert!(String::from_utf8(lines).unwrap().contains("\"Double\":-0.0"));
 }
 
+/// The name of an unfinished file, whose random digits are all `digit`.
+fn part_of(path: &Path, digit: char) -> PathBuf {
+    let digits = digit.to_string().repeat(32);
+    PathBuf::from(format!("{}.{digits}.part", path.display()))
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A client with a table of `rows` rows.
+async fn staff_of(rows: u32) -> Client {
+    let client = Client::memory();
+    client.create_table("Staff").await.unwrap();
+    for id in 0..rows {
+        client.dynamic("Staff").insert(&DynamicEntity::new("p", format!("{id:03}"))).await.unwrap();
+    }
+    client
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_while_an_export_runs_is_not_replaced() {
+    let client = staff_of(3).await;
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("staff.jsonl");
+    let taken = path.clone();
+    let export = client.export("Staff");
+    let export = export.on_progress(move |_| fs::write(&taken, "of another program").unwrap());
+    let error = export.to_file(&path).await.unwrap_err();
+    assert!(error.is_conflict() && error.message().contains("exists"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "of another program");
+    // The rows are complete, and a resumed export has only to name them.
+    fs::remove_file(&path).unwrap();
+    let report = client.export("Staff").resume().to_file(&path).await.unwrap();
+    assert_eq!((report.resumed, report.digest.rows()), (3, 3));
+    assert_eq!(names_in(directory.path()), ["staff.jsonl"]);
+}
+
+#[tokio::test]
+async fn an_export_deletes_what_earlier_attempts_have_left_and_resumes_the_longest() {
+    let client = staff_of(9).await;
+    let whole = text(&client, "Staff", Format::JsonLines).await;
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("staff.jsonl");
+    let others = ["staff.jsonl.part", "staff.jsonl.0123.part", "other.jsonl.part"];
+    for (resumes, resumed) in [(false, 0), (true, 5)] {
+        for (digit, lines) in [('a', 2), ('b', 5), ('c', 0)] {
+            let rows = whole.split_inclusive(|byte| *byte == b'\n').take(lines);
+            fs::write(part_of(&path, digit), rows.collect::<Vec<_>>().concat()).unwrap();
+        }
+        for other in others {
+            fs::write(directory.path().join(other), "x").unwrap();
+        }
+        let export = client.export("Staff");
+        let export = if resumes { export.resume() } else { export };
+        let report = export.to_file(&path).await.unwrap();
+        assert_eq!((report.resumed, report.digest.rows()), (resumed, 9));
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        fs::remove_file(&path).unwrap();
+        let mut kept = others.map(str::to_owned);
+        kept.sort();
+        assert_eq!(names_in(directory.path()), kept, "files of other programs stay");
+    }
+    // An export that fails before its first row leaves nothing behind.
+    let error = client.export("Nothing").to_file(&path).await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    assert_eq!(names_in(directory.path()).len(), others.len());
+}
+
+#[tokio::test]
+async fn an_export_that_is_running_is_left_alone() {
+    let client = staff_of(3).await;
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("staff.jsonl");
+    for resumes in [false, true] {
+        let running = fs::File::create(part_of(&path, 'a')).unwrap();
+        running.lock().unwrap();
+        let export = client.export("Staff");
+        let export = if resumes { export.resume() } else { export };
+        assert_eq!(export.to_file(&path).await.unwrap().resumed, 0);
+        assert!(part_of(&path, 'a').exists());
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// In a directory that others may write, such as `/tmp`.
+#[cfg(unix)]
+#[tokio::test]
+async fn no_link_leads_an_export_to_another_file() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    let client = staff_of(3).await;
+    let whole = text(&client, "Staff", Format::JsonLines).await;
+    let directory = tempdir().unwrap();
+    let victim = directory.path().join("victim");
+    let path = directory.path().join("staff.jsonl");
+    let set = |part: &Path, is_hard: bool| {
+        fs::write(&victim, "precious").unwrap();
+        match is_hard {
+            true => fs::hard_link(&victim, part).unwrap(),
+            false => symlink(&victim, part).unwrap(),
+        }
+    };
+    for (part, is_hard) in [
+        (directory.path().join("staff.jsonl.part"), false),
+        (part_of(&path, 'a'), false),
+        (part_of(&path, 'b'), true),
+    ] {
+        for resumes in [false, true] {
+            set(&part, is_hard);
+            let export = client.export("Staff");
+            let export = if resumes { export.resume() } else { export };
+            let report = export.to_file(&path).await.unwrap();
+            assert_eq!((report.resumed, fs::read(&path).unwrap()), (0, whole.clone()));
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{}", part.display());
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+            fs::remove_file(&path).unwrap();
+            fs::remove_file(&part).unwrap();
+        }
+    }
+    // Nor does one under its own name, whatever it points to.
+    symlink(directory.path().join("nowhere"), &path).unwrap();
+    let error = client.export("Staff").to_file(&path).await.unwrap_err();
+    assert!(error.is_conflict() && !directory.path().join("nowhere").exists(), "{error}");
+}
+
+/// Rows that another program has made readable for others.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_resumed_export_is_private() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let client = staff_of(3).await;
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("staff.jsonl");
+    let part = part_of(&path, 'a');
+    fs::write(&part, text(&client, "Staff", Format::JsonLines).await).unwrap();
+    fs::set_permissions(&part, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(client.export("Staff").resume().to_file(&path).await.unwrap().resumed, 3);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn an_export_that_was_cut_anywhere_goes_on_to_the_same_file() {
     let client = Client::memory();
@@ -108,8 +255,8 @@ async fn an_export_that_was_cut_anywhere_goes_on_to_the_same_file() {
     }
     let whole = text(&client, "Staff", Format::JsonLines).await;
     let directory = tempdir().unwrap();
-    let (path, part) =
-        (directory.path().join("staff.jsonl"), directory.path().join("staff.jsonl.part"));
+    let path = directory.path().join("staff.jsonl");
+    let part = part_of(&path, 'a');
     for cut in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 1, whole.len()] {
         fs::write(&part, &whole[..cut]).unwrap();
         let report = client.export("Staff").resume().to_file(&path).await.unwrap();

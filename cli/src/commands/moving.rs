@@ -1,7 +1,7 @@
 //! Commands that move tables: export, import, copy.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, BufReader, Write},
     path::Path,
     sync::Arc,
@@ -10,7 +10,7 @@ use std::{
 use entable::{
     Client, Error,
     data::{
-        CopyBlobsReport, ExportReport, Format, ImportReport, RowsDigest, TableCopy,
+        CopyBlobsReport, ExportReport, Format, ImportReport, NewFile, RowsDigest, TableCopy,
         is_framework_table,
     },
 };
@@ -139,38 +139,28 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
     }
     let content = json!({"format": extension(export.format), "tables": tables});
     // The manifest comes last: a directory without one is not complete.
-    write_whole(&manifest, &format!("{content:#}\n"))
-        .map_err(|error| Failure::io("writing the manifest", &error))?;
+    write_new_file(&manifest, &format!("{content:#}\n"))?;
     if output.is_json { output.json(&content) } else { Ok(()) }
 }
 
-/// Writes a text to a file. Until the text is complete and on disk, the file's name ends with `.part`.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let mut file = File::create(&part)?;
-    file.write_all(text.as_bytes())?;
-    // On disk before it gets its name: a crash leaves no broken file that looks complete.
-    file.sync_all()?;
-    drop(file);
-    fs::rename(&part, path)
+/// Writes a text to a new file, which gets its name when it is complete and on disk.
+fn write_new_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = NewFile::create(path)?;
+    let written = file.write_all(text.as_bytes());
+    written.map_err(|error| Failure::io(&format!("writing `{}`", path.display()), &error))?;
+    Ok(file.finish()?)
 }
 
 pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failure> {
     let Some(table) = import.table.clone() else { return import_all(output, &import).await };
     let client = store::open(&import.store, true)?;
-    let mut aside =
-        match &import.skip_bad {
-            None => None,
-            Some(path) => {
-                let file = File::options().write(true).create_new(true).open(path);
-                Some(file.map_err(|error| {
-                    Failure::io(&format!("creating `{}`", path.display()), &error)
-                })?)
-            }
-        };
+    let mut aside = import.skip_bad.as_ref().map(NewFile::create).transpose()?;
     let progress = Arc::new(Progress::new(output));
-    let report = import_table(output, &client, &table, &import, aside.as_mut(), &progress).await?;
+    let imported = import_table(output, &client, &table, &import, aside.as_mut(), &progress).await;
+    // Lines that were set aside are kept if the import fails, too.
+    let finished = aside.map_or(Ok(()), NewFile::finish);
+    let report = imported?;
+    finished?;
     let seconds = progress.end();
     client.close().await?;
     output.say(|| import_line(&report, seconds), || import_json(&report))?;
@@ -185,7 +175,7 @@ async fn import_table(
     client: &Client,
     table: &str,
     import: &Import,
-    aside: Option<&mut File>,
+    aside: Option<&mut NewFile>,
     progress: &Arc<Progress>,
 ) -> Result<ImportReport, Failure> {
     let shown = progress.clone();

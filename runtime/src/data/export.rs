@@ -3,16 +3,18 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
 use super::{
     csv::{escape_formula, push_field},
     digest::RowsDigest,
+    file_error::file_error,
     lines::{Format, push_json_line, read_json_line},
+    new_file::{NewFile, create_or_resume},
     pages::RowPages,
     row_reader::csv_text_of_value,
     task_or_future::TaskOrFuture,
@@ -201,45 +203,38 @@ impl Export {
         Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
     }
 
-    /// Writes the rows to a file. Until the export is complete and on disk, the file's name ends with
-    /// `.part`.
+    /// Writes the rows to a file that only this user can read. Until the export is complete and on disk, the file is
+    /// called `path`, 32 random hex digits and `part`, with dots in between. No other file is replaced, and no link is followed.
+    ///
+    /// Deletes what earlier attempts at the path have left under such names, unless
+    /// [`resume`](Self::resume) continues one of them. Files of other users and of exports that are still running
+    /// stay.
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if the file exists, with `is_not_found` if the table does not, with
+    /// Fails with `is_conflict` if the file exists, also if another program has created it meanwhile, with
+    /// `is_not_found` if the table or the directory does not exist, with
     /// `is_unsupported` for [`resume`](Self::resume) of CSV or from a store without order and for [`snapshot`](Self::snapshot) of a store that
     /// is no file, with `is_backend` if the file cannot be written, and with the store's errors.
     pub async fn to_file(self, path: impl AsRef<Path>) -> Result<ExportReport> {
-        let path = path.as_ref().to_owned();
-        if path.exists() {
-            let message = format!("`{}` exists; delete it, or choose another name", path.display());
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
-        let part = part_path(&path);
-        let failed = |error| file_error(&part, "writing", error);
-        let mut options = OpenOptions::new();
-        // Not truncated: the lines of an earlier attempt may be kept.
-        options.read(true).write(true).create(true);
-        // Rows may be secret: nobody else may read them.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&part).map_err(failed)?;
-        let before = if self.is_resumed {
-            self.read_earlier_attempt(&part, &file)?
-        } else {
-            EarlierRows::default()
+        let file = create_or_resume(path.as_ref(), self.is_resumed)?;
+        let report = self.write_to_new_file(&file).await?;
+        file.finish()?;
+        Ok(report)
+    }
+
+    async fn write_to_new_file(&self, new_file: &NewFile) -> Result<ExportReport> {
+        let (mut file, part) = (new_file.file(), new_file.path_while_written());
+        let failed = |error| file_error(part, "writing", error);
+        let before = match self.is_resumed {
+            true => self.read_earlier_attempt(part, file)?,
+            false => EarlierRows::default(),
         };
-        // Cuts off a line that a crash has broken, or the whole earlier attempt.
+        // Cuts off a line that a crash has broken.
         file.set_len(before.bytes).map_err(failed)?;
         file.seek(SeekFrom::Start(before.bytes)).map_err(failed)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
-        let report = self.write_rows(&mut out, before, &part).await?;
-        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        // On disk before it gets its name: a crash leaves no broken file that looks complete.
-        file.sync_all().map_err(failed)?;
-        drop(file);
-        std::fs::rename(&part, &path).map_err(|error| file_error(&path, "naming", error))?;
-        Ok(report)
+        self.write_rows(&mut out, before, part).await
     }
 
     /// Writes the rows to any writer, such as standard output.
@@ -517,20 +512,4 @@ impl Columns {
             "the row has a property that no row had when the columns were read; export again";
         Err(Error::new(ErrorKind::Contended, message).at_keys(partition_key, row_key))
     }
-}
-
-fn part_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
-}
-
-/// Returns the error for a file that cannot be read or written.
-pub(super) fn file_error(path: &Path, doing: &str, error: std::io::Error) -> Error {
-    let kind = match error.kind() {
-        std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-        std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
-        _ => ErrorKind::Backend,
-    };
-    Error::new(kind, format!("{doing} `{}` failed: {error}", path.display())).with_source(error)
 }

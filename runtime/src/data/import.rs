@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     digest::RowsDigest,
-    export::file_error,
+    file_error::file_error,
     framework::refuse_framework_table,
     lines::Format,
     row_reader::{RowReader, error_at_line},
@@ -152,7 +152,7 @@ impl<'w> Import<'w> {
 
     /// Writes the lines that hold no row, and those whose rows the store refuses, to `aside`, and goes on. By
     /// default the first such line ends the import. For CSV, the header of the input is written before the
-    /// first of these lines.
+    /// first of these lines. The lines may be secret: [`NewFile`](super::NewFile) is a file that only this user can read.
     pub fn skip_bad(self, aside: &'w mut (dyn Write + Send)) -> Self {
         Self { skip_bad: Some(aside), ..self }
     }

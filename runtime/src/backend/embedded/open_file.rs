@@ -3,7 +3,6 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
-    path::{Path, PathBuf},
 };
 
 use redb::{Builder, Database, ReadableDatabase, backends::FileBackend};
@@ -13,7 +12,10 @@ use super::{
     store_file::StoreFile,
     unfinished_file::empty_unfinished_file,
 };
-use crate::error::{ErrorKind, Result};
+use crate::{
+    error::{ErrorKind, Result},
+    private_file::{NewFileName, create_private_file},
+};
 
 /// The first bytes of every file of the engine.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -107,67 +109,26 @@ fn create_named(
     cache_bytes: usize,
     fill: impl FnOnce(&mut Database) -> Result<()>,
 ) -> Result<Option<Database>> {
-    let mut name = store_file.path().as_os_str().to_owned();
-    // Nobody can have put a file or a link in the place of a name that nobody can guess.
-    name.push(format!(".{}.new", uuid::Uuid::new_v4().simple()));
-    let new_path = PathBuf::from(name);
-    let file = create_private(&new_path).map_err(|error| store_file.opening_io_error(error))?;
+    let name = NewFileName::choose_beside(store_file.path(), "new");
+    let file = create_private_file(name.random());
+    let file = file.map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
     let named = file.and_then(|file| {
         let mut database = start_engine(store_file, file, cache_bytes)?;
         initialize_store(store_file, &database)?;
         fill(&mut database)?;
-        let given = give_name(&new_path, store_file.path());
+        let given = name.give_own_name();
         Ok((database, given.map_err(|error| store_file.opening_io_error(error))?))
     });
-    // It is left where the name was given by a rename, and it is worth nothing after a failure.
-    let _ = std::fs::remove_file(&new_path);
+    // It is worth nothing after a failure, or if another file has the name.
+    name.remove_unfinished();
     match named? {
         (database, true) => {
-            sync_directory(store_file)?;
+            name.sync_directory().map_err(|error| store_file.io_error(error))?;
             Ok(Some(database))
         }
         (_, false) => Ok(None),
     }
-}
-
-/// Creates a file that only this user can read and write. Fails if the name is taken, also by a link.
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Gives a complete store the name `path` by a hard link, which replaces no file: `new_path` stays, and the
-/// caller removes it. Where no link can be made, renames the file, which in a race can replace another.
-/// Returns `false` if the name is taken.
-fn give_name(new_path: &Path, path: &Path) -> io::Result<bool> {
-    // A link never replaces another file, as a rename does: of two processes that create the store at once,
-    // one would go on with a file that has no name any more.
-    match std::fs::hard_link(new_path, path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // Some file systems have no links.
-        Err(_) if std::fs::symlink_metadata(path).is_ok() => Ok(false),
-        Err(_) => std::fs::rename(new_path, path).map(|()| true),
-    }
-}
-
-/// Syncs the directory: without that, a power failure can lose the name of a new file.
-fn sync_directory(store_file: &StoreFile) -> Result<()> {
-    // Windows opens no directory as a file.
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    let directory = match store_file.path().parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        // A path without a directory lies in the current one.
-        _ => ".".as_ref(),
-    };
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| store_file.io_error(error))
 }
 
 /// Returns whether the file is empty, or its first bytes are those of the engine.
