@@ -1,9 +1,11 @@
 //! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 
-use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt, spanned::Spanned};
+use syn::{
+    GenericArgument, PathArguments, PathSegment, Type, Visibility, ext::IdentExt, spanned::Spanned,
+};
 
 /// Returns an identifier as text, without `r#`.
 pub(crate) fn ident_text(ident: &Ident) -> String {
@@ -254,12 +256,12 @@ pub(crate) fn generated_ident(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::call_site().located_at(span))
 }
 
-/// Returns the identifier of a user's field for a method or constant that the derive makes. The span
-/// marks the identifier as written by a macro, so that lints about the method or constant do not fire,
-/// such as `dead_code`.
-pub(crate) fn generated_ident_of(field: &Ident) -> Ident {
-    let mut ident = field.clone();
-    ident.set_span(Span::call_site().located_at(field.span()));
+/// Returns an identifier of the user for generated code: the name of a type, field or variant, or of a
+/// method or constant that the derive makes. The span marks the identifier as written by a macro, so
+/// that lints do not fire, such as `deprecated` and `dead_code`.
+pub(crate) fn generated_ident_of(name: &Ident) -> Ident {
+    let mut ident = name.clone();
+    ident.set_span(Span::call_site().located_at(name.span()));
     ident
 }
 
@@ -294,20 +296,27 @@ pub(crate) fn runtime_item(name: &str, span: Span) -> Ident {
     generated_ident(&format!("_rt_{name}"), span)
 }
 
-/// Returns the last segment of a type's path, such as `Option` of `std::option::Option<u8>`.
-pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
+/// Returns the type without parentheses and without the invisible group in which a `macro_rules!` macro
+/// hands on a type.
+pub(crate) fn ungrouped(ty: &Type) -> &Type {
     match ty {
-        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
-        Type::Group(group) => last_segment(&group.elem),
-        Type::Paren(paren) => last_segment(&paren.elem),
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
+    }
+}
+
+/// Returns the last segment of a type's path, such as `Option<u8>` of `std::option::Option<u8>`.
+pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
+    match ungrouped(ty) {
+        Type::Path(path) => path.path.segments.last(),
         _ => None,
     }
 }
 
 /// Returns the type in a path's angle brackets, such as `u8` of `Option<u8>`.
 pub(crate) fn first_argument_type(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
+    let PathArguments::AngleBracketed(arguments) = &last_segment(ty)?.arguments else {
         return None;
     };
     match arguments.args.first() {
@@ -328,7 +337,42 @@ pub(crate) fn type_span(ty: &Type) -> Span {
     }
 }
 
+/// Returns a part of the user's code as text, such as `Option<[u32; 4]>`.
+pub(crate) fn source_text(source: &impl ToTokens) -> String {
+    fn push(tokens: TokenStream, text: &mut String) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => {
+                    let (open, close) = match group.delimiter() {
+                        Delimiter::Parenthesis => ("(", ")"),
+                        Delimiter::Bracket => ("[", "]"),
+                        Delimiter::Brace => ("{", "}"),
+                        Delimiter::None => ("", ""),
+                    };
+                    text.push_str(open);
+                    push(group.stream(), text);
+                    text.push_str(close);
+                }
+                TokenTree::Punct(punct) => match punct.as_char() {
+                    separator @ (',' | ';') => text.extend([separator, ' ']),
+                    operator @ ('+' | '=') => text.extend([' ', operator, ' ']),
+                    other => text.push(other),
+                },
+                word => {
+                    if text.ends_with(|c: char| c == '_' || c.is_alphanumeric()) {
+                        text.push(' ');
+                    }
+                    text.push_str(&word.to_string());
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    push(source.to_token_stream(), &mut text);
+    text
+}
+
 /// Returns whether the last segment of the type's path is one of `names`.
 pub(crate) fn is_named_one_of(ty: &Type, names: &[&str]) -> bool {
-    last_segment(ty).is_some_and(|ident| names.iter().any(|name| ident == name))
+    last_segment(ty).is_some_and(|last| names.iter().any(|name| last.ident == name))
 }

@@ -3,13 +3,17 @@
 
 #![allow(clippy::duplicated_attributes)]
 
+pub mod deprecated;
 pub mod list_elsewhere;
+mod macro_fragments;
 pub mod one_struct_of_everything;
 pub mod private_in_public;
 pub mod series;
 
 fn main() {
+    deprecated::main();
     list_elsewhere::main();
+    macro_fragments::main();
     private_in_public::main();
     series::main();
 }

@@ -35,6 +35,24 @@ fn nesting_up_to_the_limit_goes_everywhere() {
 }
 
 #[test]
+fn a_nesting_is_reported_as_deep_as_it_is() {
+    let row = Row::build("P", "R").finish().unwrap();
+    let nested = |depth: usize| (1..depth).fold(Filter::eq("A", 1), |filter, _| !filter);
+    let filter = nested(150) | nested(300);
+    for error in [filter.check().unwrap_err(), filter.matches(&row).unwrap_err()] {
+        assert!(error.message().contains("nested 301 deep"), "{error}");
+    }
+    for (open, close, levels) in
+        [("(", ")", 701), ("not ", "", 701), ("not (", ")", 1401), ("(A eq 1 or ", ")", 701)]
+    {
+        let text = [&open.repeat(700), "A eq 1", &close.repeat(700)].concat();
+        let text = format!("(A eq 2) and {text}");
+        let error = Filter::parse(&text).unwrap_err();
+        assert!(error.message().contains(&format!(" {levels} deep")), "{error}");
+    }
+}
+
+#[test]
 fn trees_of_any_depth_are_printed_cloned_compared_and_dropped() {
     let row = Row::build("P", "R").finish().unwrap();
     let leaf = || Filter::eq("RowKey", "R");

@@ -141,3 +141,39 @@ async fn values_of_a_set_are_written() -> Result<(), Error> {
     assert!(left.is_empty(), "the copies go with their primaries: {left:?}");
     Ok(())
 }
+
+/// A large entity in a box keeps the other variants small.
+#[derive(Debug, Clone, PartialEq, EntitySet)]
+enum BoxedRow {
+    Employee(Box<Employee>),
+    Department(Department),
+    #[table(other)]
+    Other(Box<DynamicEntity>),
+}
+
+#[tokio::test]
+async fn a_boxed_member_is_read_and_written_as_one_without_a_box() -> Result<(), Error> {
+    let (_, client) = staffed().await;
+    let staff = client.set::<BoxedRow>("Staff");
+    let rows = staff.query(Keys::partition("Sales")).collect().await?;
+    assert_eq!(*rows[0], BoxedRow::Department(department()));
+    assert_eq!(*rows[1], BoxedRow::Employee(Box::new(employee(223))));
+    assert!(matches!(&*rows[2], BoxedRow::Other(row) if row.row_key() == "review_000223_2012"));
+    let narrowed: Stored<Employee> = rows[1].clone().narrow()?;
+    assert_eq!(*narrowed, employee(223));
+    assert!(rows[0].clone().narrow::<Employee>().unwrap_err().is_unrecognized_entity());
+
+    staff.insert(&employee(7).into()).await?;
+    let all = staff.query(Keys::partition("Sales").prefix("empid_"));
+    let update = staff.bulk().update_all(all, |row| {
+        if let BoxedRow::Employee(employee) = row {
+            employee.age += 1;
+        }
+        Ok(())
+    });
+    assert_eq!(update.await?.done, 2);
+    let employees = client.table::<Employee>();
+    let found = employees.get(Employee::primary().department("Sales").id(7)).await?;
+    assert_eq!(found.unwrap().age, employee(7).age + 1);
+    Ok(())
+}

@@ -131,19 +131,6 @@ impl FieldAttr {
         }
     }
 
-    /// Refuses attributes on a projection's field: the entity says how the field is stored.
-    pub(crate) fn refuse_projection_field_attributes(attrs: &[Attribute], errors: &mut Errors) {
-        for setting in settings(attrs, errors) {
-            errors.add_at(
-                setting.key.span(),
-                format!(
-                    "`{}` on a projection's field, expected none: the entity says how it is stored",
-                    setting.key
-                ),
-            );
-        }
-    }
-
     fn read(
         attrs: &[Attribute],
         errors: &mut Errors,

@@ -1,10 +1,10 @@
 //! Reads `index(..)` and `list(..)`, which declare the further rows that an entity writes.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path};
 
 use super::{Setting, SettingValue};
-use crate::{errors::Errors, slot::Slot};
+use crate::{errors::Errors, names, slot::Slot};
 
 /// One `index(..)` or `list(..)` declaration, as it is written.
 #[derive(Debug)]
@@ -70,6 +70,7 @@ impl IndexAttr {
             ("table", _) => self.table.set_once(key, setting.string()),
             ("in_blob", true) => self.in_blob.set_once(key, setting.flag()),
             ("in_blob", false) => setting.only_for_lists(),
+            ("unique" | "when" | "only" | "except", true) => setting.only_for_indexes(),
             ("unique", false) => self.unique.set_once(key, setting.flag()),
             ("when", false) => self.when.set_once(key, setting.path()),
             ("only", false) => self.only.set_once(key, setting.names()),
@@ -102,10 +103,40 @@ impl IndexAttr {
     }
 }
 
+impl IndexAttr {
+    /// Returns the place where the declaration leaves a field out of copies: the field in `except(..)`, else
+    /// `only`.
+    pub(crate) fn span_of_left_out(&self, field: &str) -> Span {
+        let except = self.except.get().into_iter().flatten();
+        let mut named = except.filter(|name| names::ident_text(name) == field);
+        let named = named.next().map(Ident::span);
+        named.or_else(|| self.only.span()).unwrap_or_else(|| self.name.span())
+    }
+
+    /// Returns the place of `unique`, else of the name.
+    pub(crate) fn unique_span(&self) -> Span {
+        self.unique.span().unwrap_or_else(|| self.name.span())
+    }
+
+    /// Returns the place of `in_blob`, else of the name.
+    pub(crate) fn in_blob_span(&self) -> Span {
+        self.in_blob.span().unwrap_or_else(|| self.name.span())
+    }
+}
+
 impl Setting {
     /// Returns the error for `in_blob` on an index: only a list can be kept in blobs.
     fn only_for_lists(&self) -> syn::Result<()> {
         self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
+    }
+
+    /// Returns the error for a setting on a list that only an index can have.
+    fn only_for_indexes(&self) -> syn::Result<()> {
+        let key = &self.key;
+        let message = format!(
+            "`{key}` is for copies, and a list holds the keys of entities: leave it out, or write `index(..)`"
+        );
+        Err(syn::Error::new(key.span(), message))
     }
 
     fn as_name(&self) -> Option<Ident> {

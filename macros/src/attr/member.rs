@@ -36,9 +36,9 @@ pub(crate) struct AggregateFieldAttr {
 }
 
 impl AggregateFieldAttr {
-    /// Reads the attributes of the field. Reports a field that has none of `one`, `many` and `other`,
-    /// and a field that has more than one of them.
-    pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Self {
+    /// Reads the attributes of the field. Returns `None` for a field that has none of `one`, `many` and
+    /// `other`, or more than one of them, after reporting it.
+    pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Option<Self> {
         let mut read = Self::default();
         let settings = settings(attrs, errors);
         let has_any = !settings.is_empty();
@@ -57,7 +57,8 @@ impl AggregateFieldAttr {
         match (given.first(), given.get(1)) {
             (Some(_), None) => {}
             (Some(_), Some(second)) => {
-                errors.add_at(*second, "`one`, `many` and `other` on one field, expected one of them");
+                let message = "`one`, `many` and `other` on one field, expected one of them";
+                errors.add_unreadable(syn::Error::new(*second, message));
             }
             // An unknown key stands where one of the three belongs.
             (None, _) if has_any => {}
@@ -66,6 +67,6 @@ impl AggregateFieldAttr {
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",
             ),
         }
-        read
+        (given.len() == 1).then_some(read)
     }
 }

@@ -90,6 +90,15 @@ fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
     all
 }
 
+/// Reports each setting of `#[table(..)]` attributes at a place that has none. `place` names the place, and
+/// `hint` says what to do instead.
+pub(crate) fn refuse_settings(attrs: &[Attribute], place: &str, hint: &str, errors: &mut Errors) {
+    for setting in settings(attrs, errors) {
+        let message = format!("`{}` on {place}, expected none: {hint}", setting.name());
+        errors.add_at(setting.key.span(), message);
+    }
+}
+
 /// Reads the settings of an attribute, separated by commas. Reports each malformed setting and goes
 /// on after the next comma. Also returns a setting that lacks only the comma after it.
 fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting> {

@@ -19,7 +19,7 @@ pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     let blobs = entity.fields.iter().filter(|field| matches!(field.storage, Storage::Blob(_)));
     for field in blobs {
         errors.add_at(
-            field.ident.span(),
+            field.span,
             "the blobs of an entity with dated tables would stay when its table is dropped: keep them with an entity of one table",
         );
     }
@@ -61,7 +61,7 @@ fn prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors)
 
 fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     let Some(field) = entity.fields.get(dated.field) else { return };
-    let span = field.ident.span();
+    let span = field.span;
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
         let message = format!(
             "field `{}` names the table, so that it is stored as one property or in a key, in the clear",
@@ -79,17 +79,17 @@ fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
 
 fn families(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| !family.is_primary()) {
-        let span = family.name.span();
+        let Some(declaration) = entity.declaration(family) else { continue };
         if family.in_blob {
             errors.add_at(
-                span,
+                declaration.in_blob_span(),
                 "a list in blobs would stay when a dated table is dropped: leave out `in_blob`",
             );
         } else if let Some(table) = &family.table {
             own_table(entity, dated, table, errors);
         }
         if family.is_copy() && family.is_remote && family.unique {
-            errors.add_at(span, "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
+            errors.add_at(declaration.unique_span(), "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
         }
     }
 }

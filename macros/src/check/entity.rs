@@ -88,6 +88,9 @@ pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
                 "the library stores the id of a write in the property `{name}`, write another `discriminator`"
             ),
         );
+    } else if name.is_empty() {
+        let message = "`discriminator` is empty, expected the name of a property: write `discriminator = \"EntityType\"`";
+        errors.add_at(literal.span(), message);
     } else if RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
         errors.add_at(literal.span(), format!("`{name}` is not the name of a property"));
     }

@@ -9,7 +9,7 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let Some(field) = entity.fields.get(expires.field) else { return };
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
         let message = format!(
-            "`expires = {0}`, but `{0}` is not one property in the clear, by which reads and workers tell that a row is over",
+            "`expires = {0}`, but `{0}` is not one property in plain text, by which reads and workers see that a row has expired",
             field.name
         );
         errors.add_at(expires.span, message);
@@ -33,10 +33,12 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| family.is_copy()) {
         if !family.holds.get(expires.field).copied().unwrap_or_default() {
             let message = format!(
-                "copies of `{}` leave out `{}`, by which reads tell that a copy is over: let them hold it",
+                "copies of `{}` leave out `{}`, by which reads see that a copy has expired: let them hold it",
                 family.name, field.name
             );
-            errors.add_at(family.name.span(), message);
+            let declaration = entity.declaration(family);
+            let span = declaration.map(|declaration| declaration.span_of_left_out(&field.name));
+            errors.add_at(span.unwrap_or_else(|| family.name.span()), message);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Checks the attributes of fields.
 
 use proc_macro2::Span;
-use syn::spanned::Spanned;
+use syn::{Type, TypeArray, spanned::Spanned};
 
 use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
     model::{Entity, Field, Storage, series},
+    names,
     template::Form,
 };
 
@@ -71,6 +72,48 @@ pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Error
     }
 }
 
+/// Reports arrays that no setting stores in an entity, since an array is not one property.
+pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
+    for (at, field) in entity.fields.iter().enumerate() {
+        let Some((is_option, array)) = unstored_array(field) else { continue };
+        let (slot, length) = (names::source_text(&array.elem), names::source_text(&array.len));
+        let what_to_write = if entity.is_in_any_key(at) {
+            "a part of a key is one value, write a `String` or a number"
+        } else if is_option {
+            &format!(
+                "write `#[table(series)]` and the type `[Option<{slot}>; {length}]`, with a property for each slot, or `#[table(json)]`"
+            )
+        } else {
+            "write `#[table(series)]`, with a property for each slot, or `#[table(json)]`"
+        };
+        report_array(field, what_to_write, errors);
+    }
+}
+
+/// Reports arrays that no setting stores in a flattened struct.
+pub(super) fn report_arrays_of_properties(fields: &[Field], errors: &mut Errors) {
+    for field in fields.iter().filter(|field| unstored_array(field).is_some()) {
+        let what_to_write =
+            "write `#[table(json)]`, or move it to the entity with `#[table(series)]`";
+        report_array(field, what_to_write, errors);
+    }
+}
+
+fn report_array(field: &Field, what_to_write: &str, errors: &mut Errors) {
+    let message = format!("`{}` is an array, not one property: {what_to_write}", field.name);
+    errors.add_at(field.ty.span(), message);
+}
+
+/// Returns the type of a field that is an array, or an `Option` of one (`true`), and has no setting that
+/// stores it.
+fn unstored_array(field: &Field) -> Option<(bool, &TypeArray)> {
+    let inner = field.is_option().then(|| names::first_argument_type(&field.ty)).flatten();
+    match names::ungrouped(inner.unwrap_or(&field.ty)) {
+        Type::Array(array) if field.storage == Storage::Plain => Some((inner.is_some(), array)),
+        _ => None,
+    }
+}
+
 /// Reports `blind` without `encrypt`: a plain value needs no blind token.
 pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors) {
     for field in fields.iter().filter(|field| !has_conflict(field)) {
@@ -95,16 +138,11 @@ const MAX_PROPERTIES: usize = 252;
 pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
     for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };
-        let Some((_, slots)) =
-            series::array_slot_type_and_count(&field.ty).filter(|(_, slots)| *slots > 0)
-        else {
-            let message = format!(
-                "`{}` is a series, expected an array whose length is a number, such as `[u32; 24]`",
-                field.name
-            );
-            errors.add_at(field.ty.span(), message);
+        if let Some((span, message)) = series::type_fault(&field.name, &field.ty) {
+            errors.add_at(span, message);
             continue;
-        };
+        }
+        let Some((_, slots)) = series::array_slot_type_and_count(&field.ty) else { continue };
         if slots > MAX_PROPERTIES && !entity.attr.wide.is_set() {
             let message = format!(
                 "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",

@@ -2,7 +2,8 @@
 
 use crate::{
     errors::Errors,
-    model::{Entity, Family, Part},
+    model::{Entity, Family, Part, Storage},
+    names,
 };
 
 /// Most operations in an entity group transaction. An entity and its local copies share one.
@@ -31,6 +32,38 @@ pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
             "the entity has {rows} rows with its {copies}, a transaction has at most {MAX_OPERATIONS} operations"
         );
         errors.add_at(family.name.span(), message);
+    }
+}
+
+/// Reports `except(..)` of a field that the copy's own keys give back, and `only(..)` or `except(..)` of a
+/// field that no row stores.
+pub(super) fn check_selected_fields(entity: &Entity, errors: &mut Errors) {
+    for family in entity.families.iter().filter(|family| family.has_sound_templates()) {
+        let Some(declaration) = entity.declaration(family) else { continue };
+        // Both at once are reported already.
+        if declaration.only.is_set() && declaration.except.is_set() {
+            continue;
+        }
+        let selections = [("only", &declaration.only), ("except", &declaration.except)];
+        for (setting, names) in selections {
+            for name in names.get().into_iter().flatten() {
+                let text = names::ident_text(name);
+                let at = entity.fields.iter().position(|field| field.name == text);
+                let Some((at, field)) = at.zip(at.and_then(|at| entity.fields.get(at))) else {
+                    continue;
+                };
+                let message = if field.storage == Storage::Skipped {
+                    format!(
+                        "`{setting}({text})`, but no row holds the field, which is skipped: leave it out"
+                    )
+                } else if setting == "except" && family.part_giving(at, &entity.fields).is_some() {
+                    format!("`except({text})`, but the copy's keys hold the field: leave it out")
+                } else {
+                    continue;
+                };
+                errors.add_at(name.span(), message);
+            }
+        }
     }
 }
 

@@ -111,10 +111,12 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
                 }
                 if !is_held {
                     let message = format!(
-                        "`except` leaves out `{name}`, and the token in the key could not be checked against it: keep the field"
+                        "`except` leaves out `{name}`, and its token in the key \"{}\" could not be checked against it: keep the field",
+                        key.text
                     );
-                    errors
-                        .add_at(key.literal.span(), key.template_error_text(&part.place, message));
+                    let declaration = entity.declaration(family);
+                    let span = declaration.map(|declaration| declaration.span_of_left_out(name));
+                    errors.add_at(span.unwrap_or_else(|| key.literal.span()), message);
                 }
             }
         }
@@ -139,7 +141,7 @@ pub(super) fn refuse_plaintext_next_to_token(entity: &Entity, errors: &mut Error
                     "`{name}` would be stored in plain text next to its token in the key \"{}\": write `#[table(encrypt)]` on it, or `#[table(plaintext)]` if everyone who reads the table may see it",
                     key.text
                 );
-                errors.add_at(field.ident.span(), message);
+                errors.add_at(field.span, message);
             }
             (None, Some(span)) if entity.has_only_sound_templates() && !has_conflict(field) => {
                 let message = format!(

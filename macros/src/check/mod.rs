@@ -30,6 +30,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     conflict::report_conflicting_settings(&entity.fields, errors);
     field::refuse_blind_without_encrypt(&entity.fields, errors);
     field::report_unflattened_references(&entity.fields, errors);
+    field::report_arrays_of_entity(entity, errors);
     field::check_hide_none(&entity.fields, errors);
     field::refuse_second_extra_field(&entity.fields, errors);
     field::check_series(entity, errors);
@@ -50,6 +51,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     key::check_blind_token_parts(entity, errors);
     key::refuse_plaintext_next_to_token(entity, errors);
     index::check_row_count(entity, errors);
+    index::check_selected_fields(entity, errors);
     index::check_remote_copy_owners(entity, errors);
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
     conflict::report_conflicting_settings(&properties.fields, errors);
     field::refuse_blind_without_encrypt(&properties.fields, errors);
     field::report_unflattened_references(&properties.fields, errors);
+    field::report_arrays_of_properties(&properties.fields, errors);
     field::check_hide_none(&properties.fields, errors);
     names::check_property_names(&properties.fields, None, errors);
     names::report_equal_column_names(&properties.fields, errors);
@@ -76,4 +79,5 @@ pub(crate) fn message(message: &Message, errors: &mut Errors) {
 /// Checks a type with `#[derive(EntitySet)]`.
 pub(crate) fn set(set: &Set, errors: &mut Errors) {
     set::report_equal_member_types(set, errors);
+    set::check_field_types(set, errors);
 }

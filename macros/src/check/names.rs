@@ -51,7 +51,13 @@ fn name_fault<'f>(
     marker: Option<&str>,
     seen: &mut HashMap<&'f str, &'f str>,
 ) -> Option<String> {
-    if RESERVED_NAMES.contains(&name) {
+    if name.is_empty() {
+        let found = match field.attr.rename.is_set() {
+            true => "`rename` is empty".to_owned(),
+            false => format!("`{}` gives an empty name", field.name),
+        };
+        Some(format!("{found}, expected the name of a property: write `rename = \"FirstName\"`"))
+    } else if RESERVED_NAMES.contains(&name) {
         Some(format!("the service reserves the property name `{name}`, write `rename = \"..\"`"))
     } else if name == OPERATION_ID {
         Some(format!(
@@ -119,7 +125,7 @@ pub(super) fn report_equal_column_names(fields: &[Field], errors: &mut Errors) {
             && first.property == field.property;
         if !share_property {
             errors.add_at(
-                field.ident.span(),
+                field.span,
                 format!(
                     "the columns of fields `{}` and `{}` are both `{name}`",
                     first.name, field.name
@@ -140,7 +146,7 @@ pub(super) fn report_remove_method_clashes(entity: &Entity, errors: &mut Errors)
                 "`{}` is the patch's method that removes field `{}`; name the field otherwise and keep its property with `rename = \"{}\"`",
                 field.name, removed.name, field.property
             );
-            errors.add_at(field.ident.span(), message);
+            errors.add_at(field.span, message);
         }
     }
 }

@@ -2,20 +2,71 @@
 
 use std::collections::HashMap;
 
-use quote::ToTokens;
+use syn::spanned::Spanned;
 
-use crate::{errors::Errors, model::Set};
+use crate::{
+    errors::Errors,
+    model::{Member, RowsPerMember, Set, Shape},
+    names,
+};
 
 /// Reports two members of one type: a row could go to either.
 pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
-        // `syn` types are compared as text, and spaces depend on how the tokens were written.
-        let ty = member.ty.to_token_stream().to_string().replace(' ', "");
+        let ty = names::source_text(&member.ty);
         if let Some(first) = seen.insert(ty.clone(), &member.ident) {
             let message =
                 format!("`{first}` and `{}` both hold `{ty}`, expected one of them", member.ident);
-            errors.add_at(member.ident.span(), message);
+            errors.add_at(member.span, message);
         }
     }
+}
+
+/// Reports fields of a struct whose type does not hold the number of rows that the field takes, as far as
+/// the names of types tell. The compiler checks the others.
+pub(super) fn check_field_types(set: &Set, errors: &mut Errors) {
+    if set.shape != Shape::Struct {
+        return;
+    }
+    let members = set.members.iter().map(|member| (member, wrong_member_type(member)));
+    let other = set.other.iter().map(|other| (other, wrong_other_type(other)));
+    for (member, message) in members.chain(other) {
+        if let Some(message) = message {
+            errors.add_at(member.ty.span(), message);
+        }
+    }
+}
+
+/// Returns what is wrong with the type of a `one` or `many` field.
+fn wrong_member_type(member: &Member) -> Option<String> {
+    let name = names::ident_text(&member.ident);
+    let inner = names::source_text(names::first_argument_type(&member.ty)?);
+    let is = |container| names::is_named_one_of(&member.ty, &[container]);
+    let setting = match member.count {
+        RowsPerMember::One => "one",
+        RowsPerMember::Many => "many",
+    };
+    match member.count {
+        _ if is("Box") => Some(format!(
+            "`{name}` is a `Box`, which the field of a struct does not need: write `{inner}`"
+        )),
+        RowsPerMember::One if is("Vec") => Some(format!(
+            "`{setting}` on `{name}`, which is a `Vec`: write `#[table(many)]` for all rows of the type, or `{inner}` or `Option<{inner}>` for one row"
+        )),
+        RowsPerMember::Many if is("Option") => Some(format!(
+            "`{setting}` on `{name}`, which is an `Option`: write `Vec<{inner}>` for all rows of the type, or `#[table(one)]` for one row"
+        )),
+        RowsPerMember::One | RowsPerMember::Many => None,
+    }
+}
+
+/// Returns what is wrong with the type of an `other` field.
+fn wrong_other_type(other: &Member) -> Option<String> {
+    let name = names::ident_text(&other.ident);
+    let is_one = names::is_named_one_of(&other.ty, &["DynamicEntity", "Option", "Box"]);
+    let found = names::source_text(&other.ty);
+    is_one.then(|| {
+        format!("`other` on `{name}`, which is a `{found}`: write `Vec<DynamicEntity>`, since any number of rows may be of other types")
+    })
 }

@@ -1,20 +1,41 @@
 //! Generates the impl of a struct that gathers the rows of a partition.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::{
-    model::{Member, RowsPerMember, Set},
-    names::call_site_ident,
-};
+use crate::model::{Member, RowsPerMember, Set};
 
-/// Returns the type of the value that is read from each of a member's rows.
-pub(super) fn row_value_type(member: &Member) -> TokenStream {
-    let ty = &member.ty;
+/// Returns the types of the fields as aliases, `__M0` and so on, the one of `other` last. If a type does not
+/// fit, the compiler reports it once, at the check of the alias, and ignores what follows from the type.
+pub(super) fn checked_field_types(set: &Set) -> TokenStream {
+    let members = set.members.iter().map(|member| {
+        let check = match member.count {
+            RowsPerMember::One => quote! { check_one_field },
+            RowsPerMember::Many => quote! { check_many_field },
+        };
+        (check, &member.ty)
+    });
+    let other = set.other.iter().map(|other| (quote! { check_other_field }, &other.ty));
+    let aliases = members.chain(other).enumerate().map(|(at, (check, ty))| {
+        let alias = field_type_alias(at);
+        let check = quote_spanned! { ty.span() => _rt::#check::<#ty>() };
+        quote! { type #alias = <[#ty; #check] as _rt::Array>::Element; }
+    });
+    quote! { #(#aliases)* }
+}
+
+/// Returns the alias of the type of a field. `at` is its position among the members.
+fn field_type_alias(at: usize) -> Ident {
+    format_ident!("__M{at}")
+}
+
+/// Returns the type of the value that is read from each of a member's rows. `at` is the member's position.
+pub(super) fn row_value_type(at: usize, member: &Member) -> TokenStream {
+    let ty = field_type_alias(at);
     match member.count {
-        RowsPerMember::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
-        RowsPerMember::Many => quote_spanned! { ty.span() => <#ty as _rt::ManyField>::Value },
+        RowsPerMember::One => quote! { <#ty as _rt::OneField>::Value },
+        RowsPerMember::Many => quote! { <#ty as _rt::ManyField>::Value },
     }
 }
 
@@ -23,11 +44,9 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();
-    // The compiler reports a trait that a type lacks at each span once. All uses of a type have its
-    // span, so that it is reported once.
-    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = member.ty.span());
+    let slot = |at: usize| format_ident!("__f{at}");
     let slots = members().map(|(at, member)| {
-        let (slot, value) = (slot(at, member), row_value_type(member));
+        let (slot, value) = (slot(at), row_value_type(at, member));
         match member.count {
             RowsPerMember::One => quote! {
                 let mut #slot: _rt_Option<_rt::Stored<#value>> = _rt_None;
@@ -37,37 +56,35 @@ pub(super) fn emit(set: &Set) -> TokenStream {
             },
         }
     });
-    let (rows, found) = (call_site_ident("__rows"), call_site_ident("__found"));
     let puts = members().map(|(at, member)| {
-        let slot = slot(at, member);
+        let slot = slot(at);
         let put = match member.count {
             RowsPerMember::One => quote! { put_in_one },
             RowsPerMember::Many => quote! { put_in_many },
         };
-        let put = quote_spanned! { member.ty.span() =>
-            _rt::PartitionFold::#put(#rows, &mut #slot, #found)
-        };
-        quote! { #at => #put?, }
+        quote! { #at => _rt::PartitionFold::#put(__rows, &mut #slot, __found)?, }
     });
     let fields = members().map(|(at, member)| {
-        let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
+        let (slot, name, ty) = (slot(at), &member.ident, field_type_alias(at));
         let text = crate::names::ident_text(name);
         match member.count {
-            RowsPerMember::One => {
-                let found = quote_spanned! { ty.span() => <#ty as _rt::OneField>::from_found };
-                quote! {
-                    #name: #found(#slot, || _rt::PartitionFold::missing_error(#rows, #text))?
-                }
-            }
+            RowsPerMember::One => quote! {
+                #name: <#ty as _rt::OneField>::from_found(
+                    #slot,
+                    || _rt::PartitionFold::missing_error(__rows, #text)
+                )?
+            },
             RowsPerMember::Many => {
-                quote_spanned! { ty.span() => #name: <#ty as _rt::ManyField>::from_found(#slot) }
+                quote! { #name: <#ty as _rt::ManyField>::from_found(#slot) }
             }
         }
     });
     let other = set.other.as_ref().map(|other| {
-        let (name, ty) = (&other.ident, &other.ty);
-        quote_spanned! { ty.span() =>
-            #name: <#ty as _rt::ManyField>::from_found(_rt::PartitionFold::take_rows_without_member(#rows)),
+        let (name, ty) = (&other.ident, field_type_alias(set.members.len()));
+        quote! {
+            #name: <#ty as _rt::OtherField>::from_others(
+                _rt::PartitionFold::take_rows_without_member(__rows)
+            ),
         }
     });
     quote! {

@@ -2,7 +2,7 @@
 //! the token that they are about.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{field, key_part::type_as_trait_item, schema::family_constant_name};
@@ -36,7 +36,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let is_checked = entity.wide.is_none() && !is_surely_narrow(&entity.fields);
     let parts = assert_part_sizes(entity);
     let properties = is_checked.then(|| {
-        quote_spanned! { entity.ident.span() =>
+        quote_spanned! { entity.span =>
             const _: () = _rt::assert_property_count(__SCHEMA.columns, #marker, #message);
         }
     });
@@ -46,8 +46,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         copy_properties(entity, family, marker + owner)
     });
     let apart = assert_keys_apart(entity);
-    let blobs = entity.families.iter().filter(|family| family.in_blob).map(|family| {
-        quote_spanned! { family.name.span() => const _: () = _rt::assert_blob_feature(); }
+    let lists = entity.families.iter().filter(|family| family.in_blob);
+    let blobs = lists.filter_map(|family| entity.declaration(family)).map(|declaration| {
+        quote_spanned! { declaration.in_blob_span() => const _: () = _rt::assert_blob_feature(); }
     });
     let in_blobs = entity.fields.iter().filter_map(|field| field.attr.blob.span()).map(|span| {
         quote_spanned! { span => const _: () = _rt::assert_blob_feature(); }
@@ -99,7 +100,7 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
             "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
             field.name
         );
-        let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
+        let span = field.attr.encrypt.span().unwrap_or(field.span);
         let property = runtime_item("Property", span);
         quote_spanned! { span =>
             const _: () = _rt::assert_hide_none_is_optional(<#ty as #property>::OPTIONAL, #message);
@@ -116,12 +117,12 @@ pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
             return None;
         };
         let (name, ty) = (&field.name, &field.ty);
-        let path = path.to_token_stream().to_string().replace(' ', "");
+        let path = crate::names::source_text(path);
         let message = format!(
             "`default = {path}` on `{name}`, an `Option`: `None` is stored as an absent property, which would be read as what `{path}` returns; remove the `Option`, or remove `default`"
         );
         let is_optional = type_as_trait_item(ty, "Property", "OPTIONAL");
-        let span = field.attr.default.span().unwrap_or_else(|| field.ident.span());
+        let span = field.attr.default.span().unwrap_or(field.span);
         Some(quote_spanned! { span =>
             const _: () = _rt::assert_default_is_of_required(#is_optional, #message);
         })
@@ -133,7 +134,7 @@ pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
 fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
-    let path = older.to_token_stream().to_string().replace(' ', "");
+    let path = crate::names::source_text(older);
     let same = format!(
         "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
     );
@@ -181,8 +182,8 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream>
         "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
         field.name
     );
-    let properties = runtime_item("Properties", field.ident.span());
-    Some(quote_spanned! { field.ident.span() =>
+    let properties = runtime_item("Properties", field.span);
+    Some(quote_spanned! { field.span =>
         const _: () = _rt::assert_flattened(
             __SCHEMA.columns,
             #marker,

@@ -63,7 +63,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
 
         #columns
     };
-    scoped_block(&entity.runtime, &body)
+    scoped_block(&entity.block, &body)
 }
 
 /// Returns impls that do nothing for `#[derive(Properties)]`.
@@ -88,7 +88,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
         #columns
     };
-    scoped_block(&properties.runtime, &body)
+    scoped_block(&properties.block, &body)
 }
 
 /// Returns the impl of a refused `#[derive(Message)]`: the usual one, which compiles whatever is wrong
@@ -105,7 +105,7 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
-    scoped_block(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
+    scoped_block(&edm_enum.block, &text_or_part(&edm_enum.ident))
 }
 
 /// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
@@ -113,7 +113,7 @@ pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStr
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
-    scoped_block(&newtype.runtime, &text_or_part(&newtype.ident))
+    scoped_block(&newtype.block, &text_or_part(&newtype.ident))
 }
 
 /// Returns impls that do nothing for a type that is a property and a part of keys.
@@ -157,7 +157,7 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             }
         }
     });
-    scoped_block(&projection.runtime, &quote! { #from_row #projected })
+    scoped_block(&projection.block, &quote! { #from_row #projected })
 }
 
 /// Returns impls that do nothing for `#[derive(EntitySet)]`.
@@ -198,7 +198,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
 
         #body
     };
-    scoped_block(&set.runtime, &body)
+    scoped_block(&set.block, &body)
 }
 
 fn from_row(input: &DeriveInput) -> TokenStream {

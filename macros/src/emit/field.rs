@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use super::{first_field, key_part::type_as_trait_item, unwrap_or_return};
 use crate::{
     model::{AbsenceRule, Field, Storage},
-    names::{generated_ident_of, runtime_item},
+    names::runtime_item,
 };
 
 /// Returns the name of the constant with the JSON codec of a field. Only this constant requires
@@ -583,7 +583,7 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
 
 /// Returns the patch's method that sets the field.
 pub(super) fn patch_setter(field: &Field) -> TokenStream {
-    let (ident, ty, name) = (generated_ident_of(&field.ident), &field.ty, &field.property);
+    let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
     let (doc, inner) = (format!("Sets `{}`.", field.name), first_field());
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
@@ -609,14 +609,13 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
             };
             let doc = format!("Sets a slot of `{}`, counted from 0.", field.name);
             let redact = field.is_secret().then(|| quote! { .redacted(__name) });
-            let of = &field.name;
             quote! {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __slot: _rt_usize, __value: __V) -> Self
                 where
                     __V: _rt_PatchInput<#series_slot_type>,
                 {
-                    Self(self.#inner.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+                    Self(self.#inner.change_series_slot(&[#(#names),*], __slot, |__patch, __name| {
                         <__V as _rt_PatchInput<#series_slot_type>>::set(__value, __patch, __name)#redact
                     }))
                 }
@@ -680,7 +679,7 @@ pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
 
 /// Returns a setter that takes a value of the field's type, without conversion.
 fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
-    let (ident, ty) = (generated_ident_of(&field.ident), &field.ty);
+    let (ident, ty) = (&field.ident, &field.ty);
     let doc = format!("Sets `{}`.", field.name);
     quote! {
         #[doc = #doc]
@@ -692,7 +691,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
 
 /// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
-    let (ident, of) = (generated_ident_of(&field.ident), &field.name);
+    let (ident, of) = (&field.ident, &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));
     let inner = first_field();
     quote! {

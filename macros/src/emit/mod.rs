@@ -32,11 +32,9 @@ mod set;
 mod table_entity;
 mod to_row;
 
+use crate::model::{self, CodeBlock};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use syn::Path;
-
-use crate::model;
 
 /// Returns the code of `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
@@ -51,7 +49,7 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
     let patch = patch::emit(entity);
     let columns = columns::columns_of_entity(entity);
     scoped_block(
-        &entity.runtime,
+        &entity.block,
         &quote! {
             #json #schema #asserts #from_row #to_row #table_entity #paths #indexes #patch #columns
         },
@@ -66,27 +64,27 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let columns = columns::columns_of_properties(properties);
     let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
     let defaulted = const_assert::assert_defaulted_are_required(&properties.fields);
-    scoped_block(&properties.runtime, &quote! { #json #slots #body #columns #hidden #defaulted })
+    scoped_block(&properties.block, &quote! { #json #slots #body #columns #hidden #defaulted })
 }
 
 /// Returns the code of `#[derive(Message)]`.
 pub(crate) fn message(message: &model::Message) -> TokenStream {
-    scoped_block(&message.runtime, &message::emit(message))
+    scoped_block(&message.block, &message::emit(message))
 }
 
 /// Returns the code of `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
-    scoped_block(&edm_enum.runtime, &edm_enum::emit(edm_enum))
+    scoped_block(&edm_enum.block, &edm_enum::emit(edm_enum))
 }
 
 /// Returns the code of `#[derive(KeyPart)]` on a struct.
 pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
-    scoped_block(&newtype.runtime, &newtype::emit(newtype))
+    scoped_block(&newtype.block, &newtype::emit(newtype))
 }
 
 /// Returns the code of `#[derive(Projection)]`.
 pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
-    scoped_block(&projection.runtime, &projection::emit(projection))
+    scoped_block(&projection.block, &projection::emit(projection))
 }
 
 /// Returns the code of `#[derive(EntitySet)]`.
@@ -96,7 +94,8 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
         model::Shape::Enum => set::emit(set),
         model::Shape::Struct => aggregate::emit(set),
     };
-    scoped_block(&set.runtime, &quote! { #members #body })
+    let types = (set.shape == model::Shape::Struct).then(|| aggregate::checked_field_types(set));
+    scoped_block(&set.block, &quote! { #types #members #body })
 }
 
 /// Returns `0`, the name of the first field of a generated tuple struct. As a literal inside `quote!`,
@@ -119,15 +118,24 @@ fn unwrap_or_return(result: &TokenStream) -> TokenStream {
 
 /// Returns a block in which `_rt` is the runtime, and frequent names of it are imported as `_rt_Name`.
 ///
-/// The block has no `allow`, since an `allow` of a lint is an error where the user's crate forbids
-/// that lint. Instead, no generated name or runtime path has a span of the user's code: lints ignore
-/// tokens that a macro wrote. See `names::generated_ident` and `names::runtime_item`.
-fn scoped_block(runtime: &Path, body: &TokenStream) -> TokenStream {
-    quote! {
+/// The block has no `allow` that the user did not write, since an `allow` of a lint is an error where
+/// the user's crate forbids that lint. Instead, no generated name or runtime path has a span of the
+/// user's code: lints ignore tokens that a macro wrote. See `names::generated_ident` and
+/// `names::runtime_item`.
+fn scoped_block(block: &CodeBlock, body: &TokenStream) -> TokenStream {
+    let runtime = &block.runtime;
+    let lints = block.allows_deprecated.then(|| quote! { #[allow(deprecated)] });
+    let code = quote! {
         #[doc(hidden)]
+        #lints
         const _: () = {
             use #runtime::__private::short::*;
             #body
         };
+    };
+    if !block.is_path_given {
+        return code;
     }
+    // If the path leads nowhere, the compiler reports this call alone, and not each name in the code.
+    quote! { #runtime::__private::generated_code! { #code } }
 }

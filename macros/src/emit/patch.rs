@@ -34,7 +34,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
             let is_taken = removed.is_some_and(|name| entity.field_with_setter(name).is_some());
             return if is_taken { TokenStream::new() } else { refusing_method(field) };
         }
-        let method = names::generated_ident(&format!("remove_{}", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("remove_{}", field.name), field.span);
         let is_free = entity.field_with_setter(&method.to_string()).is_none();
         let remove = is_free.then(|| remove_method(field, &method));
         let set = setter(field);
@@ -66,7 +66,7 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
 /// Returns a method that no argument fits, for a field of the key. A call of the method does not
 /// compile, and the compiler's error says why a key is not patched.
 fn refusing_method(field: &Field) -> TokenStream {
-    let ident = names::generated_ident_of(&field.ident);
+    let ident = &field.ident;
     quote! {
         #[doc(hidden)]
         pub fn #ident(self, _: impl _rt_KeyFieldPatchInput) -> Self { self }
@@ -130,7 +130,7 @@ fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenS
         where
             for<'__a> #series_slot_type: _rt_Removable,
         {
-            Self(self.#inner.change_series_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+            Self(self.#inner.change_series_slot(&[#(#names),*], __slot, |__patch, __name| {
                 __patch.remove(__name)
             }))
         }

@@ -432,8 +432,7 @@ impl<'m> Builder<'m> {
             (begins_with_table, self.keys_hold_time(), self.dated_field())
         {
             let after = self.after_value(given, at);
-            let method = names::generated_ident_of(&field.ident);
-            let exact = self.exact_method(given, &after, field, &method, "Fixes the table by");
+            let exact = self.exact_method(given, &after, field, &field.ident, "Fixes the table by");
             return quote! { #window #exact };
         }
         let Some((at, part, field)) = self.next_part(given) else { return quote! { #window } };
@@ -442,16 +441,9 @@ impl<'m> Builder<'m> {
             let is_open = self.is_path(given);
             return self.takes_anything(given, &after, field, is_open);
         }
-        let exact = self.exact_method(
-            given,
-            &after,
-            field,
-            &names::generated_ident_of(&field.ident),
-            "Fixes",
-        );
+        let exact = self.exact_method(given, &after, field, &field.ident, "Fixes");
         let period = self.is_period(at, part).then(|| {
-            let method =
-                names::generated_ident(&format!("{}_period", field.name), field.ident.span());
+            let method = names::generated_ident(&format!("{}_period", field.name), field.span);
             let after = self.after_period(given, at, part);
             self.exact_method(given, &after, field, &method, "Fixes the period of")
         });
@@ -471,7 +463,7 @@ impl<'m> Builder<'m> {
         let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name, inner) = (&field.ty, &field.name, first_field());
         let to_ticks = key_part::type_as_trait_item(ty, "DatePart", "to_ticks");
-        let method = names::generated_ident(&format!("{name}_between"), field.ident.span());
+        let method = names::generated_ident(&format!("{name}_between"), field.span);
         let after = with_parts(given, &[self.parts.len() + 1]);
         let next = self.state_type(&after);
         let made = self.state_value(
@@ -544,7 +536,7 @@ impl<'m> Builder<'m> {
         field: &Field,
         is_open: bool,
     ) -> TokenStream {
-        let (exact, entity) = (names::generated_ident_of(&field.ident), &self.entity.ident);
+        let (exact, entity) = (&field.ident, &self.entity.ident);
         let view = self.view_of_many();
         let made =
             |suffix| names::generated_ident(&format!("{}{suffix}", field.name), exact.span());
@@ -572,7 +564,7 @@ impl<'m> Builder<'m> {
     /// `{f:bucket(16)}` can have. Returns no tokens for another part.
     fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
-        let method = names::generated_ident(&format!("{}_buckets", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_buckets", field.name), field.span);
         let after = with_parts(given, &[at]);
         let next = self.state_type(&after);
         let inner = first_field();
@@ -594,7 +586,7 @@ impl<'m> Builder<'m> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let (last, inner) = (self.family.row.is_last_segment(part), first_field());
-        let method = names::generated_ident(&format!("{}_range", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_range", field.name), field.span);
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
             #[doc = #doc]
@@ -616,7 +608,7 @@ impl<'m> Builder<'m> {
         };
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let inner = first_field();
-        let method = names::generated_ident(&format!("{}_prefix", field.name), field.ident.span());
+        let method = names::generated_ident(&format!("{}_prefix", field.name), field.span);
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {
             #[doc = #doc]

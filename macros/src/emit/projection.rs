@@ -1,27 +1,32 @@
 //! Generates the impls of a projection, which reads each field through the column of its name.
 
-use crate::{model::Projection, names};
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::{Path, spanned::Spanned};
+
+use crate::{model::Projection, names};
 
 /// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `ProjectionHeldBy` for partial copies.
 pub(super) fn emit(projection: &Projection) -> TokenStream {
     let Some(of) = &projection.of else { return TokenStream::new() };
     let ident = &projection.ident;
+    let entity = checked_entity(projection, of);
     let selects = projection.fields.iter().map(|field| {
         let constant = &field.constant;
-        quote! { _rt_ReadColumn::select(&<#of>::#constant, __family, &mut __names); }
+        quote! { _rt_ReadColumn::select(&__Entity::#constant, __family, &mut __names); }
     });
     // A field of another type than the entity's is shown where its type is written.
     let reads = projection.fields.iter().map(|field| {
         let (name, constant, ty) = (&field.ident, &field.constant, &field.ty);
         quote! {
-            #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
+            #name: _rt::ProjectedColumn(&__Entity::#constant).read_as::<#ty>(__row, __family)?
         }
     });
     let fields =
         projection.fields.iter().map(|field| names::type_spelling_field_name(&field.ident));
     quote! {
+        #entity
+
         #[automatically_derived]
         impl _rt_FromRow for #ident {
             fn columns(
@@ -52,7 +57,11 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::Projection for #ident {
+            #[cfg(doc)]
             type Entity = #of;
+            // The documentation shows the entity, and the compiler an error of its own type only once.
+            #[cfg(not(doc))]
+            type Entity = __Entity;
         }
 
         #[automatically_derived]
@@ -70,5 +79,36 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             #(__M: _rt::HoldsField<#fields>,)*
         {
         }
+    }
+}
+
+/// Returns the type `__Entity`, which is the projection's entity, and constants that compile only if it is
+/// an entity with all fields of the projection. If a constant does not compile, the type is an error to the
+/// compiler, which then reports nothing that follows from it, such as missing columns.
+fn checked_entity(projection: &Projection, of: &Path) -> TokenStream {
+    let is_entity = quote_spanned! { of.span() => _rt::check_is_entity::<#of>() };
+    let fields = projection.fields.iter().map(|field| {
+        let mut name = field.ident.clone();
+        name.set_span(field.span);
+        quote! { let _ = &__entity.#name; }
+    });
+    let columns = projection.fields.iter().map(|field| {
+        let name = names::ident_text(&field.ident);
+        let message = format!(
+            "the entity does not store `{name}` in a property of its own: a projection cannot read a field that is skipped, nor one with `extra`"
+        );
+        quote_spanned! { field.span =>
+            _rt::assert_field_has_column(<__Of as _rt_TableEntity>::SCHEMA, #name, #message);
+        }
+    });
+    quote! {
+        const __IS_ENTITY: _rt_usize = #is_entity;
+        type __Of = <[#of; __IS_ENTITY] as _rt::Array>::Element;
+        const __HAS_FIELDS: _rt_usize = {
+            let _ = |__entity: &__Of| { #(#fields)* };
+            #(#columns)*
+            0
+        };
+        type __Entity = <[__Of; __HAS_FIELDS] as _rt::Array>::Element;
     }
 }

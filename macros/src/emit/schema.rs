@@ -63,6 +63,11 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
     let holds_extra = entity.fields.iter().any(|field| field.storage == Storage::Extra);
     let holds_extra = holds_extra.then(|| quote! { holds_extra: true, });
+    let has_no_column = |field: &&Field| !field.storage.has_own_properties();
+    let without_column = entity.fields.iter().filter(has_no_column).map(|field| &field.name);
+    let without_column: Vec<&String> = without_column.collect();
+    let without_column = (!without_column.is_empty())
+        .then(|| quote! { fields_without_column: &[#(#without_column),*], });
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
     let blobs: Vec<TokenStream> = entity
@@ -113,6 +118,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #drops_unknown
             #parts
             #holds_extra
+            #without_column
             #blobs
             #dated
             #expires

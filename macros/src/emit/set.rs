@@ -17,7 +17,8 @@ use crate::{
 pub(super) fn member_constants(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
-    let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
+    let members = set.members.iter().enumerate();
+    let schemas: Vec<TokenStream> = members.map(|(at, member)| schema(set, at, member)).collect();
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt_Schema] = &[#(#schemas),*];
@@ -38,13 +39,13 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
 }
 
 /// Returns the schema of a member's entity.
-fn schema(set: &Set, member: &Member) -> TokenStream {
+fn schema(set: &Set, at: usize, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
             let ty = &member.ty;
             quote! { #ty }
         }
-        Shape::Struct => aggregate::row_value_type(member),
+        Shape::Struct => aggregate::row_value_type(at, member),
     };
     quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
@@ -79,18 +80,20 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
-        quote! { #at => #read(#row, #claim, |__member| Self::#variant(__member)), }
+        let value = boxed_if(member.is_boxed, quote! { __member });
+        quote! { #at => #read(#row, #claim, |__member| Self::#variant(#value)), }
     });
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
             let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole };
-            quote! { _rt_Ok(_rt_Some(Self::#variant(#read(#row)?))) }
+            let value = boxed_if(other.is_boxed, quote! { #read(#row)? });
+            quote! { _rt_Ok(_rt_Some(Self::#variant(#value))) }
         }
         None => quote! { _rt_Ok(_rt_None) },
     };
-    let names = set.members.iter().map(|member| {
-        let (variant, schema) = (&member.ident, schema(set, member));
+    let names = set.members.iter().enumerate().map(|(at, member)| {
+        let (variant, schema) = (&member.ident, schema(set, at, member));
         quote! { Self::#variant(_) => #schema.entity, }
     });
     let other_name = set.other.as_ref().map(|other| {
@@ -182,12 +185,18 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
     // warn the user of it.
     let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
     let others = (!is_only).then(|| quote! { __other => _rt_Err(__other), });
+    let unboxed = if member.is_boxed {
+        quote! { *__member }
+    } else {
+        quote! { __member }
+    };
+    let value = boxed_if(member.is_boxed, quote! { __member });
     quote! {
         #[automatically_derived]
         impl _rt::Variant<#ty> for #ident {
             fn into_member(self) -> _rt_Result<#ty, Self> {
                 match self {
-                    Self::#variant(__member) => _rt_Ok(__member),
+                    Self::#variant(__member) => _rt_Ok(#unboxed),
                     #others
                 }
             }
@@ -196,9 +205,18 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
         #[automatically_derived]
         impl _rt_From<#ty> for #ident {
             fn from(__member: #ty) -> Self {
-                Self::#variant(__member)
+                Self::#variant(#value)
             }
         }
+    }
+}
+
+/// Returns the value, in a new `Box` if `is_boxed` is set.
+fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
+    if is_boxed {
+        quote! { _rt::Box::new(#value) }
+    } else {
+        value
     }
 }
 
@@ -210,14 +228,15 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
 fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
-    let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
     let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };
     let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
-        let members = names.iter().enumerate().map(|(at, name)| {
-            let member = member(at);
-            quote! { Self::#name(__member) => #member, }
+        let members = set.members.iter().enumerate().map(|(at, held)| {
+            let (name, member) = (&held.ident, member(at));
+            let unboxed = held.is_boxed.then(|| quote! { let __member = &**__member; });
+            quote! { Self::#name(__member) => { #unboxed #member } }
         });
         let other = set.other.as_ref().map(|variant| {
+            let unboxed = variant.is_boxed.then(|| quote! { let __other = &**__other; });
             let (variant, ty) = (&variant.ident, &variant.ty);
             let value = call_site_ident("__other");
             let dynamic = quote_spanned! { ty.span() =>
@@ -225,6 +244,7 @@ fn writes(set: &Set) -> TokenStream {
             };
             quote! {
                 Self::#variant(__other) => {
+                    #unboxed
                     let __other = #dynamic;
                     #other
                 }

@@ -1,13 +1,13 @@
 //! Generates `TableEntity` and `Writable`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
 use super::{entry_doc::path_method_doc, index, key_part, patch, path_builder};
 use crate::{
     model::{DatedTableName, Entity},
-    names::{generated_ident, runtime_item},
+    names::runtime_item,
 };
 
 /// Returns the impls of `TableEntity` and `Writable`.
@@ -81,17 +81,14 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
 
 /// Returns the method that calls the user's `validate` function.
 fn check(path: &Path) -> TokenStream {
-    // An error type that cannot be boxed is shown where the function is named.
-    let into = runtime_item("Into", path.span());
-    let error = generated_ident("__error", path.span());
-    let boxed = quote_spanned! { path.span() => #into::into(#error) };
+    // What the function returns is checked where it is named.
+    let outcome = Ident::new("__outcome", path.span());
+    let boxed = quote_spanned! { path.span() => _rt::ValidateOutcome::into_result(#outcome) };
     quote! {
         fn check(&self) -> _rt_Result<(), _rt::BoxError> {
             let __check: fn(&Self) -> _ = #path;
-            match __check(self) {
-                _rt_Ok(()) => _rt_Ok(()),
-                _rt_Err(#error) => _rt_Err(#boxed),
-            }
+            let #outcome = __check(self);
+            #boxed
         }
     }
 }

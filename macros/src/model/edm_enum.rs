@@ -1,9 +1,9 @@
 //! Describes an enum with `#[derive(EdmEnum)]` or `#[derive(KeyPart)]`.
 
 use proc_macro2::{Ident, Span};
-use syn::{Data, DeriveInput, Fields, LitStr, Path, spanned::Spanned};
+use syn::{Data, DeriveInput, Fields, LitStr, spanned::Spanned};
 
-use super::{refuse_generics, runtime_path};
+use super::{CodeBlock, refuse_generics};
 use crate::{
     attr::{EnumAttr, VariantAttr},
     errors::Errors,
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct EdmEnum {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     pub(crate) variants: Vec<Variant>,
     /// Whether `rename_all` is given and could not be read.
     pub(crate) is_case_lost: bool,
@@ -39,8 +39,8 @@ impl EdmEnum {
         let attr = EnumAttr::read(&input.attrs, errors);
         let case = attr.rename_all.get().copied().unwrap_or(Case::Verbatim);
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             variants: read_variants(input, case, errors),
             is_case_lost: attr.rename_all.is_unreadable(),
         }
@@ -78,7 +78,7 @@ fn read_variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Va
             },
             span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
             is_text_lost: attr.rename.is_unreadable(),
-            ident: variant.ident.clone(),
+            ident: names::generated_ident_of(&variant.ident),
         });
     }
     variants

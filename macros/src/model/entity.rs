@@ -6,8 +6,8 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
 use super::{
-    DatedTableName, Family, FamilyKind, Field, KeyTemplate, named_fields, refuse_generics,
-    runtime_path,
+    CodeBlock, DatedTableName, Family, FamilyKind, Field, KeyTemplate, named_fields,
+    refuse_generics,
 };
 use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
@@ -21,9 +21,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Entity {
     pub(crate) ident: Ident,
+    /// The place of the struct's name, for messages.
+    pub(crate) span: Span,
     /// Visibility of the struct. Generated types get it too, since public methods return them.
     pub(crate) vis: TokenStream,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     pub(crate) table: LitStr,
     /// The period in the table's name, if the entity has a table for each.
     pub(crate) dated: Option<DatedTableName>,
@@ -83,9 +85,10 @@ impl Entity {
         let dated = attr.name.get().and_then(|name| DatedTableName::new(name, &fields, errors));
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
-            ident: input.ident.clone(),
+            ident: names::generated_ident_of(&input.ident),
+            span: input.ident.span(),
             vis: names::respanned_visibility(&input.vis),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             dated,
             has_table_name: attr.name.is_set(),
             table: attr.name.get().cloned().unwrap_or_else(named),
@@ -172,6 +175,11 @@ impl Entity {
     /// copies.
     pub(crate) fn primary_and_copies(&self) -> impl Iterator<Item = &Family> {
         self.families.iter().filter(|family| family.is_primary_or_copy())
+    }
+
+    /// Returns the declaration of a copy or list, as it is written. `None` for the primary.
+    pub(crate) fn declaration(&self, family: &Family) -> Option<&IndexAttr> {
+        self.attr.indexes.iter().find(|attr| attr.name == family.name)
     }
 
     /// Returns the row family of the primary entity, which every entity has.
@@ -409,9 +417,9 @@ fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
 /// Returns one flag per field: whether the index's copies hold it, by `only(..)` and `except(..)`.
 fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
     let (named, wanted) = match (attr.only.get(), attr.except.get()) {
-        (Some(_), Some(except)) => {
-            let span = except.first().map_or(attr.name.span(), Ident::span);
-            errors.add_at(span, "a copy has `only` some fields or all `except` some, not both");
+        (Some(_), Some(_)) => {
+            let span = attr.except.span().unwrap_or_else(|| attr.name.span());
+            errors.add_at(span, "a copy has `only` some fields or all `except` some, not both: leave `only` or `except` out");
             return vec![true; fields.len()];
         }
         (Some(only), None) => (only, true),
@@ -419,7 +427,11 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
         (None, None) => return vec![true; fields.len()],
     };
     let mut held = vec![!wanted; fields.len()];
-    for name in named {
+    for (count, name) in named.iter().enumerate() {
+        if named.iter().take(count).any(|earlier| earlier == name) {
+            errors.add_at(name.span(), format!("`{name}` is given twice, expected it once"));
+            continue;
+        }
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         let at = fields.iter().position(|field| field.name == names::ident_text(name));
         match at.and_then(|at| held.get_mut(at)) {

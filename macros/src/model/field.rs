@@ -99,7 +99,11 @@ pub(crate) enum AbsenceRule {
 /// A field with the meaning of its attributes.
 #[derive(Debug)]
 pub(crate) struct Field {
+    /// The field's name in generated code. Its span marks it as written by a macro, so that lints such
+    /// as `deprecated` ignore it.
     pub(crate) ident: Ident,
+    /// The place of the field's name, for messages.
+    pub(crate) span: Span,
     pub(crate) vis: TokenStream,
     pub(crate) ty: Type,
     /// The field's name, without `r#`.
@@ -108,7 +112,8 @@ pub(crate) struct Field {
     /// case of `rename_all`. For a field stored as several properties, their names begin with this
     /// name unless a setting names them.
     pub(crate) property: String,
-    /// Span of the property's name: of `rename = ".."`, else of the field.
+    /// Span of the property's name: of `rename = ".."`, of the pattern in `series("..")`, else of the
+    /// field.
     pub(crate) property_span: Span,
     /// The name of the column constant: `FIRST_NAME` for `first_name`.
     pub(crate) constant: Ident,
@@ -133,15 +138,15 @@ impl Field {
         case: Case,
         this: &Ident,
     ) -> Option<Self> {
-        let ident = field.ident.clone()?;
-        let name = names::ident_text(&ident);
+        let ident = field.ident.as_ref()?;
+        let name = names::ident_text(ident);
         let property = match attr.rename.get() {
             Some(rename) => rename.value(),
             None => case.convert_name(&name),
         };
         Some(Self {
-            property_span: attr.rename.get().map_or_else(|| ident.span(), LitStr::span),
-            constant: names::column_constant_name(&ident),
+            property_span: property_span(&attr, ident),
+            constant: names::column_constant_name(ident),
             vis: names::respanned_visibility(&field.vis),
             ty: names::replace_self_type(&field.ty, this),
             storage: storage_of(&attr, &property, &field.ty),
@@ -149,7 +154,8 @@ impl Field {
             has_token: false,
             is_wide: false,
             is_name_lost: attr.rename.is_unreadable(),
-            ident,
+            ident: names::generated_ident_of(ident),
+            span: ident.span(),
             name,
             property,
             attr,
@@ -208,8 +214,7 @@ impl Field {
     /// Returns whether the type is written as `Option<T>`, with a type argument. A type of the
     /// program that is itself called `Option` has none.
     pub(crate) fn is_option_with_argument(&self) -> bool {
-        let Type::Path(path) = &self.ty else { return false };
-        let last = path.path.segments.last();
+        let last = names::last_segment(&self.ty);
         self.is_option() && last.is_some_and(|last| !last.arguments.is_empty())
     }
 
@@ -272,6 +277,11 @@ impl Field {
     pub(crate) fn is_text(&self) -> bool {
         names::is_named_one_of(&self.ty, &["String"])
     }
+}
+
+fn property_span(attr: &FieldAttr, ident: &Ident) -> Span {
+    let pattern = attr.series.get().and_then(Option::as_ref);
+    attr.rename.get().or(pattern).map_or_else(|| ident.span(), LitStr::span)
 }
 
 fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {

@@ -1,16 +1,20 @@
 //! Describes a struct with `#[derive(Message)]`.
 
 use proc_macro2::Ident;
-use syn::{DeriveInput, LitStr, Path};
+use syn::{Data, DeriveInput, LitStr};
 
-use super::{refuse_generics, runtime_path};
-use crate::{attr::MessageAttr, errors::Errors, names};
+use super::{CodeBlock, refuse_generics};
+use crate::{
+    attr::{self, MessageAttr},
+    errors::Errors,
+    names,
+};
 
 /// A struct that is sent as a message.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     /// The name under which messages of this type are stored.
     pub(crate) name: LitStr,
     pub(crate) version: u32,
@@ -27,18 +31,39 @@ impl Message {
         refuse_generics(input, "Message", errors);
         let attr = MessageAttr::read(&input.attrs, errors);
         let (yes, no) = (attr.authenticated.get().is_some(), attr.unauthenticated.get().is_some());
-        if yes && no {
+        if let (true, Some(span)) = (yes, attr.unauthenticated.span()) {
             let message = "a message is `authenticated` or `unauthenticated`, and this is both: leave one out";
-            errors.add_at(input.ident.span(), message);
+            errors.add_at(span, message);
         }
+        refuse_settings_inside(input, errors);
         let named = || LitStr::new(&names::ident_text(&input.ident), input.ident.span());
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             name: attr.name.get().cloned().unwrap_or_else(named),
             version: attr.version.get().map_or(1, |(version, _)| *version),
             authenticated: (yes || no).then_some(yes),
             expires: attr.expires.get().copied(),
         }
+    }
+}
+
+/// Reports settings on the fields and variants of a message, which serde writes.
+fn refuse_settings_inside(input: &DeriveInput, errors: &mut Errors) {
+    let hint = "serde writes the message, write `#[serde(..)]`";
+    let variants = match &input.data {
+        Data::Enum(data) => data.variants.iter().collect(),
+        Data::Struct(_) | Data::Union(_) => Vec::new(),
+    };
+    for variant in &variants {
+        attr::refuse_settings(&variant.attrs, "a message's variant", hint, errors);
+    }
+    let own_fields = match &input.data {
+        Data::Struct(data) => Some(&data.fields),
+        Data::Enum(_) | Data::Union(_) => None,
+    };
+    let fields = variants.iter().map(|variant| &variant.fields).chain(own_fields);
+    for field in fields.flatten() {
+        attr::refuse_settings(&field.attrs, "a message's field", hint, errors);
     }
 }

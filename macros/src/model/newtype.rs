@@ -1,16 +1,20 @@
 //! Describes a struct with `#[derive(KeyPart)]`.
 
 use proc_macro2::Ident;
-use syn::{Data, DeriveInput, Fields, Member, Path, Type, spanned::Spanned};
+use syn::{Data, DeriveInput, Fields, Member, Type, spanned::Spanned};
 
-use super::{refuse_generics, runtime_path};
-use crate::{attr::SetAttr, errors::Errors, names};
+use super::{CodeBlock, refuse_generics};
+use crate::{
+    attr::{self, SetAttr},
+    errors::Errors,
+    names,
+};
 
 /// A struct with one field, stored as that field is: an id with a type of its own.
 #[derive(Debug)]
 pub(crate) struct Newtype {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     /// The field's name or number, and its type. `None` if the type is no struct with exactly one field.
     pub(crate) field: Option<(Member, Type)>,
 }
@@ -21,8 +25,8 @@ impl Newtype {
         refuse_generics(input, "KeyPart", errors);
         let attr = SetAttr::read(&input.attrs, errors);
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             field: only_field(input, errors),
         }
     }
@@ -33,7 +37,12 @@ fn only_field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)
     let (span, found) = match &input.data {
         Data::Struct(data) => match (data.fields.iter().next(), data.fields.len()) {
             (Some(field), 1) => {
-                let member = data.fields.members().next()?;
+                let hint = "the key's template says in which form it is written, such as `{id:06}`";
+                attr::refuse_settings(&field.attrs, "the field of a `KeyPart`", hint, errors);
+                let member = match data.fields.members().next()? {
+                    Member::Named(name) => Member::Named(names::generated_ident_of(&name)),
+                    unnamed => unnamed,
+                };
                 return Some((member, names::replace_self_type(&field.ty, &input.ident)));
             }
             (_, count) => match &data.fields {

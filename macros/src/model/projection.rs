@@ -1,11 +1,11 @@
 //! Describes a struct with `#[derive(Projection)]`.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{DeriveInput, Path, Type};
 
-use super::{named_fields, refuse_generics, runtime_path};
+use super::{CodeBlock, named_fields, refuse_generics};
 use crate::{
-    attr::{FieldAttr, ProjectionAttr},
+    attr::{self, ProjectionAttr},
     errors::Errors,
     names,
 };
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Projection {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     pub(crate) of: Option<Path>,
     pub(crate) fields: Vec<ProjectedField>,
 }
@@ -23,6 +23,8 @@ pub(crate) struct Projection {
 #[derive(Debug)]
 pub(crate) struct ProjectedField {
     pub(crate) ident: Ident,
+    /// The place of the field's name, for messages.
+    pub(crate) span: Span,
     pub(crate) ty: Type,
     /// The name of the column constant on the entity.
     pub(crate) constant: Ident,
@@ -37,16 +39,18 @@ impl Projection {
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();
         for field in named {
-            FieldAttr::refuse_projection_field_attributes(&field.attrs, errors);
+            let hint = "the entity says how it is stored";
+            attr::refuse_settings(&field.attrs, "a projection's field", hint, errors);
             fields.extend(field.ident.map(|ident| ProjectedField {
                 constant: names::column_constant_name(&ident),
                 ty: names::replace_self_type(&field.ty, &input.ident),
-                ident,
+                ident: names::generated_ident_of(&ident),
+                span: ident.span(),
             }));
         }
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             of: attr.of.get().cloned(),
             fields,
         }

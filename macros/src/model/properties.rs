@@ -1,20 +1,20 @@
 //! Describes a struct with `#[derive(Properties)]`.
 
 use proc_macro2::Ident;
-use syn::{DeriveInput, Path};
+use syn::DeriveInput;
 
-use super::{Field, named_fields, refuse_generics, runtime_path};
+use super::{CodeBlock, Field, named_fields, refuse_generics};
 use crate::{
     attr::{FieldAttr, PropertiesAttr},
     errors::Errors,
-    names::Case,
+    names::{self, Case},
 };
 
 /// A struct whose fields become properties of the entities that it is flattened into.
 #[derive(Debug)]
 pub(crate) struct Properties {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     pub(crate) fields: Vec<Field>,
 }
 
@@ -33,8 +33,8 @@ impl Properties {
             fields.iter_mut().for_each(Field::mark_case_unknown);
         }
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             fields,
         }
     }

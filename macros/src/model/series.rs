@@ -1,6 +1,9 @@
 //! Names the properties of fields that are stored as several: slots of a series, pieces of a text.
 
-use syn::{Expr, Lit, Type};
+use proc_macro2::Span;
+use syn::{Expr, Lit, Type, spanned::Spanned};
+
+use crate::names;
 
 /// Most slots that names are made for: more than any entity has properties.
 const MAX_SLOTS: usize = 20_000;
@@ -10,16 +13,52 @@ const MAX_SLOTS_OF_PART: usize = 200;
 
 /// Returns type and number of the slots of a series: an array whose length is a literal.
 pub(crate) fn array_slot_type_and_count(ty: &Type) -> Option<(&Type, usize)> {
-    match ty {
-        Type::Array(array) => {
-            let Expr::Lit(lit) = &array.len else { return None };
-            let Lit::Int(length) = &lit.lit else { return None };
-            Some((&array.elem, length.base10_parse().ok()?))
-        }
-        Type::Group(group) => array_slot_type_and_count(&group.elem),
-        Type::Paren(paren) => array_slot_type_and_count(&paren.elem),
+    let Type::Array(array) = names::ungrouped(ty) else { return None };
+    Some((&array.elem, literal_number(&array.len)?))
+}
+
+/// Returns the number that an expression is, if it is a literal.
+fn literal_number(value: &Expr) -> Option<usize> {
+    match value {
+        Expr::Lit(lit) => match &lit.lit {
+            Lit::Int(number) => number.base10_parse().ok(),
+            _ => None,
+        },
+        // A `macro_rules!` macro hands on a literal in an invisible group.
+        Expr::Group(group) => literal_number(&group.expr),
+        Expr::Paren(paren) => literal_number(&paren.expr),
         _ => None,
     }
+}
+
+/// Returns the place and the message of what is wrong with the type of a series; `None` for an array
+/// with at least one slot.
+pub(crate) fn type_fault(field: &str, ty: &Type) -> Option<(Span, String)> {
+    let example = "such as `[u32; 24]`";
+    let is_option = names::is_named_one_of(ty, &["Option"]);
+    let inner = is_option.then(|| names::first_argument_type(ty)).flatten();
+    if let Some(Type::Array(array)) = inner.map(names::ungrouped) {
+        let (slot, length) = (names::source_text(&array.elem), names::source_text(&array.len));
+        let message = format!(
+            "`{field}` is an `Option` of a series, in which each slot may be absent by itself: write `[Option<{slot}>; {length}]`"
+        );
+        return Some((ty.span(), message));
+    }
+    let Type::Array(array) = names::ungrouped(ty) else {
+        let found = names::source_text(ty);
+        let message =
+            format!("`{field}` is a series, expected an array {example}, found `{found}`");
+        return Some((ty.span(), message));
+    };
+    let message = match literal_number(&array.len) {
+        Some(0) => format!("`{field}` is a series without slots, expected an array {example}"),
+        Some(_) => return None,
+        None => format!(
+            "the length of a series is a number, by which its properties are named, {example}; found `{}`",
+            names::source_text(&array.len)
+        ),
+    };
+    Some((array.len.span(), message))
 }
 
 /// Splits the pattern of a series, such as `Day{:03}`, into the text before the number, the digits

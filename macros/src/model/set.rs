@@ -2,11 +2,11 @@
 //! that gathers the rows of a partition.
 
 use proc_macro2::{Ident, Span};
-use syn::{Data, DataEnum, DeriveInput, Fields, Path, Type, spanned::Spanned};
+use syn::{Data, DataEnum, DeriveInput, Fields, Type, spanned::Spanned};
 
-use super::{named_fields, refuse_generics, runtime_path};
+use super::{CodeBlock, named_fields, refuse_generics};
 use crate::{
-    attr::{AggregateFieldAttr, MemberAttr, SetAttr},
+    attr::{self, AggregateFieldAttr, MemberAttr, SetAttr},
     errors::Errors,
     names,
 };
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) ident: Ident,
-    pub(crate) runtime: Path,
+    pub(crate) block: CodeBlock,
     pub(crate) shape: Shape,
     pub(crate) members: Vec<Member>,
     /// The member marked `other`: it takes the rows of unknown types.
@@ -35,7 +35,12 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) ident: Ident,
+    /// The place of the variant's or field's name, for messages.
+    pub(crate) span: Span,
+    /// The type of the variant or field. Of a variant with a `Box`, the type in it.
     pub(crate) ty: Type,
+    /// Whether the variant holds a `Box` of the type.
+    pub(crate) is_boxed: bool,
     pub(crate) count: RowsPerMember,
 }
 
@@ -46,6 +51,29 @@ pub(crate) enum RowsPerMember {
     One,
     /// All rows of the type.
     Many,
+}
+
+impl Member {
+    fn new(name: &Ident, ty: Type, count: RowsPerMember) -> Self {
+        Self {
+            ident: names::generated_ident_of(name),
+            span: name.span(),
+            ty,
+            is_boxed: false,
+            count,
+        }
+    }
+
+    /// Returns the member of a variant, which may hold the entity in a `Box`.
+    fn of_variant(name: &Ident, ty: Type) -> Self {
+        let is_box = names::is_named_one_of(&ty, &["Box"]);
+        match is_box.then(|| names::first_argument_type(&ty).cloned()).flatten() {
+            Some(inner) if names::last_segment(&inner).is_some() => {
+                Self { is_boxed: true, ..Self::new(name, inner, RowsPerMember::One) }
+            }
+            _ => Self::new(name, ty, RowsPerMember::One),
+        }
+    }
 }
 
 impl Set {
@@ -65,7 +93,7 @@ impl Set {
             } else if other.is_none() {
                 other = Some(member);
             } else {
-                errors.add_at(member.ident.span(), "a second `other`, expected one");
+                errors.add_at(member.span, "a second `other`, expected one");
             }
         }
         if members.is_empty() {
@@ -75,8 +103,8 @@ impl Set {
             );
         }
         Self {
-            ident: input.ident.clone(),
-            runtime: runtime_path(&attr.runtime, input, errors),
+            ident: names::generated_ident_of(&input.ident),
+            block: CodeBlock::new(&attr.runtime, input, errors),
             shape,
             members,
             other,
@@ -90,28 +118,41 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
     for variant in &data.variants {
         let attr = MemberAttr::read(&variant.attrs, errors);
         // A set is not called empty for the variants that are refused.
-        let mut wrong = |span: Span| {
+        let mut wrong = |span: Span, found: &str| {
             let name = &variant.ident;
-            let message = format!("expected a variant with one entity, write `{name}({name})`");
+            let message = if attr.other.is_set() {
+                format!(
+                    "`other` holds the rows of every other type, found {found}: write `{name}(DynamicEntity)`"
+                )
+            } else {
+                format!(
+                    "a variant holds the entity whose rows it is for, found {found}: write `{name}(Employee)` with the type of the entity"
+                )
+            };
             errors.add_unreadable(syn::Error::new(span, message));
         };
         let field = match &variant.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
             Fields::Unit => {
-                wrong(variant.ident.span());
+                wrong(variant.ident.span(), "a variant without a field");
                 None
             }
             fields => {
-                wrong(fields.span());
+                let found = match fields {
+                    Fields::Named(_) => "named fields".to_owned(),
+                    fields => format!("{} fields", fields.len()),
+                };
+                wrong(fields.span(), &found);
                 None
             }
         };
+        for field in &variant.fields {
+            let hint = "write `#[table(other)]` on the variant";
+            attr::refuse_settings(&field.attrs, "the field of a variant", hint, errors);
+        }
         members.extend(field.map(|field| {
             let ty = names::replace_self_type(&field.ty, this);
-            (
-                Member { ident: variant.ident.clone(), ty, count: RowsPerMember::One },
-                attr.other.is_set(),
-            )
+            (Member::of_variant(&variant.ident, ty), attr.other.is_set())
         }));
     }
     members
@@ -122,10 +163,12 @@ fn read_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> 
     let mut members = Vec::new();
     for field in named_fields(input, errors) {
         let Some(ident) = field.ident else { continue };
-        let attr = AggregateFieldAttr::read(&field.attrs, ident.span(), errors);
+        let Some(attr) = AggregateFieldAttr::read(&field.attrs, ident.span(), errors) else {
+            continue;
+        };
         let count = if attr.one.is_set() { RowsPerMember::One } else { RowsPerMember::Many };
         let ty = names::replace_self_type(&field.ty, &input.ident);
-        members.push((Member { ident, ty, count }, attr.other.is_set()));
+        members.push((Member::new(&ident, ty, count), attr.other.is_set()));
     }
     members
 }

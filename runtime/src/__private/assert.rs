@@ -2,7 +2,7 @@
 
 use crate::{
     edm::EdmType,
-    entity::ColumnSchema,
+    entity::{ColumnSchema, Schema, set::const_str_eq},
     key::{Family, Resolution, Template, families_may_collide, resolution_of},
     limits::PROPERTIES,
 };
@@ -42,6 +42,19 @@ pub const fn assert_wide_part_properties(
 ) {
     if ColumnSchema::property_count_in_part(columns, part) + 2 > PROPERTIES {
         panic!("{}", message);
+    }
+}
+
+/// Fails to compile if a projection has a field that the entity stores in no column of its own.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_field_has_column(schema: &Schema, field: &str, message: &'static str) {
+    let mut fields: &[&str] = schema.fields_without_column;
+    while let [first, rest @ ..] = fields {
+        if const_str_eq(first, field) {
+            panic!("{}", message);
+        }
+        fields = rest;
     }
 }
 

@@ -1,15 +1,18 @@
 //! Lists everything that generated code may name, and nothing else.
 
 mod assert;
+mod check;
 mod json;
 mod key_part;
 mod property;
 
 pub use assert::{
     assert_blob_feature, assert_date_form_resolution, assert_default_is_of_required,
-    assert_expiry_is_time, assert_family_keys_apart, assert_hide_none_is_optional,
-    assert_property_count, assert_separated, assert_wide_part_properties,
+    assert_expiry_is_time, assert_family_keys_apart, assert_field_has_column,
+    assert_hide_none_is_optional, assert_property_count, assert_separated,
+    assert_wide_part_properties,
 };
+pub use check::{Array, check_is_entity, check_many_field, check_one_field, check_other_field};
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, bucket_codec, date_codec, descending_codec, hmac_codec, key_texts, lower_codec,
@@ -21,10 +24,12 @@ pub use property::{
     finish_stored, is_one_of, keep_unknown, place_property,
 };
 
+pub use crate::__entable_generated_code as generated_code;
 // A user's type may be named `str` or `bool`.
 pub use core::primitive::{bool, str, u8, u32, usize};
 pub use std::{
     borrow::Cow,
+    boxed::Box,
     clone::Clone,
     convert::{From, Into, identity},
     default::Default,
@@ -55,10 +60,11 @@ pub use crate::{
         home::home_table,
         names::assert_flattened,
         path::PartitionPathBuilder,
+        projection::ProjectedColumn,
         series::{Series, finish_series, store_series},
         set::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
-            aggregate::{ManyField, OneField, PartitionFold},
+            aggregate::{ManyField, OneField, OtherField, PartitionFold},
             derived::{
                 assert_member_keys_apart, assert_older, assert_same_type, assert_same_width,
                 assert_types_apart, home_table_of, projection_schema, read_projection,
@@ -73,6 +79,7 @@ pub use crate::{
             store_split, store_split_json,
         },
         untyped_path::PathDraft,
+        validate::ValidateOutcome,
         version::{
             owner_in_any_version, owner_of_older, primary_in_current_form, rows_of_any_version,
             rows_of_older, upgrade_older,
@@ -221,6 +228,14 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
     }
 }
 
+/// Passes on the code of a derive whose `crate = ".."` gives the path of entable. A path that leads
+/// nowhere is an error at this call alone: without the call, it would be one at each name in the code.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entable_generated_code {
+    ($($code:tt)*) => { $($code)* };
+}
+
 /// Sets the property `name` in a patch to the argument of a setter.
 pub fn set_in_patch<E, F>(
     patch: Patch<E>,
@@ -248,39 +263,6 @@ pub trait Removable {}
 
 #[diagnostic::do_not_recommend]
 impl<T> Removable for Option<T> {}
-
-/// A projection's field that has the type of the entity's field.
-#[diagnostic::on_unimplemented(
-    message = "expected the entity's type `{T}`, found `{Self}`",
-    label = "not a `{T}`",
-    note = "a projection's field has the type that the entity's field has"
-)]
-pub trait SameType<T> {
-    /// Returns the value unchanged. A call compiles only if the two types are equal.
-    fn same(value: T) -> Self;
-}
-
-impl<T> SameType<T> for T {
-    fn same(value: T) -> Self {
-        value
-    }
-}
-
-/// The type of a projection's field that the entity's column of type `C` can be read into.
-pub trait Projected<C>: Sized {
-    /// Reads the field from a row.
-    ///
-    /// # Errors
-    ///
-    /// `is_decode`, naming the property.
-    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self>;
-}
-
-impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
-    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self> {
-        column.read(row, family).map(Self::same)
-    }
-}
 
 /// Returns the prefix of a flattened struct inside another flattened struct: `prefix` is that of
 /// the outer struct, `name` that of the inner one within it.

@@ -10,7 +10,8 @@ use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
     message = "`{Self}` cannot be stored as a property",
     label = "not a property type",
     note = "property types are bool, integers up to 64 bits, f32, f64, String, Vec<u8>, bytes::Bytes, time::OffsetDateTime, time::Date, uuid::Uuid, enums with #[derive(EdmEnum)] and Option of these",
-    note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it"
+    note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it",
+    note = "a `Blob` needs #[table(blob)], a `Bag` needs #[table(extra)]"
 )]
 pub trait Property: Sized {
     /// The stored type without `Option`. Filters compare with it, and patches set it.

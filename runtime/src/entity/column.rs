@@ -178,11 +178,15 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Creates the column for a slot number that a series does not have, such as slot 12 of a field
     /// with 12 slots. Each use of the column fails.
-    pub(super) fn for_slot_out_of_range(slot: usize, length: usize) -> Self {
+    pub(super) fn for_slot_out_of_range(slot: usize, names: &[&str]) -> Self {
         let read = ReadProperty::Row(|_, name: &str| {
             Err(InvalidValue::new("a slot out of range").into_read_error(name))
         });
-        Self { out_of_range: Some((slot, length)), ..Self::new("", read) }
+        Self {
+            name: properties_of_series(names).into(),
+            out_of_range: Some((slot, names.len())),
+            ..Self::new("", read)
+        }
     }
 
     /// Returns the column as one of the entity into which its struct is flattened under `prefix`.
@@ -250,6 +254,14 @@ impl<E, F, K> Column<E, F, K> {
             Ok(filter) => Predicate::new(filter),
             Err(invalid) => Predicate::of_unstorable_value(self.name, Comparison::Eq, invalid),
         }
+    }
+}
+
+/// Returns the names of the properties of a series, as an error shows them: `Sent00 .. Sent23`.
+pub(super) fn properties_of_series(names: &[&str]) -> String {
+    match names {
+        [first, .., last] => format!("{first} .. {last}"),
+        names => names.concat(),
     }
 }
 

@@ -6,7 +6,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Blob, BlobFieldValue, BlobNames, ColumnSchema, Properties, PropertyWriter,
-    blob_column::write_blob_properties, column::slot_out_of_range_error,
+    blob_column::write_blob_properties,
+    column::{properties_of_series, slot_out_of_range_error},
     flattened::push_property_names,
 };
 use crate::{
@@ -90,13 +91,12 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Calls `change` with the patch and the property of slot `slot` of the series `field`. If the series has
-    /// no such slot, the patch keeps an error, with which its write fails; an earlier error stays.
+    /// Calls `change` with the patch and the property of slot `slot` of a series with these properties. If the
+    /// series has no such slot, the patch keeps an error, with which its write fails; an earlier error stays.
     #[doc(hidden)]
     #[must_use]
     pub fn change_series_slot(
         mut self,
-        field: &str,
         names: &[&'static str],
         slot: usize,
         change: impl FnOnce(Self, &'static str) -> Self,
@@ -105,7 +105,8 @@ impl<E> Patch<E> {
             return change(self, name);
         }
         self.fault.get_or_insert_with(|| {
-            slot_out_of_range_error(slot, names.len()).into_write_error(field)
+            slot_out_of_range_error(slot, names.len())
+                .into_write_error(&properties_of_series(names))
         });
         self
     }

@@ -264,6 +264,8 @@ pub struct Schema {
     pub drops_unknown: bool,
     /// Whether the struct has a field for the properties that no version declares.
     pub holds_extra: bool,
+    /// The fields that no column stores: skipped ones, and the one for properties that no version declares.
+    pub fields_without_column: &'static [&'static str],
     /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
     /// an entity that is one row.
     pub parts: &'static [&'static str],
@@ -332,6 +334,7 @@ impl Schema {
         sealed: false,
         drops_unknown: false,
         holds_extra: false,
+        fields_without_column: &[],
         parts: &[],
         part_rows: None,
         blobs: &[],

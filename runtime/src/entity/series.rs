@@ -58,14 +58,15 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
     ///
     /// let busy = Day::SENT.at(13).ge(5).into_filter()?;
     /// assert_eq!(busy.to_string(), "Sent13 ge 5");
-    /// assert!(Day::SENT.at(24).ge(5).into_filter().unwrap_err().is_invalid());
+    /// let error = Day::SENT.at(24).ge(5).into_filter().unwrap_err();
+    /// assert!(error.is_invalid() && error.property() == Some("Sent00 .. Sent23"));
     /// # Ok::<(), Error>(())
     /// ```
     pub fn at(&self, slot: usize) -> Column<E, T, K> {
         match self.names.get(slot) {
             Some(name) if self.is_secret => Column::secret(name, T::from_stored),
             Some(name) => Column::for_stored_property(name, T::from_stored),
-            None => Column::for_slot_out_of_range(slot, N),
+            None => Column::for_slot_out_of_range(slot, self.names),
         }
     }
 }

@@ -42,7 +42,9 @@ impl Filter {
     ///
     /// Fails like [`matches`](Self::matches).
     pub(crate) fn matches_bytes(&self, row: RowBytes<'_>) -> Result<bool> {
-        self.matches_within(row, Self::NESTING)
+        let matched = self.matches_within(row, Self::NESTING);
+        // The evaluation stops at the first part that is too deep. Another part may be deeper.
+        matched.map_err(|error| self.check_nesting().err().unwrap_or(error))
     }
 
     /// Evaluates a filter that may be at most `depth` deep.
@@ -94,7 +96,7 @@ impl Filter {
     }
 
     /// Returns the error for a filter that is too deep. `self` is its first part below
-    /// [`NESTING`](Self::NESTING) levels, whose own depth is added for the message.
+    /// [`NESTING`](Self::NESTING) levels.
     fn error_too_deep(&self) -> Error {
         nesting_error(Self::NESTING + self.depth())
     }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     Comparison, Filter,
-    check::{check_value_is_finite, nesting_error},
+    check::check_value_is_finite,
     lex::{LexError, Lexer, Token},
 };
 use crate::{
@@ -59,6 +59,28 @@ impl FromStr for Filter {
     fn from_str(text: &str) -> Result<Self> {
         Self::parse(text)
     }
+}
+
+/// Returns how deep parentheses and `not`s are nested in a text, without recursion. A condition alone has
+/// level 1. `None` for a text that is no filter.
+fn levels_of_text(text: &str) -> Option<usize> {
+    let mut lexer = Lexer::new(text);
+    // The levels at which the open parentheses began.
+    let mut open = Vec::new();
+    let (mut level, mut deepest) = (1, 1);
+    while let Some(token) = lexer.next_token().ok()? {
+        match token {
+            Token::Open => {
+                open.push(level);
+                level += 1;
+            }
+            Token::Close => level = open.pop()?,
+            Token::Word("not") => level += 1,
+            Token::Word("and" | "or") => level = open.last().map_or(1, |level| level + 1),
+            Token::Word(_) | Token::Literal(_) => deepest = deepest.max(level),
+        }
+    }
+    Some(deepest)
 }
 
 struct Parser<'a> {
@@ -136,7 +158,12 @@ impl<'a> Parser<'a> {
     fn parse_unary(&mut self) -> Result<Filter> {
         self.level += 1;
         if self.level > LEVELS {
-            return Err(nesting_error(self.level));
+            let levels = levels_of_text(self.text).unwrap_or(self.level);
+            let message = format!(
+                "the filter's text nests parentheses and `not` {levels} deep, the limit is {LEVELS}; \
+                 leave out parentheses"
+            );
+            return Err(Error::service(ServiceCode::InvalidInput, message));
         }
         let filter = if self.eat_token(&Token::Word("not"))? {
             !self.parse_unary()?

@@ -278,10 +278,8 @@ impl Embedded {
     async fn ask_writer<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
-        match sent {
-            true => answer.await.map_err(|_| snapshot::writer_stopped_error(&self.file)),
-            false => Err(snapshot::writer_stopped_error(&self.file)),
-        }
+        let stopped = || snapshot::stopped_error(&self.file, &self.reader_state.borrow());
+        if sent { answer.await.map_err(|_| stopped()) } else { Err(stopped()) }
     }
 }
 

@@ -164,13 +164,18 @@ pub(super) async fn newest_snapshot(
     let settled = reader_state.wait_for(|state| !matches!(state, ReaderState::Paused)).await;
     match settled.as_deref() {
         Ok(ReaderState::Open(snapshot)) => Ok(snapshot.clone()),
-        Ok(ReaderState::Stopped(why)) => Err(file.error_of_kind(ErrorKind::Backend, why)),
-        // The wait ends with another state than `Paused`, or with the end of the writer.
-        Ok(ReaderState::Paused) | Err(_) => Err(writer_stopped_error(file)),
+        Ok(state) => Err(stopped_error(file, state)),
+        // The writer has ended.
+        Err(_) => Err(stopped_error(file, &ReaderState::Paused)),
     }
 }
 
-/// Returns the error for a store whose writer thread has ended.
-pub(super) fn writer_stopped_error(file: &StoreFile) -> Error {
-    file.error_of_kind(ErrorKind::Backend, "a failure stopped the store, open it again")
+/// Returns the error for a store whose writer thread has ended. The last state that the thread published
+/// says why, unless a failure ended the thread.
+pub(super) fn stopped_error(file: &StoreFile, last: &ReaderState) -> Error {
+    let why = match last {
+        ReaderState::Stopped(why) => why,
+        ReaderState::Open(_) | ReaderState::Paused => "a failure stopped the store, open it again",
+    };
+    file.error_of_kind(ErrorKind::Backend, why)
 }

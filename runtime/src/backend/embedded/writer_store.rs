@@ -191,7 +191,7 @@ impl WriterStore {
         let synced =
             if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
         // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
-        let closed = ReaderState::Stopped("the store was closed".into());
+        let closed = ReaderState::Stopped("the store was closed, open it again".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
         self.close_database();
         synced

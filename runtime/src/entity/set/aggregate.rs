@@ -34,6 +34,7 @@ pub trait FoldedItem: Sized {
     fn from_stored(stored: Stored<Self::Value>) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<M: SetMember> FoldedItem for M {
     type Value = M;
 
@@ -61,6 +62,7 @@ impl<M: FromRow> FoldedItem for Stored<M> {
 /// The type of a `#[table(one)]` field: an element, or an `Option` of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[table(one)]` field",
+    label = "expected an entity or an `Option` of one",
     note = "write an entity or a projection, `Stored` of one, or an `Option` of these"
 )]
 pub trait OneField: Sized {
@@ -78,6 +80,7 @@ pub trait OneField: Sized {
     ) -> Result<Self>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: FoldedItem> OneField for T {
     type Value = T::Value;
 
@@ -89,6 +92,7 @@ impl<T: FoldedItem> OneField for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: FoldedItem> OneField for Option<T> {
     type Value = T::Value;
 
@@ -97,20 +101,39 @@ impl<T: FoldedItem> OneField for Option<T> {
     }
 }
 
-/// The type of a `#[table(many)]` or `#[table(other)]` field.
+/// The type of a `#[table(many)]` field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[table(many)]` field",
+    label = "expected a `Vec` of an entity",
     note = "write a `Vec` of an entity or a projection, or of `Stored` of one"
 )]
 pub trait ManyField: Sized {
     /// The type that is read from each row.
     type Value: FromRow;
 
-    /// Converts the rows found for a `#[table(many)]` or `#[table(other)]` field, in key order, to
-    /// the field's value.
+    /// Converts the rows found for a `#[table(many)]` field, in key order, to the field's value.
     fn from_found(found: Vec<Stored<Self::Value>>) -> Self;
 }
 
+/// The type of a `#[table(other)]` field.
+#[diagnostic::on_unimplemented(
+    message = "`#[table(other)]` is for rows of every type, expected `Vec<DynamicEntity>`, found `{Self}`",
+    label = "expected `Vec<DynamicEntity>`",
+    note = "write `Vec<DynamicEntity>`, or `Vec<Stored<DynamicEntity>>` for the rows with their ETags"
+)]
+pub trait OtherField {
+    /// Converts the rows of no member, in key order, to the field's value.
+    fn from_others(found: Vec<Stored<DynamicEntity>>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: FoldedItem<Value = DynamicEntity>> OtherField for Vec<T> {
+    fn from_others(found: Vec<Stored<DynamicEntity>>) -> Self {
+        found.into_iter().map(T::from_stored).collect()
+    }
+}
+
+#[diagnostic::do_not_recommend]
 impl<T: FoldedItem> ManyField for Vec<T> {
     type Value = T::Value;
 

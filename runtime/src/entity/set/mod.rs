@@ -11,7 +11,7 @@ pub use aggregate::Aggregate;
 pub use entity_set::{EntitySet, OtherRow, Set, SetMember, Variant};
 pub(crate) use entity_set::{ResolvedRow, read_matched, read_set_item};
 pub use members::Members;
-pub(super) use members::const_str_eq;
+pub(crate) use members::const_str_eq;
 pub(crate) use members::{
     RowMatch, have_same_discriminator_value, have_same_entity_type, members_may_collide,
 };

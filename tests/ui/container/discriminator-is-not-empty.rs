@@ -1,0 +1,10 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}", discriminator = "")]
+struct Employee {
+    department: String,
+    id: u32,
+}
+
+fn main() {}

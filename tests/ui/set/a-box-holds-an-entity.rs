@@ -1,0 +1,22 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+}
+
+#[derive(EntitySet)]
+enum Row {
+    Employee(Box<Employee>),
+    Note(Box<String>),
+}
+
+#[derive(EntitySet)]
+struct Page {
+    #[table(one)]
+    employee: Box<Employee>,
+}
+
+fn main() {}
