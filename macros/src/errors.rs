@@ -26,8 +26,13 @@ impl Errors {
 
     /// Adds a mistake that keeps the rest of an attribute, or the fields of the type, from being read.
     pub(crate) fn add_unreadable(&mut self, error: syn::Error) {
-        self.is_incomplete = true;
+        self.mark_incomplete();
         self.push(error);
+    }
+
+    /// Notes that something could not be read, for example because of a mistake that was added before.
+    pub(crate) fn mark_incomplete(&mut self) {
+        self.is_incomplete = true;
     }
 
     /// Returns whether the type may seem to have no fields (`count` is 0) because something could not

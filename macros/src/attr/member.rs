@@ -61,7 +61,7 @@ impl AggregateFieldAttr {
                 errors.add_unreadable(syn::Error::new(*second, message));
             }
             // An unknown key stands where one of the three belongs.
-            (None, _) if has_any => {}
+            (None, _) if has_any => errors.mark_incomplete(),
             (None, _) => errors.add_unless_incomplete(
                 span,
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",

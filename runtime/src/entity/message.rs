@@ -29,14 +29,8 @@ pub trait Message: MessageBody + Send + 'static {
 
 /// A type that serde can write and read. Without this extra bound, the compiler would report that
 /// [`Message`] is a sealed trait where `Serialize` or `Deserialize` is missing.
-#[diagnostic::on_unimplemented(
-    message = "the message `{Self}` cannot be stored as JSON",
-    label = "not a serde type",
-    note = "a message needs `#[derive(serde::Serialize, serde::Deserialize)]` too"
-)]
 pub trait MessageBody: Serialize + DeserializeOwned {}
 
-#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned> MessageBody for T {}
 
 /// Converts a message to the JSON text that is its body.
