@@ -178,6 +178,7 @@ mod metering;
 mod random;
 mod private_file;
 mod timers;
+mod turn;
 mod single_flight;
 // Floor 1: values and keys, pure.
 pub mod edm;

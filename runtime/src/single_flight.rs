@@ -4,31 +4,16 @@
 //! the turn and works; tasks that need an answer for the same key wait for the turn and look into
 //! the slot again.
 //!
-//! Programs may keep a future and not poll it, and may even wait meanwhile for a task that needs its
-//! turn. So a free turn goes to the first task that is polled, and a worker that was woken and is not
-//! polled loses its turn.
+//! A turn is lost by a worker that was woken and is not polled, as [`turn`](crate::turn) explains.
 
 use std::{
     collections::HashMap,
     fmt,
-    future::{Future, poll_fn},
     hash::Hash,
-    pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::{Context, Wake, Waker},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::Notify;
-
-use crate::timers;
-
-/// The time for which a worker may stay unpolled after something woke it. A task that waits longer
-/// takes the turn over.
-const LONGEST_STALL: Duration = Duration::from_secs(1);
+use crate::turn::{Turn, Waited, Worker};
 
 /// A map of slots by key. At most one task at a time works for a key; different keys do not wait
 /// for each other.
@@ -41,38 +26,6 @@ pub(crate) struct SingleFlight<K, S> {
 pub(crate) struct Slot<S> {
     turn: Turn,
     state: Mutex<S>,
-}
-
-/// The right to work for a key. One worker has it at a time.
-#[derive(Debug, Default)]
-struct Turn {
-    /// The progress of the worker that has the turn; `None` while the turn is free.
-    worker: Mutex<Option<Arc<Progress>>>,
-    /// Wakes the tasks that wait for the turn when a worker ends.
-    ended: Notify,
-}
-
-/// Counts the wakes and polls of a worker. The count is odd from a wake to the next poll.
-#[derive(Debug, Default)]
-struct Progress(AtomicU64);
-
-/// A turn that the present task has; dropping this frees it.
-#[derive(Debug)]
-struct HeldTurn<'t> {
-    turn: &'t Turn,
-    progress: Arc<Progress>,
-}
-
-/// A worker, and the count of its progress when a waiting task looked.
-struct SeenWorker {
-    progress: Arc<Progress>,
-    count: u64,
-}
-
-/// The waker of a worker's task. Notes each wake in the worker's progress.
-struct NotingWaker {
-    task: Waker,
-    progress: Arc<Progress>,
 }
 
 impl<K, S> Default for SingleFlight<K, S> {
@@ -130,8 +83,6 @@ impl<S> Slot<S> {
     /// `work` writes its result into the state itself. If the future is dropped during `work`, another
     /// task takes the turn. If it is not polled for a second after something woke it, another task takes
     /// the turn over: this `work` may then end after a later one, so it must not replace a newer result.
-    ///
-    /// Without timers, a worker that is not polled is noticed only when the waiting task is woken.
     pub(crate) async fn find_or_run<T>(
         &self,
         mut find: impl FnMut(&S) -> Option<T>,
@@ -140,129 +91,38 @@ impl<S> Slot<S> {
         if let Some(answer) = find(&self.lock_state()) {
             return answer;
         }
-        let mut seen = None;
-        let turn = loop {
-            // Listens before it looks, so that it cannot miss the end of the worker.
-            let mut ended = pin!(self.turn.ended.notified());
-            ended.as_mut().enable();
-            match self.turn.try_take(seen) {
+        let (worker, mut waited) = (Worker::default(), Waited::default());
+        let _turn = loop {
+            match self.turn.take_or_wait(&worker, waited).await {
                 Ok(turn) => break turn,
-                Err(worker) => seen = Some(worker),
+                Err(seen) => waited = seen,
             }
-            if timers::timeout(LONGEST_STALL, ended).await.is_some() {
-                seen = None;
-                if let Some(answer) = find(&self.lock_state()) {
-                    return answer;
-                }
+            if waited.is_for_end()
+                && let Some(answer) = find(&self.lock_state())
+            {
+                return answer;
             }
         };
         // The task that had the turn before may have left the answer.
         if let Some(answer) = find(&self.lock_state()) {
             return answer;
         }
-        turn.run(work()).await
-    }
-}
-
-impl Turn {
-    /// Takes the turn if it is free, or if its worker is the one in `seen` and was woken before and not
-    /// polled since. Otherwise returns the worker.
-    fn try_take(&self, seen: Option<SeenWorker>) -> Result<HeldTurn<'_>, SeenWorker> {
-        let mut worker = self.lock_worker();
-        if let Some(progress) = &*worker {
-            let found = SeenWorker::look_at(progress);
-            if !seen.is_some_and(|seen| found.has_stalled_since(&seen)) {
-                return Err(found);
-            }
-        }
-        let progress = Arc::<Progress>::default();
-        *worker = Some(progress.clone());
-        Ok(HeldTurn { turn: self, progress })
-    }
-
-    fn lock_worker(&self) -> MutexGuard<'_, Option<Arc<Progress>>> {
-        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl HeldTurn<'_> {
-    /// Runs the work, and counts its wakes and polls.
-    async fn run<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        let mut waker: Option<(Waker, Waker)> = None;
-        poll_fn(|context| {
-            self.progress.note_poll();
-            let task = context.waker();
-            let (_, noting) = match waker.take() {
-                Some(made) if made.0.will_wake(task) => waker.insert(made),
-                _ => {
-                    let (task, progress) = (task.clone(), self.progress.clone());
-                    let noting = NotingWaker { task: task.clone(), progress };
-                    waker.insert((task, Waker::from(Arc::new(noting))))
-                }
-            };
-            work.as_mut().poll(&mut Context::from_waker(noting))
-        })
-        .await
-    }
-}
-
-impl Drop for HeldTurn<'_> {
-    fn drop(&mut self) {
-        {
-            let mut worker = self.turn.lock_worker();
-            // A turn that was taken over is not this worker's to free.
-            worker.take_if(|worker| Arc::ptr_eq(worker, &self.progress));
-        }
-        self.turn.ended.notify_waiters();
-    }
-}
-
-impl Progress {
-    fn note_wake(&self) {
-        self.0.fetch_or(1, Ordering::AcqRel);
-    }
-
-    fn note_poll(&self) {
-        // Only the worker itself counts up, and a wake leaves an odd count as it is.
-        if self.0.load(Ordering::Acquire) % 2 == 1 {
-            self.0.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-}
-
-impl SeenWorker {
-    fn look_at(progress: &Arc<Progress>) -> Self {
-        Self { progress: progress.clone(), count: progress.0.load(Ordering::Acquire) }
-    }
-
-    /// Returns whether the worker was already woken when it was `earlier`, and was not polled since.
-    fn has_stalled_since(&self, earlier: &Self) -> bool {
-        let is_same = Arc::ptr_eq(&self.progress, &earlier.progress) && self.count == earlier.count;
-        is_same && self.count % 2 == 1
-    }
-}
-
-impl Wake for NotingWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Noted first: the poll that follows the wake clears it.
-        self.progress.note_wake();
-        self.task.wake_by_ref();
+        worker.run(work()).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
 
     use futures_util::FutureExt;
     use tokio::{sync::oneshot, time::timeout};
 
     use super::*;
+    use crate::turn::LONGEST_STALL;
 
     #[tokio::test]
     async fn one_task_works_for_a_key_and_the_others_take_its_answer() {

@@ -1,5 +1,7 @@
 //! Tests `update`: what it sends, and that writers of one row through one client take turns.
 
+use std::time::Duration;
+
 use entable::{
     Client, OutboxOptions, Value, Verb,
     backend::{
@@ -8,6 +10,8 @@ use entable::{
     },
     prelude::*,
 };
+use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -200,6 +204,55 @@ async fn another_process_is_waited_for_as_often_as_the_option_says() {
     let error = counters.update(at(), |it| Ok(it.count += 1)).await.unwrap_err();
     assert!(error.is_contended());
     assert!(error.message().contains("3 times"), "{error}");
+}
+
+/// Counts in a loop whose body updates a row while the loop's own buffer holds updates of `names`, which
+/// nobody polls meanwhile. Returns how long the ten steps of the loop took.
+async fn count_beside_a_buffer(names: [&'static str; 10]) -> Duration {
+    let faults = FaultInjector::around(Memory::new());
+    let (_, counters) = counters(faults.clone()).await;
+    counters.insert(&Counter { name: "other".into(), count: 0, note: None }).await.unwrap();
+    for nth in 0..2_000 {
+        faults.inject(RequestKind::Any, nth, InjectedFault::Delay(Duration::from_millis(20)));
+    }
+    let count = |name| counters.update(Counter::primary().name(name), |it| Ok(it.count += 1));
+    let began = Instant::now();
+    let mut updates = stream::iter(names).map(count).buffer_unordered(5);
+    while let Some(updated) = updates.next().await {
+        updated.unwrap();
+        count("visits").await.unwrap();
+    }
+    let elapsed = began.elapsed();
+    let counted = names.into_iter().filter(|name| *name == "visits").count() + 10;
+    let stored = counters.get(at()).await.unwrap().unwrap();
+    assert_eq!(stored.count, i64::try_from(counted).unwrap());
+    elapsed
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_that_nobody_polls_hold_up_no_other() {
+    // An update that waits for its turn gets none while nobody polls it.
+    let elapsed = count_beside_a_buffer(["visits"; 10]).await;
+    assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
+    // One that has its turn loses it after a second.
+    let mixed = std::array::from_fn(|nth| if nth % 2 == 0 { "other" } else { "visits" });
+    let elapsed = count_beside_a_buffer(mixed).await;
+    assert!((Duration::from_secs(1)..Duration::from_secs(20)).contains(&elapsed), "{elapsed:?}");
+}
+
+/// An update that waits for the store keeps the row to itself, however slow the store is.
+#[tokio::test(start_paused = true)]
+async fn an_update_on_a_slow_store_loses_no_race() {
+    let faults = FaultInjector::around(Memory::new());
+    let (recorder, counters) = counters(faults.clone()).await;
+    for nth in 0..6 {
+        faults.inject(RequestKind::Any, nth, InjectedFault::Delay(Duration::from_secs(8)));
+    }
+    let count = || counters.update(at(), |it| Ok(it.count += 1));
+    let (one, two, three) = tokio::join!(count(), count(), count());
+    let mut counted = [one, two, three].map(|counted| counted.unwrap().count);
+    counted.sort_unstable();
+    assert_eq!((counted, recorder.take().len()), ([1, 2, 3], 6));
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]

@@ -82,7 +82,18 @@ pub(crate) async fn commit_with_rows(
 ) -> Result<Committed> {
     // Writers of this client that read before they write wait for each other.
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
-    let _locked = outbox.row_locks.lock_rows(table, read).await;
+    let locks = read.map(|keys| outbox.locks.key_of_row(table, keys)).collect();
+    let commit = commit_in_turn(outbox, table, changes, extra_rows, deadline);
+    outbox.locks.run_with_locks(locks, commit).await
+}
+
+async fn commit_in_turn(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    changes: &[Change],
+    extra_rows: &ExtraRows,
+    deadline: Option<&Deadline>,
+) -> Result<Committed> {
     let state = CommitState { deadline, ..CommitState::new(extra_rows) };
     let mut deletions = 0..outbox.options.attempts;
     loop {

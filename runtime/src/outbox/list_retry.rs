@@ -33,7 +33,17 @@ pub(crate) async fn write_list_again(
     late: &[(&PlannedDirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
     // Only one of the writers that meet at a list can win: those of one client take turns.
-    let _lock = outbox.list_locks.lock_list(address).await;
+    let lock = vec![outbox.locks.key_of_list(address)];
+    let write = write_list_in_turn(outbox, table, address, late);
+    outbox.locks.run_with_locks(lock, write).await
+}
+
+async fn write_list_in_turn(
+    outbox: &Outbox,
+    table: &str,
+    address: &ListAddress,
+    late: &[(&PlannedDirtyRow, &ListMembership)],
+) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
         // A new deadline at each attempt, since list and primaries are read again.
         let deadline = outbox.start_deadline();

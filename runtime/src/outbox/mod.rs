@@ -8,8 +8,7 @@
 pub(crate) mod options;
 pub(crate) mod background;
 pub(crate) mod keys;
-pub(crate) mod list_locks;
-pub(crate) mod row_locks;
+pub(crate) mod keyed_locks;
 pub(crate) mod deadline;
 pub(crate) mod known_types;
 pub(crate) mod registrations;

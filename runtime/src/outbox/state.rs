@@ -8,12 +8,11 @@ use super::{
     background::BackgroundTasks,
     deadline::WriteDeadline,
     expiry_markers::ExpiryMarkers,
+    keyed_locks::KeyedLocks,
     known_types::KnownTypes,
     left_claims::LeftClaims,
-    list_locks::ListLocks,
     options::{OutboxOptions, SERVER_LIMIT},
     registrations::Registrations,
-    row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
@@ -39,8 +38,7 @@ pub(crate) struct Outbox {
     /// Makes and verifies the codes that authenticate messages and moves.
     pub(crate) codes: WorkCodes,
     pub(crate) background: BackgroundTasks,
-    pub(crate) list_locks: ListLocks,
-    pub(crate) row_locks: RowLocks,
+    pub(crate) locks: KeyedLocks,
     pub(crate) left_claims: Arc<LeftClaims>,
     pub(crate) registrations: Registrations,
     pub(crate) expiry: ExpiryMarkers,
@@ -65,8 +63,7 @@ impl Outbox {
             guards,
             codes,
             background: BackgroundTasks::default(),
-            list_locks: ListLocks::default(),
-            row_locks: RowLocks::default(),
+            locks: KeyedLocks::default(),
             left_claims: Arc::default(),
             expiry: ExpiryMarkers::default(),
             known_types: KnownTypes::default(),

@@ -228,7 +228,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// It sends a merge of the changed properties; a replacement where an `Option` became `None`, and
     /// for an entity with `seal`; nothing where nothing changed. Updates of one row through one client
-    /// wait for each other. Writers of other clients can be faster, after which it is tried again, as
+    /// wait for each other. A program that begins an update and does not poll it, such as in
+    /// `buffer_unordered` while the loop's body runs, holds up the others for a second at most: an update that
+    /// could go on and is not polled for that long loses its turn, and is tried again. Writers of other clients can be faster, after which it is tried again, as
     /// often as [`OutboxOptions::attempts`](crate::OutboxOptions::attempts) says.
     ///
     /// # Errors
@@ -266,10 +268,20 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let outbox = self.client.outbox();
+        let locks = &self.client.outbox().locks;
         // This only saves lost races between tasks of one client. The ETag protects against all
         // writers.
-        let _locked = outbox.row_locks.lock_rows(&self.name, [(partition_key, row_key)]).await;
+        let lock = vec![locks.key_of_row(&self.name, (partition_key, row_key))];
+        locks.run_with_locks(lock, self.update_in_turn(partition_key, row_key, change)).await
+    }
+
+    async fn update_in_turn(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        let outbox = self.client.outbox();
         // Only one attempt runs at a time: this lock never waits.
         let change = Mutex::new(change);
         let attempts = outbox.options.attempts;

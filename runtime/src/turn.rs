@@ -1,0 +1,200 @@
+//! Turns: one task at a time works at something, and the others wait.
+//!
+//! Programs may keep a future and not poll it, and may even wait meanwhile for a task that needs its
+//! turn. So a free turn goes to the first task that is polled. A worker that was woken and then not
+//! polled for a second loses its turn to one of the tasks that wait; a worker that waits for a slow
+//! answer keeps it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use crate::timers;
+
+/// The time for which a worker may stay unpolled after something woke it. A task that waits longer
+/// takes the turn over.
+pub(crate) const LONGEST_STALL: Duration = Duration::from_secs(1);
+
+/// The right to work at something. One worker has it at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// The progress of the worker that has the turn; `None` while the turn is free.
+    progress: Mutex<Option<Arc<Progress>>>,
+    /// Wakes the tasks that wait for the turn when a worker ends.
+    ended: Notify,
+}
+
+/// Counts the wakes and polls of a worker. The count is odd from a wake to the next poll.
+#[derive(Debug, Default)]
+struct Progress(AtomicU64);
+
+/// A task that takes turns, one or several, and works while it has them.
+#[derive(Debug, Default)]
+pub(crate) struct Worker(Arc<Progress>);
+
+/// A turn that a worker has; dropping this frees it.
+#[derive(Debug)]
+pub(crate) struct HeldTurn<'t> {
+    turn: &'t Turn,
+    progress: Arc<Progress>,
+}
+
+/// What a task that waits for a turn has seen: nothing yet, the end of a worker, or a worker that goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Waited(Option<SeenWorker>);
+
+/// The worker that has a turn, and the count of its progress when a waiting task looked.
+#[derive(Debug)]
+struct SeenWorker {
+    progress: Arc<Progress>,
+    count: u64,
+}
+
+/// The waker of a worker's task. Notes each wake in the worker's progress.
+struct NotingWaker {
+    task: Waker,
+    progress: Arc<Progress>,
+}
+
+impl Worker {
+    /// Runs work in which this worker has turns, or waits for them. Counts its wakes and polls.
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut waker: Option<(Waker, Waker)> = None;
+        poll_fn(|context| {
+            self.0.note_poll();
+            let task = context.waker();
+            let (_, noting) = match waker.take() {
+                Some(made) if made.0.will_wake(task) => waker.insert(made),
+                _ => {
+                    let (task, progress) = (task.clone(), self.0.clone());
+                    let noting = NotingWaker { task: task.clone(), progress };
+                    waker.insert((task, Waker::from(Arc::new(noting))))
+                }
+            };
+            work.as_mut().poll(&mut Context::from_waker(noting))
+        })
+        .await
+    }
+}
+
+impl Waited {
+    /// Returns whether a worker has ended.
+    pub(crate) const fn is_for_end(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Turn {
+    /// Takes the turn for a worker. If another one has it, waits until that one ends, or for the time that a
+    /// worker may stay unpolled. The caller then calls again, with what this call has seen.
+    ///
+    /// Without timers, a worker that is not polled is noticed only when the waiting task is woken.
+    pub(crate) async fn take_or_wait(
+        &self,
+        worker: &Worker,
+        seen: Waited,
+    ) -> Result<HeldTurn<'_>, Waited> {
+        // Listens before it looks, so that it cannot miss the end of the worker.
+        let mut ended = pin!(self.ended.notified());
+        ended.as_mut().enable();
+        let found = match self.try_take(worker, seen) {
+            Ok(turn) => return Ok(turn),
+            Err(found) => found,
+        };
+        let has_ended = timers::timeout(LONGEST_STALL, ended).await.is_some();
+        Err(Waited((!has_ended).then_some(found)))
+    }
+
+    /// Waits for the turn. Returns `None` after `longest`.
+    pub(crate) async fn wait_for_turn(
+        &self,
+        worker: &Worker,
+        longest: Duration,
+    ) -> Option<HeldTurn<'_>> {
+        let until = timers::instant_after(Instant::now(), longest);
+        let mut seen = Waited::default();
+        loop {
+            match self.take_or_wait(worker, seen).await {
+                Ok(turn) => return Some(turn),
+                Err(_) if Instant::now() >= until => return None,
+                Err(waited) => seen = waited,
+            }
+        }
+    }
+
+    /// Takes the turn if it is free, or if its worker is the one that was seen, had been woken then and was
+    /// not polled since. Otherwise returns the worker.
+    fn try_take(&self, worker: &Worker, seen: Waited) -> Result<HeldTurn<'_>, SeenWorker> {
+        let mut holder = self.lock_progress();
+        if let Some(progress) = &*holder {
+            let found = SeenWorker::look_at(progress);
+            if !seen.0.is_some_and(|seen| found.has_stalled_since(&seen)) {
+                return Err(found);
+            }
+        }
+        *holder = Some(worker.0.clone());
+        Ok(HeldTurn { turn: self, progress: worker.0.clone() })
+    }
+
+    fn lock_progress(&self) -> MutexGuard<'_, Option<Arc<Progress>>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HeldTurn<'_> {
+    fn drop(&mut self) {
+        {
+            let mut worker = self.turn.lock_progress();
+            // A turn that was taken over is not this worker's to free.
+            worker.take_if(|worker| Arc::ptr_eq(worker, &self.progress));
+        }
+        self.turn.ended.notify_waiters();
+    }
+}
+
+impl Progress {
+    fn note_wake(&self) {
+        self.0.fetch_or(1, Ordering::AcqRel);
+    }
+
+    fn note_poll(&self) {
+        // Only the worker itself counts up, and a wake leaves an odd count as it is.
+        if self.0.load(Ordering::Acquire) % 2 == 1 {
+            self.0.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl SeenWorker {
+    fn look_at(progress: &Arc<Progress>) -> Self {
+        Self { progress: progress.clone(), count: progress.0.load(Ordering::Acquire) }
+    }
+
+    /// Returns whether the worker was already woken when it was `earlier`, and was not polled since.
+    fn has_stalled_since(&self, earlier: &Self) -> bool {
+        let is_same = Arc::ptr_eq(&self.progress, &earlier.progress) && self.count == earlier.count;
+        is_same && self.count % 2 == 1
+    }
+}
+
+impl Wake for NotingWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Noted first: the poll that follows the wake clears it.
+        self.progress.note_wake();
+        self.task.wake_by_ref();
+    }
+}
