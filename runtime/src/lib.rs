@@ -200,6 +200,9 @@ mod authentic;
 pub mod backend;
 pub mod entity;
 
+// Floor 3 too: the port to a store for blobs.
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "read by the implementation"))]
+mod blob_port;
 // Floor 4: what to read and what to write, pure.
 mod plan;
 // Floor 4 too: the port behind which messages wait; awaits, and needs no table's types.

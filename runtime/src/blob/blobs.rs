@@ -12,9 +12,12 @@ use tokio::sync::OnceCell;
 
 use super::{
     in_process::replace_under_lock,
-    object::{Blob, BlobVersion, put_blob, read_blob},
+    object::{put_blob, read_blob},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    blob_port::{BlobVersion, TextBlob},
+    error::{Error, ErrorKind, Result},
+};
 
 /// The party that compares versions when a blob is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +140,7 @@ impl Blobs {
     }
 
     /// Reads a blob; returns `None` if it does not exist.
-    pub(crate) async fn read_versioned_blob(&self, path: &Path) -> Result<Option<Blob>> {
+    pub(crate) async fn read_versioned_blob(&self, path: &Path) -> Result<Option<TextBlob>> {
         // Until the store is known to compare versions, this process may have to do it by the
         // digest.
         let needs_digest = self.comparison.get() != Some(&Comparison::ByStore);

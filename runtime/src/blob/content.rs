@@ -26,7 +26,10 @@ use super::{
     parts::{PartBytes, PartUpload},
     store_error::{blob_store_error, name_taken_error},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    blob_port::LengthAndHash,
+    error::{Error, ErrorKind, Result},
+};
 
 /// Bytes of a piece of a file that is read piece by piece.
 const FILE_PIECE_BYTES: u64 = 1 << 20;
@@ -34,13 +37,6 @@ const FILE_PIECE_BYTES: u64 = 1 << 20;
 /// The name of the blob that a sweep writes to learn the store's time. No row points to it, since the
 /// names of rows' blobs have five segments.
 const TIME_PROBE: &str = "entable-sweep-time";
-
-/// Length and SHA-256 hash of bytes that were uploaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LengthAndHash {
-    pub(crate) len: u64,
-    pub(crate) hash: [u8; 32],
-}
 
 /// A blob as a listing of the store shows it.
 #[derive(Debug, Clone)]
@@ -310,9 +306,9 @@ fn file_stream(
     stream::once(pieces).try_flatten().boxed()
 }
 
-fn blob_path(name: &str) -> Result<Path> {
+pub(super) fn blob_path(name: &str) -> Result<Path> {
     Path::parse(name).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "the row holds no valid name of a blob").with_source(error)
+        Error::new(ErrorKind::Invalid, "the name is no valid name of a blob").with_source(error)
     })
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use object_store::{ObjectStore, PutMode, path::Path};
 use tokio::{runtime::Handle, sync::Mutex};
 
-use super::object::{BlobVersion, changed_since_read_error, put_blob, read_blob};
+use super::object::{changed_since_read_error, put_blob, read_blob};
 use crate::{
+    blob_port::BlobVersion,
     error::{Error, ErrorKind, Result},
     key::stable_hash,
 };

@@ -7,18 +7,13 @@
 mod beside;
 mod store_error;
 mod parts;
-pub(crate) mod name;
-pub(crate) mod list;
 pub(crate) mod object;
 pub(crate) mod in_process;
 pub(crate) mod blobs;
 pub(crate) mod archive;
 pub(crate) mod log;
 pub(crate) mod content;
+mod as_port;
 pub(crate) mod sealed;
 
-pub(crate) use self::{
-    blobs::{Blobs, UserBlobStore},
-    list::{BlobList, list_text_after},
-    name::list_blob_path,
-};
+pub(crate) use self::blobs::{Blobs, UserBlobStore};

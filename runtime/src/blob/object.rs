@@ -5,36 +5,17 @@ use object_store::{
 };
 
 use crate::{
+    blob_port::{BlobVersion, TextBlob},
     error::{Error, ErrorKind, Result, ServiceCode},
     plan::outbox::hash128,
 };
-
-/// The version of a blob that was read: a write that names it fails if the blob changed since.
-#[derive(Debug, Clone)]
-pub(crate) struct BlobVersion {
-    /// The ETag that the store returned.
-    pub(super) e_tag: Option<String>,
-    /// The version id that the store returned, for stores that keep versions.
-    pub(super) version_id: Option<String>,
-    /// The hash of the text, for stores that do not compare versions. Every write stores a text
-    /// that differs from all earlier ones, so the hash identifies the version. The times of a file
-    /// system do not identify it.
-    pub(super) digest: Option<String>,
-}
-
-/// A blob's text with the version that was read.
-#[derive(Debug, Clone)]
-pub(crate) struct Blob {
-    pub(crate) text: String,
-    pub(crate) version: BlobVersion,
-}
 
 /// Reads a blob, and hashes its text if `needs_digest`; returns `None` if it does not exist.
 pub(super) async fn read_blob(
     store: &dyn ObjectStore,
     path: &Path,
     needs_digest: bool,
-) -> Result<Option<Blob>> {
+) -> Result<Option<TextBlob>> {
     let answer = match store.get_opts(path, GetOptions::default()).await {
         Ok(answer) => answer,
         Err(StoreError::NotFound { .. }) => return Ok(None),
@@ -48,7 +29,7 @@ pub(super) async fn read_blob(
     })?;
     let digest = needs_digest.then(|| hash128(&[&text]));
     let version = BlobVersion { e_tag: meta.e_tag, version_id: meta.version, digest };
-    Ok(Some(Blob { text, version }))
+    Ok(Some(TextBlob { text, version }))
 }
 
 /// Writes a blob under the condition that `mode` sets.

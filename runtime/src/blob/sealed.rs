@@ -16,8 +16,9 @@ use futures_util::{Stream, StreamExt, TryStreamExt, future::Either, stream, stre
 use object_store::PutPayload;
 use sha2::{Digest, Sha256};
 
-use super::{beside::run_blocking, content::LengthAndHash};
+use super::beside::run_blocking;
 use crate::{
+    blob_port::LengthAndHash,
     error::{Error, ErrorKind, Result},
     seal::{ContentCipher, ContentKey},
 };

@@ -126,7 +126,7 @@ impl CopyBlobs {
 
     async fn run(self) -> Result<CopyBlobsReport> {
         let store_of = |client: &Client| {
-            let blobs = client.store().blobs.as_ref().ok_or_else(missing_blob_store_error)?;
+            let blobs = client.store().object_blobs().ok_or_else(missing_blob_store_error)?;
             Ok::<_, Error>(blobs.inner_object_store())
         };
         self.check_case()?;

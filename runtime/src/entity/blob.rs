@@ -49,6 +49,7 @@ enum Content {
     /// The name of a stored blob.
     Stored(Arc<str>),
     /// The name of a blob that no row points to yet.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     Uploaded(Arc<UploadedBlob>),
 }
 
@@ -62,20 +63,18 @@ pub(crate) struct UploadedBlob {
 }
 
 impl UploadedBlob {
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
+    #[cfg(feature = "blob")]
     pub(crate) fn new(name: &str, row_write_deadline: Deadline) -> Self {
         Self { name: name.into(), row_write_deadline, is_taken: AtomicBool::new(false) }
     }
 
     /// Takes the blob for one write, whatever becomes of that write; `false` if it was taken before.
     // A second write could follow a removal of the blob, and its row would point to nothing.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
     pub(crate) fn try_take_for_write(&self) -> bool {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
     /// Returns the last moment at which a row may begin to point to the blob.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "asked by a write"))]
     pub(crate) fn row_write_deadline(&self) -> &Deadline {
         &self.row_write_deadline
     }
@@ -102,7 +101,7 @@ impl Blob {
         }
     }
 
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
+    #[cfg(feature = "blob")]
     pub(crate) fn uploaded(
         upload: UploadedBlob,
         len: u64,
@@ -201,7 +200,6 @@ impl Blob {
     }
 
     /// Returns the bytes that are still to be uploaded, or `None` after the upload.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "uploaded by a write"))]
     pub(crate) fn bytes_to_upload(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Bytes(bytes) => Some(bytes),
@@ -211,7 +209,6 @@ impl Blob {
 
     /// Returns the upload of a blob that was uploaded by itself, so that no row points to it yet. Returns
     /// `None` for bytes that are not uploaded, and for a value that a row holds.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "taken by a write"))]
     pub(crate) fn unreferenced_upload(&self) -> Option<&UploadedBlob> {
         match &self.content {
             Content::Uploaded(upload) => Some(upload),
@@ -225,14 +222,12 @@ impl Blob {
     }
 
     /// Returns the value that a row holds after it points to the blob `name`.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn pointing_to_blob(&self, name: &str) -> Self {
         Self { content: Content::Stored(name.into()), ..self.clone() }
     }
 
     /// Returns the value after its bytes were stored encrypted under `key`. `hash` is the hash of the encrypted
     /// bytes. Length and bytes stay those of the plain content.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "made by an upload"))]
     pub(crate) fn as_stored_encrypted(&self, key: ContentKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
     }

@@ -37,19 +37,19 @@ impl<E, F> BlobColumn<E, F> {
     }
 
     /// Returns the name of the field, which is a part of the names of its blobs.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload"))]
+    #[cfg(feature = "blob")]
     pub(crate) const fn field(&self) -> &'static str {
         self.field
     }
 
     /// Returns the property that holds the blob's name.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload's errors"))]
+    #[cfg(feature = "blob")]
     pub(crate) const fn property(&self) -> &'static str {
         self.names.name
     }
 
     /// Returns whether the blobs of the field are encrypted.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "asked by an upload"))]
+    #[cfg(feature = "blob")]
     pub(crate) const fn is_encrypted(&self) -> bool {
         self.names.key.is_some()
     }

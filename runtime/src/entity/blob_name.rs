@@ -59,7 +59,7 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
 }
 
 /// Returns what the names of all blobs of a table begin with.
-#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "used by the sweep"))]
+#[cfg(feature = "blob")]
 pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
     escaped(&case.canonical_table_name(table))
 }

@@ -7,20 +7,14 @@ use std::{
 };
 
 use super::state::Outbox;
-#[cfg(feature = "blob")]
-use crate::blob::{
-    content::LengthAndHash,
-    sealed::{seal_and_hash_bytes, seal_stream},
-};
-#[cfg(feature = "blob")]
-use crate::entity::blob_name::owner_of_blob;
 use crate::{
     address::RowAt,
     batch::Deadline,
+    blob_port::{ContentSource, LengthAndHash, NewContent},
     entity::{
         Blob, BlobFieldValue, EntityRows,
         blob::pointing_to_stored_blobs,
-        blob_name::{blob_name, is_blob_name_of_row},
+        blob_name::{blob_name, is_blob_name_of_row, owner_of_blob},
     },
     error::{Error, ErrorKind, Result},
     plan::{Effect, outbox::CopyAddress},
@@ -207,7 +201,7 @@ async fn write_blob(
     verb: usize,
     value: &BlobFieldValue,
 ) -> Result<BlobWrite> {
-    check_has_blob_store(outbox)?;
+    let blobs = outbox.store.blobs.as_ref().ok_or_else(missing_blob_store_error)?;
     let BlobFieldValue { field, names, ref blob } = *value;
     let seals = names.key.is_some() && blob.content_key().is_none();
     if names.key.is_some() {
@@ -241,83 +235,37 @@ async fn write_blob(
             blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.random_id())?;
         // Counted from before the upload, since the store dates it at some moment after this one.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
-        if let Some(stored) = put_blob(outbox, &name, blob, key.as_ref()).await? {
+        let hash = blobs.put_new(&name, content_of(blob)?, key.as_ref()).await?;
+        if let Some(hash) = hash {
+            let stored = blob.pointing_to_blob(&name);
+            let stored = match key {
+                Some(key) => stored.as_stored_encrypted(key, hash),
+                None => stored,
+            };
             return written(stored, deadline);
         }
     }
     Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
 }
 
-/// Writes the blob `name`, encrypted if there is a key, and returns the value as a row holds it.
-/// Returns `None` if a blob of that name exists.
-#[cfg(feature = "blob")]
-async fn put_blob(
-    outbox: &Outbox,
-    name: &str,
-    blob: &Blob,
-    key: Option<&ContentKey>,
-) -> Result<Option<Blob>> {
-    let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
-    let stored = blob.pointing_to_blob(name);
-    if let Some(bytes) = blob.bytes_to_upload() {
-        let (payload, stored) = match key {
-            None => (bytes.clone().into(), stored),
-            Some(key) => {
-                let (payload, hash) = seal_and_hash_bytes(key, bytes);
-                (payload, stored.as_stored_encrypted(key.clone(), hash))
-            }
-        };
-        return Ok(blobs.put_if_absent(name, payload).await?.then_some(stored));
+/// Returns the content of a value: its bytes, or the stored blob that it names.
+fn content_of(value: &Blob) -> Result<NewContent<'_>> {
+    let plain = LengthAndHash { len: value.len(), hash: *value.hash() };
+    if let Some(bytes) = value.bytes_to_upload() {
+        return Ok(NewContent { from: ContentSource::Bytes(bytes), plain });
     }
-    let source = blob.name().unwrap_or_default();
+    let source = value.name().unwrap_or_default();
     if owner_of_blob(source).is_none() {
         let message = format!("`{}` is not the name of a row's blob", source.escape_debug());
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    let Some(key) = key else {
-        return match blobs.copy_new(source, name).await {
-            Ok(true) => Ok(Some(stored)),
-            Ok(false) => Err(missing_blob_error(source)),
-            Err(error) if error.is_conflict() => Ok(None),
-            Err(error) => Err(error),
-        };
-    };
-    let Some(bytes) = blobs.stream_blob(source).await? else {
-        return Err(missing_blob_error(source));
-    };
-    let expected = LengthAndHash { len: blob.len(), hash: *blob.hash() };
-    // Through this program, since the store cannot encrypt what it copies.
-    let uploaded =
-        blobs.create_blob_from_stream(name, seal_stream(key, bytes, Some(expected))).await?;
-    Ok(uploaded.map(|uploaded| stored.as_stored_encrypted(key.clone(), uploaded.hash)))
-}
-
-#[cfg(feature = "blob")]
-fn missing_blob_error(source: &str) -> Error {
-    let message = format!(
-        "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
-        source.escape_debug()
-    );
-    Error::new(ErrorKind::Stale, message)
-}
-
-#[cfg(not(feature = "blob"))]
-#[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-async fn put_blob(_: &Outbox, _: &str, _: &Blob, _: Option<&ContentKey>) -> Result<Option<Blob>> {
-    Err(missing_blob_store_error())
+    Ok(NewContent { from: ContentSource::Blob(source), plain })
 }
 
 /// Deletes a blob that no row points to. A blob that is gone already counts as success.
-#[cfg(feature = "blob")]
 pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
-    let Some(blobs) = &outbox.store.blobs else { return Err(missing_blob_store_error()) };
+    let blobs = outbox.store.blobs.as_ref().ok_or_else(missing_blob_store_error)?;
     blobs.delete_blob(name).await
-}
-
-#[cfg(not(feature = "blob"))]
-#[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
-    Err(missing_blob_store_error())
 }
 
 /// Fails with `Unsupported` for a client that has no store for blobs.

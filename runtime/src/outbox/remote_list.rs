@@ -5,19 +5,17 @@ use std::collections::{BTreeMap, HashSet};
 use futures_util::{StreamExt, stream};
 
 use super::{deadline::WriteDeadline, state::Outbox};
-#[cfg(feature = "blob")]
-use crate::blob::{BlobList, list_blob_path, list_text_after};
-#[cfg(feature = "blob")]
-use crate::store::lists::no_list_blob_store_error;
 use crate::{
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
     guard::Guard,
     plan::{
         IdForm, ListDelta, StoredList,
-        outbox::{ListAddress, ListMembership},
+        outbox::{BlobList, ListAddress, ListMembership, list_text_after},
     },
-    store::lists::{FoundList, ListsByAddress, error_at_list},
+    store::lists::{
+        FoundList, ListsByAddress, error_at_list, read_list_blob_version, write_list_blob,
+    },
 };
 
 /// Number of lists that are written at a time.
@@ -29,7 +27,6 @@ pub(crate) enum ListAfterWrite {
     /// The list's rows exist and were written under a condition. A later write may delete them.
     Rows,
     /// The list's blob exists and was written under a condition. A blob of a list is never deleted.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "of blobs"))]
     Blob,
     /// The list became empty and its rows were deleted.
     Deleted,
@@ -120,7 +117,6 @@ impl FoundList {
         }
         let written = match self {
             Self::Rows(list) => write_rows(outbox, deadline, address, &delta, list.as_ref()).await,
-            #[cfg(feature = "blob")]
             Self::Blob(list) => write_blob(outbox, deadline, address, &delta, list.as_ref()).await,
         };
         written.map_err(|error| error_at_list(address, error))
@@ -153,7 +149,6 @@ async fn write_rows(
 
 /// Writes the list's blob. An emptied list becomes an empty blob and is never deleted: with a
 /// version at all times, no delayed writer can create it again.
-#[cfg(feature = "blob")]
 async fn write_blob(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -161,17 +156,16 @@ async fn write_blob(
     delta: &ListDelta,
     list: Option<&BlobList>,
 ) -> Result<ListAfterWrite> {
-    let blobs = outbox.store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
-    let (at, case) = (address.as_row_at(), outbox.store.table_case());
-    let name = list_blob_path(at, case)?;
+    let at = address.as_row_at();
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
-    let text = list_text_after(at, case, ids, delta, outbox.store.random.random_id())?;
+    let write_id = outbox.store.random.random_id();
+    let text = list_text_after(at, outbox.store.table_case(), ids, delta, write_id)?;
     // The blob's version is the condition of its write, as the ETag is that of a row's.
     let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),
-        false => blobs.read_versioned_blob(&name).await?.map(|blob| blob.version),
+        false => read_list_blob_version(&outbox.store, at).await?,
     };
-    deadline.run_request(blobs.write_blob_if_unchanged(&name, text, seen)).await?;
+    deadline.run_request(write_list_blob(&outbox.store, at, text, seen)).await?;
     Ok(ListAfterWrite::Blob)
 }
 

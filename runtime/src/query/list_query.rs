@@ -18,13 +18,13 @@ use crate::{
     page::Cursor,
     plan::{
         IdForm, StoredList, TokenMaker,
-        outbox::{ListAddress, list_entry_keys},
+        outbox::{ListAddress, list_blob_name, list_entry_keys},
         spill_bounds,
     },
     row::{Row, error_with_row_keys},
     store::{
         dated::is_dated_table_missing,
-        lists::{find_list, list_blob_name, read_local_list},
+        lists::{find_list, read_local_list},
         rows::Store,
     },
 };
@@ -154,7 +154,7 @@ pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> 
     };
     let table = request.table_to_read();
     let at = RowAt::new(&table, partition_key, row_key);
-    list_blob_name(at, request.store.table_case()).map(Some)
+    Ok(Some(list_blob_name(at, request.store.table_case())))
 }
 
 /// Returns the keys of this table's entities in a remote list, which several tables may share.

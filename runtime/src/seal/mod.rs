@@ -26,6 +26,8 @@ mod canonical;
 mod index_key;
 mod data_key;
 mod content;
+#[cfg(feature = "blob")]
+mod content_cipher;
 mod entity_seal;
 mod work_code;
 mod provider;
@@ -42,9 +44,9 @@ mod tests;
 
 pub use binding::ValueBinding;
 pub use cache::CachedKeys;
-#[cfg(feature = "blob")]
-pub(crate) use content::ContentCipher;
 pub(crate) use content::ContentKey;
+#[cfg(feature = "blob")]
+pub(crate) use content_cipher::ContentCipher;
 pub use data_key::{DataKey, sealed_len};
 pub use entity_seal::{properties_of, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};

@@ -11,14 +11,17 @@ use super::{
     backoff::{self, Attempt},
     rows::Store,
 };
-#[cfg(feature = "blob")]
-use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
-    address::{RowAt, TableCase},
+    address::RowAt,
+    blob_port::{BlobStore, BlobVersion},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::{IdForm, StoredList, outbox::ListAddress, spill_bounds},
+    plan::{
+        IdForm, StoredList,
+        outbox::{BlobList, ListAddress, list_blob_name},
+        spill_bounds,
+    },
     row::Row,
 };
 
@@ -31,7 +34,6 @@ pub(crate) enum FoundList {
     /// A list in rows; `None` if it has no row.
     Rows(Option<StoredList>),
     /// A list in a blob; `None` if there is no blob.
-    #[cfg(feature = "blob")]
     Blob(Option<BlobList>),
 }
 
@@ -97,53 +99,52 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
 /// cannot compare versions and other processes may write to it.
 pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
-        true => check_blobs(store).await.map_err(|error| error_at_list(address, error)),
+        true => {
+            let checked = async { blobs(store)?.check_version_comparison().await };
+            checked.await.map_err(|error| error_at_list(address, error))
+        }
         false => Ok(()),
     }
 }
 
-#[cfg(feature = "blob")]
-async fn check_blobs(store: &Store) -> Result<()> {
-    store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?.check_version_comparison().await
-}
-
-#[cfg(not(feature = "blob"))]
-#[allow(clippy::unused_async, reason = "the other form awaits")]
-async fn check_blobs(_: &Store) -> Result<()> {
-    Err(no_list_blob_store_error())
-}
-
 /// Returns the error for a list in a blob of a client that has no store for blobs.
-pub(crate) fn no_list_blob_store_error() -> Error {
+fn no_list_blob_store_error() -> Error {
     let message =
         "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the name of the blob that contains the list.
-#[cfg(feature = "blob")]
-pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
-    list_blob_path(at, case).map(|name| name.to_string())
+/// Returns the client's store for blobs, which has the lists in blobs.
+fn blobs(store: &Store) -> Result<&dyn BlobStore> {
+    store.blobs.as_deref().ok_or_else(no_list_blob_store_error)
 }
 
-#[cfg(not(feature = "blob"))]
-pub(crate) fn list_blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
-    Err(no_list_blob_store_error())
+/// Writes the text of a list in a blob if the blob is still in the version `seen`, or does not exist if `seen`
+/// is `None`.
+pub(crate) async fn write_list_blob(
+    store: &Store,
+    at: RowAt<'_>,
+    text: String,
+    seen: Option<BlobVersion>,
+) -> Result<()> {
+    let name = list_blob_name(at, store.table_case());
+    blobs(store)?.write_text_if_unchanged(&name, text, seen).await
 }
 
-#[cfg(feature = "blob")]
+/// Reads the version of the blob of a list; `None` if there is no blob.
+pub(crate) async fn read_list_blob_version(
+    store: &Store,
+    at: RowAt<'_>,
+) -> Result<Option<BlobVersion>> {
+    let blob = blobs(store)?.read_text(&list_blob_name(at, store.table_case())).await?;
+    Ok(blob.map(|blob| blob.version))
+}
+
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let blobs = store.blobs.as_ref().ok_or_else(no_list_blob_store_error)?;
     let (at, case) = (address.as_row_at(), store.table_case());
-    let blob = blobs.read_versioned_blob(&list_blob_path(at, case)?).await?;
+    let blob = blobs(store)?.read_text(&list_blob_name(at, case)).await?;
     let list = blob.map(|blob| BlobList::parse(blob, at, case)).transpose();
     list.map(FoundList::Blob)
-}
-
-#[cfg(not(feature = "blob"))]
-#[allow(clippy::unused_async, reason = "the other form awaits")]
-async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
-    Err(no_list_blob_store_error())
 }
 
 impl FoundList {
@@ -153,7 +154,6 @@ impl FoundList {
         match self {
             // The ids by row, all ids, and the rows themselves.
             Self::Rows(_) => 3 * ids,
-            #[cfg(feature = "blob")]
             Self::Blob(_) => ids,
         }
     }
@@ -162,7 +162,6 @@ impl FoundList {
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
-            #[cfg(feature = "blob")]
             Self::Blob(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
         }
     }

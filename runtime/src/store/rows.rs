@@ -5,12 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-#[cfg(feature = "blob")]
-use crate::blob::Blobs;
 use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
     batch::{Batch, Deadline, Operation, Written},
+    blob_port::BlobStore,
     entity::{Access, Schema},
     error::{Error, ErrorKind, Result},
     key::Family,
@@ -39,18 +38,20 @@ pub(crate) struct Store {
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
-    #[cfg(feature = "blob")]
-    pub(crate) blobs: Option<Blobs>,
+    /// The store for blobs; `None` if the client was given none.
+    pub(crate) blobs: Option<Arc<dyn BlobStore>>,
 }
 
 impl Store {
     /// Returns whether the client was given a store for blobs.
     pub(crate) const fn has_blobs(&self) -> bool {
-        #[cfg(feature = "blob")]
-        let has_blobs = self.blobs.is_some();
-        #[cfg(not(feature = "blob"))]
-        let has_blobs = false;
-        has_blobs
+        self.blobs.is_some()
+    }
+
+    /// Returns the client's handle to its object store; `None` if it was given none.
+    #[cfg(feature = "blob")]
+    pub(crate) fn object_blobs(&self) -> Option<&crate::blob::Blobs> {
+        self.blobs.as_ref()?.as_any().downcast_ref()
     }
 
     /// Begins to estimate the store's time if a type can expire. Every verb that reads, writes or

@@ -12,9 +12,9 @@ use crate::{
     batch::Deadline,
     blob::{
         Blobs,
-        content::LengthAndHash,
         sealed::{ChunkRange, content_len, open_bytes, open_stream, seal_stream, sealed_len},
     },
+    blob_port::LengthAndHash,
     entity::{
         Blob, BlobColumn, BlobField, TableEntity,
         blob::UploadedBlob,
@@ -154,7 +154,7 @@ fn new_key(store: &Store) -> Result<ContentKey> {
 }
 
 pub(super) fn blobs_of(store: &Store) -> Result<&Blobs> {
-    store.blobs.as_ref().ok_or_else(missing_blob_store_error)
+    store.object_blobs().ok_or_else(missing_blob_store_error)
 }
 
 /// A reader of one blob's bytes. See [`Table::blob`].

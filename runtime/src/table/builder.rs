@@ -15,6 +15,7 @@ use crate::{
         Backend,
         layer::{Retry, RetryPolicy},
     },
+    blob_port::BlobStore,
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
     guard::Guards,
@@ -349,13 +350,14 @@ impl ClientBuilder {
             Some(policy) => Arc::new(Retry::around(backend, policy)),
             None => backend,
         };
+        let blobs: Option<Arc<dyn BlobStore>> = None;
         #[cfg(feature = "blob")]
         let blobs = match self.blobs {
             Some(store) => {
                 let tables = backend.capabilities();
-                Some(Blobs::new(store, tables.exclusive, tables.name)?)
+                Some(Arc::new(Blobs::new(store, tables.exclusive, tables.name)?) as _)
             }
-            None => None,
+            None => blobs,
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let usage = UsageCounters::new(self.metering, &backend);
@@ -366,7 +368,6 @@ impl ClientBuilder {
             usage: Arc::new(usage),
             time: Arc::new(ServerClock::new(clock.clone())),
             is_time_watched: Arc::default(),
-            #[cfg(feature = "blob")]
             blobs,
         };
         let codes = WorkCodes::default();

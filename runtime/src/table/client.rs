@@ -121,7 +121,6 @@ impl Client {
             usage: Arc::default(),
             time: Arc::new(ServerClock::new(clock.clone())),
             is_time_watched: Arc::default(),
-            #[cfg(feature = "blob")]
             blobs: None,
         };
         let options = OutboxOptions::default();

@@ -18,7 +18,7 @@ impl Client {
     /// ```
     pub fn blob_log(&self, name: impl Into<String>) -> BlobLog {
         let store = self.store();
-        let blobs = store.blobs.as_ref().map(Blobs::inner_object_store);
+        let blobs = store.object_blobs().map(Blobs::inner_object_store);
         BlobLog::new(blobs, name.into(), store.random.fork_source())
     }
 }

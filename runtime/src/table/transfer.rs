@@ -191,6 +191,7 @@ impl<E: TableEntity> Table<E> {
                         return Ok(Attempt::Raced);
                     };
                     // Before the row, so that no row of the target points to nothing.
+                    #[cfg(feature = "blob")]
                     if !self.put_blobs(&entity, target).await? {
                         return Ok(Attempt::Raced);
                     }
@@ -296,12 +297,6 @@ impl<E: TableEntity> Table<E> {
                 Err(error) => return Err(error.in_table(&self.name)),
             }
         }
-        Ok(true)
-    }
-
-    #[cfg(not(feature = "blob"))]
-    #[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
-    async fn put_blobs(&self, _: &Stored<E>, _: &impl Target<E>) -> Result<bool> {
         Ok(true)
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod remote_copy;
 pub(crate) mod claim_row;
 pub(crate) mod converge;
 pub(crate) mod list_membership;
+pub(crate) mod list_blob;
 pub(crate) mod fence;
 pub(crate) mod expiry_marker;
 pub(crate) mod dirty_row;
@@ -31,6 +32,7 @@ pub(crate) use self::{
     expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
+    list_blob::{BlobList, list_blob_name, list_text_after},
     list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
         CODE, CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration,

@@ -1,17 +1,22 @@
-//! Parses and writes a list as the text of a blob: one JSON value per line, the first a header, each
-//! further one the id of an entry, sorted by bytes.
+//! A list as the text of a blob: one JSON value per line, the first a header, each further one the id of an
+//! entry, sorted by bytes. And the blob's name. Two lists never share a name, even on a file system that ignores
+//! case.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::object::{Blob, BlobVersion};
+use super::hash::hash128;
 use crate::{
     address::{RowAt, TableCase},
-    entity::LIST_MARKER,
+    blob_port::{BlobVersion, TextBlob},
+    entity::{LIST_MARKER, blob_name::escaped},
     error::{Error, ErrorKind, Result},
     plan::ListDelta,
 };
+
+/// The most bytes in one segment of a name; file systems allow 255.
+const MAX_SEGMENT: usize = 200;
 
 /// The version of the format.
 const FORMAT: i32 = 1;
@@ -43,7 +48,7 @@ impl BlobList {
     /// # Errors
     ///
     /// `is_unrecognized_entity` for another format, `is_decode` for the list of another place.
-    pub(crate) fn parse(blob: Blob, place: RowAt<'_>, case: TableCase) -> Result<Self> {
+    pub(crate) fn parse(blob: TextBlob, place: RowAt<'_>, case: TableCase) -> Result<Self> {
         let mut lines = blob.text.lines();
         let header: Header = parse_line(lines.next().unwrap_or_default())?;
         if header.entity_type != LIST_MARKER || header.format != FORMAT {
@@ -114,4 +119,59 @@ fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
         Error::new(ErrorKind::Decode, "expected a list with one JSON value per line")
             .with_source(error)
     })
+}
+
+/// Returns the name of the blob of the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, each
+/// part escaped. The table is in lower case if `case` says that case does not count.
+pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> String {
+    let table = case.canonical_table_name(at.table);
+    let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);
+    [&parts.join("/"), ".jsonl"].concat()
+}
+
+/// Escapes a key as one segment of a blob's name, as [`escaped`] does; a segment over 200 bytes
+/// becomes `=h` and a hash of the key.
+fn escaped_segment(key: &str) -> String {
+    let segment = escaped(key);
+    if segment.len() <= MAX_SEGMENT { segment } else { ["=h", &hash128(&[key])].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{escaped_segment, list_blob_name};
+    use crate::address::{RowAt, TableCase};
+
+    #[test]
+    fn names_are_as_documented() {
+        let at = RowAt::new("StaffByName", "Sales", "lastname_Jones");
+        let name = |case| list_blob_name(at, case);
+        assert_eq!(name(TableCase::Insensitive), "staffbyname/!sales/lastname_!jones.jsonl");
+        assert_eq!(name(TableCase::Sensitive), "!staff!by!name/!sales/lastname_!jones.jsonl");
+        assert_eq!(escaped_segment(""), "=");
+        assert_eq!(escaped_segment(".."), "=2e=2e");
+        assert_eq!(escaped_segment("a.b"), "a.b");
+        assert_eq!(escaped_segment("\u{e9}!="), "=c3=a9=21=3d");
+        assert_eq!(escaped_segment(&"x".repeat(201)).len(), 34);
+    }
+
+    proptest! {
+        #[test]
+        fn two_keys_never_have_one_name(a in "\\PC{0,90}", b in "\\PC{0,90}") {
+            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
+            let lower = escaped_segment(&a).to_lowercase();
+            prop_assert_eq!(lower, escaped_segment(&a));
+        }
+
+        #[test]
+        fn keys_that_differ_in_one_place_have_two_names(
+            (a, at, other) in ("[A-Za-z.!=~ \u{e4}]{1,8}", 0usize..8, "[A-Za-z.!=0-9]")
+        ) {
+            let b: String = a.chars().enumerate()
+                .map(|(n, c)| if n == at { other.chars().next().unwrap_or(c) } else { c })
+                .collect();
+            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
+        }
+    }
 }
