@@ -13,8 +13,9 @@ A STORE is one of:
                  ENTABLE_CONNECTION_STRING_FILE names. With ENTABLE_ACCOUNT in their place the
                  identity of Microsoft Entra ID is used that the environment gives
                  (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_FEDERATED_TOKEN_FILE or
-                 AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of the machine,
-                 or that of the Azure CLI; AZURE_CREDENTIAL_KIND chooses one
+                 AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of an app service,
+                 or yours of `az login` or `azd auth login`, or that of the machine;
+                 AZURE_CREDENTIAL_KIND chooses one
   azure:NAME     another account, whose variables have its name in them, such as
                  ENTABLE_NAME_CONNECTION_STRING and ENTABLE_NAME_ACCOUNT
   http://127.0.0.1:10002/devstoreaccount1

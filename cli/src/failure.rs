@@ -61,6 +61,19 @@ impl From<Error> for Failure {
             }
             _ => FAILED,
         };
-        Self::new(code, &format!("{:?}", error.kind()), error.to_string())
+        Self::new(code, &format!("{:?}", error.kind()), with_cause(&error))
     }
+}
+
+/// The most characters of a cause that are shown.
+const CAUSE_CHARACTERS: usize = 400;
+
+/// Returns the error's text and, if a credential gave no token, the reason: it is in the cause alone.
+fn with_cause(error: &Error) -> String {
+    let cause = std::error::Error::source(error).filter(|_| error.is_denied());
+    let Some(cause) = cause else { return error.to_string() };
+    let shown = cause.to_string();
+    let printable = |character: char| if character.is_control() { ' ' } else { character };
+    let shown: String = shown.chars().map(printable).take(CAUSE_CHARACTERS).collect();
+    format!("{error}: {shown}")
 }

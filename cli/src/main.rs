@@ -5,6 +5,8 @@
 
 mod failure;
 mod args;
+#[cfg(feature = "azure")]
+mod identity;
 mod store;
 mod blobs;
 mod output;

@@ -8,9 +8,6 @@ use crate::failure::Failure;
 
 /// The beginning of the name of a store on Azure; the name of an account may follow.
 const AZURE: &str = "azure:";
-/// The variable with the path of a file that holds the secret of a service principal.
-#[cfg(feature = "azure")]
-const SECRET_FILE: &str = "ENTABLE_CLIENT_SECRET_FILE";
 
 /// Opens a store. `creates` says whether a file that does not exist becomes a new store.
 pub(crate) fn open(name: &str, creates: bool) -> Result<Client, Failure> {
@@ -145,7 +142,8 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
     match (variable_or_file(connection, connection_file)?, variable(account)) {
         (Some(text), None) => Ok(AzureOptions::from_connection_string(text.trim())?),
         (None, Some(name)) => {
-            let options = AzureOptions::from_token_credential(&name, identity()?)?;
+            let options =
+                AzureOptions::from_token_credential(&name, crate::identity::credential()?)?;
             match variable(endpoint) {
                 Some(endpoint) => Ok(options.endpoint(&endpoint)?),
                 None => Ok(options),
@@ -162,32 +160,9 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
     }
 }
 
-/// Returns the identity that the environment gives: a service principal with a secret in a file, or what
-/// `azure_identity` finds.
-#[cfg(feature = "azure")]
-fn identity() -> Result<Arc<dyn azure_core::auth::TokenCredential>, Failure> {
-    use azure_identity::{ClientSecretCredential, TokenCredentialOptions};
-    let failed = |error: azure_core::Error| {
-        Failure::new(crate::failure::FAILED, "Denied", format!("no identity was found: {error}"))
-    };
-    let Some(path) = variable(SECRET_FILE) else {
-        return azure_identity::create_credential().map_err(failed);
-    };
-    let required = |name: &str| {
-        variable(name)
-            .ok_or_else(|| Failure::usage(format!("{SECRET_FILE} needs {name} beside it")))
-    };
-    let (tenant, client) = (required("AZURE_TENANT_ID")?, required("AZURE_CLIENT_ID")?);
-    let secret = read_file(&path)?.trim().to_owned();
-    let options = TokenCredentialOptions::default();
-    let authority = options.authority_host().map_err(failed)?;
-    let http = options.http_client();
-    Ok(Arc::new(ClientSecretCredential::new(http, authority, tenant, client, secret)))
-}
-
 /// Returns the value of a variable; `None` if it is empty or not set.
 #[cfg(feature = "azure")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
@@ -202,6 +177,6 @@ fn variable_or_file(name: &str, file: &str) -> Result<Option<String>, Failure> {
 }
 
 #[cfg(feature = "azure")]
-fn read_file(path: &str) -> Result<String, Failure> {
+pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| Failure::io(&format!("reading `{path}`"), &error))
 }

@@ -858,7 +858,6 @@ mod on_azure {
     struct Request {
         method: String,
         path: String,
-        body: String,
     }
 
     /// Answers each request with a JSON text. Returns the server's address, and the requests as it gets them.
@@ -879,7 +878,7 @@ mod on_azure {
                 stream.read_exact(&mut body).unwrap();
                 let mut words = head.split(' ').map(str::to_owned);
                 let [method, path] = [(); 2].map(|()| words.next().unwrap_or_default());
-                let request = Request { method, path, body: String::from_utf8(body).unwrap() };
+                let request = Request { method, path };
                 if asked.send(request).is_err() {
                     return;
                 }
@@ -892,52 +891,66 @@ mod on_azure {
         (address, requests)
     }
 
-    /// Answers requests for tokens.
-    fn token_endpoint() -> (String, Receiver<Request>) {
-        json_server(
-            r#"{"token_type":"Bearer","expires_in":3600,"ext_expires_in":3600,"access_token":"t0ken"}"#,
-        )
-    }
-
     /// A table endpoint that ends every connection: the command has no certificate to trust.
     fn closed_endpoint() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("https://{}/contosostaff", listener.local_addr().unwrap())
     }
 
-    #[test]
-    fn an_identity_is_asked_for_a_token_with_its_secret_from_a_file_or_the_environment() {
-        let place = Place(tempdir().unwrap());
-        fs::write(place.path("secret.txt"), "from-file\n").unwrap();
-        fs::write(place.path("federated.txt"), "from-machine").unwrap();
-        let (authority, requests) = token_endpoint();
+    /// Lists the tables of an account that nobody serves, by an identity.
+    fn tables_by_identity(place: &Place, variables: &[(&str, &str)]) -> Run {
         let endpoint = closed_endpoint();
-        let common = [
-            ("ENTABLE_ACCOUNT", "contosostaff"),
-            ("ENTABLE_ENDPOINT", &*endpoint),
-            ("AZURE_AUTHORITY_HOST", &authority),
-            ("AZURE_TENANT_ID", "tenant1"),
-            ("AZURE_CLIENT_ID", "client1"),
-            ("AZURE_CREDENTIAL_KIND", "environment"),
-        ];
-        for (variable, value, sent) in [
-            ("ENTABLE_CLIENT_SECRET_FILE", "secret.txt", "client_secret=from-file"),
-            ("AZURE_CLIENT_SECRET", "from-variable", "client_secret=from-variable"),
-            ("AZURE_FEDERATED_TOKEN_FILE", "federated.txt", "client_assertion=from-machine"),
-        ] {
-            let variables = [&common[..], &[(variable, value)]].concat();
-            let run = run_in(place.0.path(), &["tables", "azure:"], "", &variables);
+        let account = [("ENTABLE_ACCOUNT", "contosostaff"), ("ENTABLE_ENDPOINT", &*endpoint)];
+        let variables = [&account[..], variables].concat();
+        run_in(place.0.path(), &["tables", "azure:"], "", &variables)
+    }
+
+    #[test]
+    fn an_app_service_gives_its_identity() {
+        let place = Place(tempdir().unwrap());
+        let (endpoint, requests) = json_server(
+            r#"{"access_token":"t0ken","expires_on":"4102444800","resource":"r","token_type":"Bearer"}"#,
+        );
+        let endpoint = format!("{endpoint}/msi/token");
+        for kind in ["", "managedidentity"] {
+            let run = tables_by_identity(
+                &place,
+                &[
+                    ("IDENTITY_ENDPOINT", &endpoint),
+                    ("IDENTITY_HEADER", "he4der"),
+                    ("AZURE_CLIENT_ID", "client1"),
+                    ("AZURE_CREDENTIAL_KIND", kind),
+                ],
+            );
             // The token is there, and nobody serves the account.
-            assert_eq!(run.code, 1, "{run:?}");
-            let Request { path, body, .. } = requests.try_recv().unwrap();
-            assert_eq!(path, "/tenant1/oauth2/v2.0/token");
-            for part in
-                [sent, "client_id=client1", "scope=https%3A%2F%2Fstorage.azure.com%2F.default"]
-            {
-                assert!(body.contains(part), "{variable}: {part}: {body}");
+            assert!(run.code == 1 && run.err.contains("cannot be reached"), "{run:?}");
+            let request = requests.try_recv().unwrap();
+            for part in ["/msi/token?", "resource=https%3A%2F%2Fstorage.azure.com", "=client1"] {
+                assert!(request.path.contains(part), "{part}: {}", request.path);
             }
-            assert!(!run.err.contains("from-") && !run.err.contains("t0ken"), "{run:?}");
+            assert!(!run.err.contains("t0ken") && !run.err.contains("he4der"), "{run:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_developer_is_signed_in_by_the_tools_of_azure() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = Place(tempdir().unwrap());
+        let token = r#"{"accessToken":"t0ken","expiresOn":"2100-01-01 00:00:00.000000","expires_on":4102444800,"tokenType":"Bearer"}"#;
+        let script = format!("#!/bin/sh\necho \"$@\" >> asked.txt\necho '{token}'\n");
+        let script = script.replace("asked.txt", place.path("asked.txt").to_str().unwrap());
+        fs::write(place.path("az"), script).unwrap();
+        fs::set_permissions(place.path("az"), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", place.0.path().display());
+        for kind in ["", "developertools"] {
+            let run =
+                tables_by_identity(&place, &[("PATH", &path), ("AZURE_CREDENTIAL_KIND", kind)]);
+            assert!(run.code == 1 && run.err.contains("cannot be reached"), "{run:?}");
+        }
+        let asked = place.read("asked.txt");
+        assert_eq!(asked.lines().count(), 2, "{asked}");
+        assert!(asked.contains("--scope https://storage.azure.com/.default"), "{asked}");
     }
 
     #[test]
@@ -951,7 +964,7 @@ mod on_azure {
             [("ENTABLE_ACCOUNT", "a"), ("ENTABLE_CONNECTION_STRING", "UseDevelopmentStorage=true")];
         tables(&both).fails(2, "unset one");
         let file = [("ENTABLE_ACCOUNT", "contoso"), ("ENTABLE_CLIENT_SECRET_FILE", "none.txt")];
-        tables(&file).fails(2, "needs AZURE_TENANT_ID");
+        tables(&file).fails(2, "needs AZURE_TENANT_ID as well");
         let file = [&file[..], &[("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")]].concat();
         tables(&file).fails(3, "reading `none.txt`");
         tables(&[("ENTABLE_CONNECTION_STRING_FILE", "none.txt")]).fails(3, "reading `none.txt`");

@@ -20,7 +20,7 @@ pub fn open(options: &Options, directory: &Path) -> Result<Recorder, BoxError> {
     Ok(Recorder::around(Embedded::options().durability(relaxed).open(path)?))
 }
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 fn azure() -> Result<Recorder, BoxError> {
     use entable::{
         Azure, AzureOptions,
@@ -33,7 +33,7 @@ fn azure() -> Result<Recorder, BoxError> {
     Ok(Recorder::around(Retry::around(azure, RetryPolicy::new())))
 }
 
-#[cfg(not(feature = "azure"))]
+#[cfg(not(feature = "azure-wire"))]
 fn azure() -> Result<Recorder, BoxError> {
     Err("this program was built without Azure: cargo run --release --features azure --example quickstart -- --azure".into())
 }

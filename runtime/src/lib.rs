@@ -103,7 +103,7 @@
 //! # On Azure
 //!
 //! ```
-//! # #[cfg(feature = "azure")]
+//! # #[cfg(feature = "azure-wire")]
 //! # fn open() -> Result<(), entable::Error> {
 //! # use entable::prelude::*;
 //! let client = Client::azure(AzureOptions::emulator())?; // or from_connection_string, from_sas, ..
@@ -196,6 +196,9 @@ mod guard;
 pub mod seal;
 // Floor 2 too: proof that work was asked for by somebody with the keys.
 mod authentic;
+// Floor 3: forms of the service's protocol, which know rows and no HTTP client.
+#[cfg(feature = "azure-wire")]
+mod wire;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;
@@ -208,7 +211,7 @@ mod plan;
 // Floor 4 too: the port behind which messages wait; awaits, and needs no table's types.
 pub mod queue;
 // Floor 5: leave to use a table, made without a request.
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub mod sas;
 // Floor 5 too: what is too large for rows.
 #[cfg(feature = "blob")]
@@ -236,8 +239,6 @@ pub mod conformance;
 pub mod __private;
 pub mod prelude;
 
-#[cfg(feature = "azure")]
-pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 #[cfg(feature = "blob")]
 pub use crate::blob::log::{
     BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter,
@@ -246,6 +247,13 @@ pub use crate::blob::log::{
 pub use crate::queue::AzureQueue;
 #[cfg(feature = "blob")]
 pub use crate::table::BlobTarget;
+#[cfg(feature = "azure-wire")]
+pub use crate::{
+    backend::azure::{AccountKey, Azure, AzureOptions},
+    wire::AccessPolicy,
+};
+#[cfg(feature = "azure")]
+pub use azure_core::credentials::TokenCredential;
 #[cfg(feature = "blob")]
 pub use object_store;
 

@@ -1,6 +1,6 @@
 //! Re-exports everything that a program needs, for `use entable::prelude::*;`.
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub use crate::AzureOptions;
 #[cfg(feature = "embedded")]
 pub use crate::backend::Embedded;

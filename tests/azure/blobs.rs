@@ -42,7 +42,7 @@ fn at(id: u32) -> Point<Employee> {
 }
 
 /// Sends the requests about blobs.
-// Its own client would be a second version of `reqwest`.
+// The client of `object_store` would bring TLS, which the emulator does without.
 #[derive(Debug)]
 struct Connector;
 

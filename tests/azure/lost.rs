@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
-use azure_core::{BytesStream, HttpClient, Request, Response, StatusCode, headers::Headers};
 use entable::{
     Azure, Batch, Condition, ETag, Error, Operation, Result, Seen, ValueRef, Verb, Written,
     backend::{
-        Backend,
+        Backend, BoxFuture,
+        azure::{HttpAnswer, HttpRequest, Method, SendFailure, Transport},
         layer::{Retry, RetryPolicy},
     },
 };
@@ -31,36 +30,43 @@ enum Loss {
 
 const LOSSES: [Loss; 4] = [Loss::Busy, Loss::Bare, Loss::Timeout, Loss::Reset];
 
+/// The loss that the next write meets, and whether it is carried out before.
+type Plan = Arc<Mutex<Option<(Loss, bool)>>>;
+
 /// A client that breaks one write.
 #[derive(Debug)]
 struct Lossy {
-    inner: Arc<dyn HttpClient>,
-    plan: Mutex<Option<(Loss, bool)>>,
+    inner: Arc<dyn Transport>,
+    plan: Plan,
 }
 
-#[async_trait]
-impl HttpClient for Lossy {
-    async fn execute_request(&self, request: &Request) -> azure_core::Result<Response> {
-        let writes = request.method().to_string() != "GET";
+impl Lossy {
+    async fn exchange(&self, request: &HttpRequest) -> Result<HttpAnswer, SendFailure> {
+        let writes = request.method() != Method::Get;
         let plan = self.plan.lock().unwrap().take_if(|_| writes);
-        let Some((loss, after)) = plan else { return self.inner.execute_request(request).await };
+        let Some((loss, after)) = plan else { return self.inner.send(request).await };
         if after {
-            let answer = self.inner.execute_request(request).await?;
-            assert!(answer.status().is_success(), "{:?}", answer.status());
-            answer.into_body().collect().await?;
+            let answer = self.inner.send(request).await?;
+            assert!((200..300).contains(&answer.status()), "{}", answer.status());
         }
         let busy =
             r#"{"odata.error":{"code":"ServerBusy","message":{"value":"The server is busy."}}}"#;
-        let answer = |body: &'static str| {
-            let stream = BytesStream::new(body.as_bytes());
-            Ok(Response::new(StatusCode::ServiceUnavailable, Headers::new(), Box::pin(stream)))
-        };
+        let answer = |body: &'static str| Ok(HttpAnswer::new(503).with_body(body));
         match loss {
             Loss::Busy => answer(busy),
             Loss::Bare => answer("<html>"),
             Loss::Timeout => std::future::pending().await,
-            Loss::Reset => Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
+            Loss::Reset => Err(SendFailure::Lost("the connection was reset".into())),
         }
+    }
+}
+
+impl Transport for Lossy {
+    fn send<'a>(
+        &'a self,
+        request: &'a HttpRequest,
+    ) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
+        Box::pin(self.exchange(request))
     }
 }
 
@@ -68,19 +74,21 @@ impl HttpClient for Lossy {
 struct Stack {
     plain: Azure,
     retry: Retry,
-    lossy: Arc<Lossy>,
+    plan: Plan,
     table: String,
 }
 
 async fn stack(ids: bool) -> Option<Stack> {
     let (plain, table) = table().await?;
-    let inner = azure_core::new_http_client();
-    let lossy = Arc::new(Lossy { inner, plan: Mutex::default() });
-    let options = options()?.http_client(lossy.clone()).timeout(Duration::from_millis(500));
+    let plan = Plan::default();
+    let lost = Arc::clone(&plan);
+    let options = options()?
+        .wrap_transport(move |inner| Arc::new(Lossy { inner, plan: Arc::clone(&lost) }))
+        .timeout(Duration::from_millis(500));
     let delay = Duration::from_millis(5);
     let policy = RetryPolicy::new().delays(delay, delay).operation_ids(ids);
     let retry = Retry::around(Azure::new(options).unwrap(), policy);
-    Some(Stack { plain, retry, lossy, table })
+    Some(Stack { plain, retry, plan, table })
 }
 
 impl Stack {
@@ -108,11 +116,11 @@ impl Stack {
         after: bool,
         operations: Vec<Operation>,
     ) -> Result<Vec<Written>> {
-        *self.lossy.plan.lock().unwrap() = Some((loss, after));
+        *self.plan.lock().unwrap() = Some((loss, after));
         let mut batch = Batch::new(&*self.table);
         operations.into_iter().for_each(|operation| batch.push(operation).unwrap());
         let result = self.retry.apply(&batch).await;
-        assert!(self.lossy.plan.lock().unwrap().is_none(), "the loss did not happen");
+        assert!(self.plan.lock().unwrap().is_none(), "the loss did not happen");
         result
     }
 

@@ -17,8 +17,11 @@ mod conformance;
 mod emulator;
 mod blobs;
 mod scripted_http;
+mod raw_server;
 mod faults;
 mod hostile;
+#[cfg(feature = "azure")]
+mod identity;
 mod input;
 mod lost;
 mod rows;

@@ -136,7 +136,7 @@ async fn a_selection_brings_keys_and_version_too() {
 
 /// The names in `$select` of an address, if it has one.
 fn selected(url: &str) -> Option<Vec<String>> {
-    let (_, list) = url.split_once("%24select=")?;
+    let (_, list) = url.split_once("$select=")?;
     let list = list.split('&').next().unwrap().replace("%2C", ",");
     Some(list.split(',').map(str::to_owned).collect())
 }

@@ -5,9 +5,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use async_trait::async_trait;
-use azure_core::{Body, BytesStream, HttpClient, Request, Response, StatusCode, headers::Headers};
-use entable::{Azure, AzureOptions};
+use entable::{
+    Azure, AzureOptions,
+    backend::{
+        BoxFuture,
+        azure::{HttpAnswer, HttpRequest, SendFailure, Transport},
+    },
+};
 
 /// The scripted answer to a request.
 #[derive(Debug, Clone)]
@@ -26,12 +30,12 @@ pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) url: String,
     pub(crate) body: String,
-    headers: Headers,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl Asked {
     pub(crate) fn header(&self, name: &'static str) -> Option<&str> {
-        self.headers.get_optional_str(&name.into())
+        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| &**value)
     }
 }
 
@@ -55,7 +59,7 @@ impl Fake {
     }
 
     pub(crate) fn with(self: &Arc<Self>, options: AzureOptions) -> Azure {
-        Azure::new(options.http_client(Arc::clone(self) as Arc<dyn HttpClient>)).unwrap()
+        Azure::new(options.transport(Arc::clone(self) as Arc<dyn Transport>)).unwrap()
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
@@ -76,29 +80,30 @@ pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Reply {
     Reply::Answer(status, Vec::new(), body)
 }
 
-#[async_trait]
-impl HttpClient for Fake {
-    async fn execute_request(&self, request: &Request) -> azure_core::Result<Response> {
-        let body = match request.body() {
-            Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Body::SeekableStream(_) => String::new(),
-        };
+impl Transport for Fake {
+    fn send<'a>(
+        &'a self,
+        request: &'a HttpRequest,
+    ) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
         self.asked.lock().unwrap().push(Asked {
-            method: request.method().to_string(),
-            url: request.url().to_string(),
-            body,
-            headers: request.headers().clone(),
+            method: request.method().as_str().to_owned(),
+            url: request.url().to_owned(),
+            body: String::from_utf8_lossy(request.body()).into_owned(),
+            headers: request.headers().map(|(name, value)| (name, value.to_owned())).collect(),
         });
         let reply = self.script.lock().unwrap().pop_front().expect("a reply for each request");
-        match reply {
-            Reply::Answer(status, headers, body) => {
-                let mut all = Headers::new();
-                headers.into_iter().for_each(|(name, value)| all.insert(name, value));
-                let status = StatusCode::try_from(status).unwrap();
-                Ok(Response::new(status, all, Box::pin(BytesStream::new(body))))
+        Box::pin(async move {
+            match reply {
+                Reply::Answer(status, headers, body) => {
+                    let answer = HttpAnswer::new(status).with_body(body);
+                    let add = |answer: HttpAnswer, (name, value): (&str, &str)| {
+                        answer.with_header(name, value)
+                    };
+                    Ok(headers.into_iter().fold(answer, add))
+                }
+                Reply::Reset => Err(SendFailure::Lost("the connection was reset".into())),
+                Reply::Silence => std::future::pending().await,
             }
-            Reply::Reset => Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
-            Reply::Silence => std::future::pending().await,
-        }
+        })
     }
 }

@@ -3,36 +3,40 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use async_trait::async_trait;
-use azure_core::{
-    Body, BytesStream, HttpClient, Request, Response, StatusCode, Url, headers::Headers,
+use entable::backend::{
+    BoxFuture,
+    azure::{HttpAnswer, HttpRequest, Method, SendFailure, Transport},
 };
+use reqwest::Url;
 
 /// A client in front of the emulator that goes by the range of each request's signature.
 #[derive(Debug)]
-pub struct Gate(Arc<dyn HttpClient>);
+pub struct Gate(Arc<dyn Transport>);
 
 impl Gate {
-    pub fn client() -> Arc<dyn HttpClient> {
-        Arc::new(Self(azure_core::new_http_client()))
+    pub fn around(inner: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        Arc::new(Self(inner))
     }
 }
 
-#[async_trait]
-impl HttpClient for Gate {
-    async fn execute_request(&self, request: &Request) -> azure_core::Result<Response> {
-        let range = Range::of(request.url());
-        let mut request = request.clone();
-        match keys_of(&request) {
-            Some((partition_key, row_key)) if !range.holds(&partition_key, &row_key) => {
-                let body = r#"{"odata.error":{"code":"AuthorizationFailure","message":{"lang":"en-US","value":"This request is not authorized to perform this operation."}}}"#;
-                let body = Box::pin(BytesStream::new(body.as_bytes()));
-                return Ok(Response::new(StatusCode::Forbidden, Headers::new(), body));
+impl Transport for Gate {
+    fn send<'a>(
+        &'a self,
+        request: &'a HttpRequest,
+    ) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
+        Box::pin(async move {
+            let mut url = Url::parse(request.url()).unwrap();
+            let range = Range::of(&url);
+            match keys_of(request, &url) {
+                Some((partition_key, row_key)) if !range.holds(&partition_key, &row_key) => {
+                    let body = r#"{"odata.error":{"code":"AuthorizationFailure","message":{"lang":"en-US","value":"This request is not authorized to perform this operation."}}}"#;
+                    return Ok(HttpAnswer::new(403).with_body(body));
+                }
+                Some(_) => {}
+                None => range.narrow(&mut url),
             }
-            Some(_) => {}
-            None => range.narrow(request.url_mut()),
-        }
-        self.0.execute_request(&request).await
+            self.0.send(&request.clone().with_url(url.as_str())).await
+        })
     }
 }
 
@@ -100,11 +104,10 @@ impl Range {
 }
 
 /// The keys of a request about one row.
-fn keys_of(request: &Request) -> Option<(String, String)> {
-    let path = request.url().path();
-    if request.method().to_string() == "POST" {
-        let Body::Bytes(body) = request.body() else { return None };
-        let row: serde_json::Value = serde_json::from_slice(body).ok()?;
+fn keys_of(request: &HttpRequest, url: &Url) -> Option<(String, String)> {
+    let path = url.path();
+    if request.method() == Method::Post {
+        let row: serde_json::Value = serde_json::from_slice(request.body()).ok()?;
         let key = |name: &str| row[name].as_str().map(str::to_owned);
         return Some((key("PartitionKey")?, key("RowKey")?));
     }

@@ -21,7 +21,7 @@ mod f_keys;
 #[path = "../contract/flaky_blobs.rs"]
 mod flaky_blobs;
 mod g_encryption;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 mod key_range_gate;
 mod i_intra_partition_index;
 mod j_inter_partition_index;
@@ -43,6 +43,6 @@ mod u_log_data;
 mod guide_page;
 mod v_retrieving;
 mod w_modifying;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 mod y_signatures;
 mod z_parallel;

@@ -128,7 +128,7 @@ async fn o05_the_newest_ten_of_a_partition() -> TestResult {
     .await
 }
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 #[test]
 fn o06_the_endpoint_is_that_of_another_cloud() -> TestResult {
     use entable::AzureOptions;

@@ -19,7 +19,7 @@ use entable::{
     prelude::*,
 };
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 #[path = "emulator.rs"]
 pub mod emulator;
 
@@ -105,7 +105,7 @@ pub async fn on_both(body: impl AsyncFn(Store) -> TestResult) -> TestResult {
     let file = directory.path().join("staff.db");
     eprintln!("embedded:");
     named("embedded", body(Store::on(Arc::new(embedded(&file)?), Some(file.clone()))).await)?;
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     if let Some(backend) = emulator::backend() {
         eprintln!("emulator:");
         let store = Store::on(Arc::new(backend), None);

@@ -43,7 +43,7 @@ fn given(owner: &Client, sas: &TableSas, table: &Table<Worker>) -> Table<Worker>
         .sas(&sas.clone().allow_http())
         .unwrap()
         .to_url(&owner.table_url(table.name()).unwrap());
-    let options = AzureOptions::from_sas(&url).unwrap().http_client(Gate::client());
+    let options = AzureOptions::from_sas(&url).unwrap().wrap_transport(Gate::around);
     Client::azure(options).unwrap().table_named(table.name())
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Place {
 
 /// Returns whether the run is on the emulator.
 pub(crate) fn is_emulator() -> bool {
-    cfg!(feature = "azure") && std::env::var_os("ENTABLE_AZURITE").is_some()
+    cfg!(feature = "azure-wire") && std::env::var_os("ENTABLE_AZURITE").is_some()
 }
 
 impl Place {
@@ -69,7 +69,7 @@ impl Place {
     /// `ahead` seconds ahead of the system's.
     pub(crate) fn open(folder: &Path, ahead: i64) -> Self {
         let clock = Ahead::by(if is_emulator() { 0 } else { ahead });
-        #[cfg(feature = "azure")]
+        #[cfg(feature = "azure-wire")]
         if let Ok(connection) = std::env::var("ENTABLE_AZURITE") {
             let options = AzureOptions::from_connection_string(&connection).unwrap();
             return Self { store: Arc::new(entable::Azure::new(options).unwrap()), clock };

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use azure_core_1::{
+use azure_core::{
     credentials::{AccessToken, TokenCredential, TokenRequestOptions},
     http::{
         AsyncRawResponse, ClientOptions, HttpClient, Request, RetryOptions, StatusCode, Transport,
@@ -42,7 +42,7 @@ struct Vault {
 
 #[async_trait::async_trait]
 impl HttpClient for Vault {
-    async fn execute_request(&self, request: &Request) -> azure_core_1::Result<AsyncRawResponse> {
+    async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
         let is_authorized = request
             .headers()
             .iter()
@@ -63,7 +63,7 @@ impl HttpClient for Vault {
 }
 
 impl Vault {
-    fn answer(&self, name: &str, headers: Headers) -> azure_core_1::Result<AsyncRawResponse> {
+    fn answer(&self, name: &str, headers: Headers) -> azure_core::Result<AsyncRawResponse> {
         if let Some(status) = *self.status.lock().unwrap() {
             let body = r#"{"error":{"code":"Failed","message":"no"}}"#;
             return Ok(AsyncRawResponse::from_bytes(status.into(), headers, body));
@@ -92,7 +92,7 @@ impl TokenCredential for Credential {
         &self,
         scopes: &[&str],
         _: Option<TokenRequestOptions<'_>>,
-    ) -> azure_core_1::Result<AccessToken> {
+    ) -> azure_core::Result<AccessToken> {
         assert_eq!(scopes, ["https://vault.azure.net/.default"]);
         let expires = time::OffsetDateTime::now_utc() + time::Duration::hours(1);
         Ok(AccessToken::new("t", expires))

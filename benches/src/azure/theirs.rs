@@ -1,6 +1,6 @@
 //! `azure_data_tables` as it comes.
 
-use azure_core::auth::Secret;
+use azure_core_021::auth::Secret;
 use azure_data_tables::{clients::TableServiceClientBuilder, operations::QueryEntityResponse};
 use azure_storage::{CloudLocation, StorageCredentials};
 use futures_util::StreamExt;

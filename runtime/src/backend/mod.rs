@@ -15,7 +15,7 @@ mod memory;
 #[cfg(feature = "embedded")]
 mod embedded;
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub mod azure;
 pub mod layer;
 

@@ -6,6 +6,6 @@ mod entity_group;
 
 pub use deadline::Deadline;
 pub use entity_group::{Batch, Written};
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub(crate) use operation::is_unreserved_url_byte;
 pub use operation::{Condition, Operation, Verb};

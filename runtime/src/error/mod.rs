@@ -10,7 +10,7 @@ mod verdict;
 
 pub use entable_error::{BoxError, Error, Result};
 pub use kind::{ErrorKind, Seen};
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub(crate) use printable::is_printable;
 pub use seal::SealFault;
 pub use service::ServiceCode;

@@ -6,9 +6,9 @@ use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 use crate::{
-    backend::azure::encode_query_value,
     edm::Ticks,
     error::{Error, ErrorKind},
+    wire::encode_query_value,
 };
 
 /// The service version that signatures are made for.

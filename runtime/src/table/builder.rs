@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 use super::account::Account;
 use super::client::Client;
 #[cfg(feature = "blob")]
@@ -45,7 +45,7 @@ use crate::{
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     account: Option<crate::Azure>,
     outbox: OutboxOptions,
     clock: Option<Arc<dyn Clock>>,
@@ -110,7 +110,7 @@ impl ClientBuilder {
     /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
     /// # Ok::<(), Error>(())
     /// ```
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     #[must_use]
     pub fn account(mut self, azure: &crate::Azure) -> Self {
         self.account = Some(azure.clone());
@@ -335,15 +335,15 @@ impl ClientBuilder {
     /// # }
     /// ```
     pub fn build(self) -> Result<Client> {
-        #[cfg(feature = "azure")]
+        #[cfg(feature = "azure-wire")]
         let of_account = self.account.clone().map(|azure| Arc::new(azure) as Arc<dyn Backend>);
-        #[cfg(not(feature = "azure"))]
+        #[cfg(not(feature = "azure-wire"))]
         let of_account = None;
         let Some(backend) = self.backend.or(of_account) else {
             let message = "a client needs a backend: call `backend(..)`, or `account(..)` for Azure Table storage";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
-        #[cfg(feature = "azure")]
+        #[cfg(feature = "azure-wire")]
         // The account's own requests do not pass through the backend, and get retries of their own.
         let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
         let backend = match self.retry {
@@ -376,7 +376,7 @@ impl ClientBuilder {
         let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards, codes);
         Ok(Client {
             outbox: Arc::new(outbox),
-            #[cfg(feature = "azure")]
+            #[cfg(feature = "azure-wire")]
             account,
         })
     }

@@ -2,9 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 use super::account::Account;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 use crate::backend::layer::RetryPolicy;
 use crate::{
     authentic::WorkCodes,
@@ -36,7 +36,7 @@ use crate::{
 pub struct Client {
     /// The client's work in other partitions, with the store that it reads and writes.
     pub(super) outbox: Arc<Outbox>,
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     pub(super) account: Option<Account>,
 }
 
@@ -45,7 +45,7 @@ impl Client {
     pub(super) const fn sharing_outbox(outbox: Arc<Outbox>) -> Self {
         Self {
             outbox,
-            #[cfg(feature = "azure")]
+            #[cfg(feature = "azure-wire")]
             account: None,
         }
     }
@@ -106,7 +106,7 @@ impl Client {
     /// # Errors
     ///
     /// Fails with `is_invalid` for an endpoint that is no URL.
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     pub fn azure(options: crate::AzureOptions) -> Result<Self> {
         let azure = crate::Azure::new(options)?;
         Self::builder().account(&azure).retry(RetryPolicy::default()).build()
@@ -132,7 +132,7 @@ impl Client {
                 Guards::default(),
                 WorkCodes::default(),
             )),
-            #[cfg(feature = "azure")]
+            #[cfg(feature = "azure-wire")]
             account: None,
         }
     }

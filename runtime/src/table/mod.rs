@@ -2,11 +2,11 @@
 //!
 //! A file uses only the files whose `mod` lines stand above its own.
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 mod account;
 pub(crate) mod client;
 mod builder;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 mod sas;
 mod queue;
 #[cfg(feature = "blob")]

@@ -1,38 +1,35 @@
-//! The connection to one storage account. Sends requests through the client of `azure_data_tables`
-//! and turns answers into results.
+//! The connection to one storage account: authorizes requests, sends them through the transport and
+//! turns answers into results.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use azure_core::{ClientOptions, Context, CustomHeaders, Pipeline, RetryOptions, TransportOptions};
-use azure_data_tables::clients::{TableClient, TableServiceClient, TableServiceClientBuilder};
-use azure_storage::{CloudLocation, StorageCredentials};
+use time::OffsetDateTime;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     call::{ReadOrWrite, ServiceCall},
-    credential::{Credential, Service},
+    credential::{Authorization, Credential, Service, SignedResource},
     endpoint::Endpoint,
     options::AzureOptions,
-    transport::{AuthorizingTransport, HttpAnswer, HttpExchange, SharedHttpExchange},
+    transport::{HttpAnswer, HttpRequest, Method, Transport},
 };
 use crate::{
     backend::TableCase,
     error::{Error, ErrorKind, Result},
-    limits,
+    timers::instant_after,
+    wire::HttpDate,
 };
 
 /// The connection to one storage account.
 pub(super) struct Account {
-    client: TableServiceClient,
-    /// The client's pipeline, for requests that the client has no method for.
-    pub(super) pipeline: Pipeline,
-    /// The address of the tables, without `/` at the end.
-    pub(super) endpoint: String,
-    /// The host of the endpoint.
-    pub(super) host: String,
-    /// The port of the endpoint; `None` if it is that of the scheme.
-    pub(super) port: Option<u16>,
-    /// The path of the endpoint: empty, or `/account`.
-    path: String,
+    pub(super) transport: Arc<dyn Transport>,
+    /// The address of the tables, or of the queues, without `/` at the end.
+    pub(super) endpoint: Endpoint,
+    /// The name of the account, which signatures contain.
+    name: String,
+    service: Service,
+    /// The scope of tokens.
+    scope: String,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
@@ -65,26 +62,12 @@ impl Account {
         });
         let tables = if cosmos { Service::Cosmos } else { Service::Tables };
         let service = service.unwrap_or(tables);
-        let transport =
-            Arc::new(AuthorizingTransport::new(&endpoint, name.clone(), service, &options)?);
-        // The Azure client would repeat each write that got a 5xx or no answer: an insert that had
-        // succeeded would then fail as a conflict. `Retry` repeats requests instead.
-        let settings = ClientOptions::default()
-            .transport(TransportOptions::new_custom_policy(transport))
-            .retry(RetryOptions::none());
-        // The transport signs requests. A signature that is made in the pipeline would be in the
-        // debug log of `azure_core`.
-        let credentials = StorageCredentials::anonymous();
-        let location = CloudLocation::Custom { account: name, uri: endpoint.url.clone() };
         Ok(Self {
-            client: TableServiceClientBuilder::with_location(location, credentials.clone())
-                .client_options(settings.clone())
-                .build(),
-            pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
-            host: endpoint.host().to_owned(),
-            port: endpoint.explicit_port(),
-            path: endpoint.path().to_owned(),
-            endpoint: endpoint.url,
+            transport: options.open_transport(&endpoint)?,
+            name,
+            service,
+            scope: options.scope.clone().unwrap_or_else(|| endpoint.token_scope(service)),
+            endpoint,
             credential: options.credential.clone(),
             timeout: options.timeout,
             cosmos,
@@ -96,52 +79,67 @@ impl Account {
         })
     }
 
-    /// Returns the client for requests that create or list tables.
-    pub(super) fn service_client(&self) -> &TableServiceClient {
-        &self.client
-    }
-
-    /// Returns the client of a table. Refuses an invalid name, which could change the address of the
-    /// request.
-    pub(super) fn table_client(&self, name: &str) -> Result<TableClient> {
-        limits::check_table_name(name)?;
-        Ok(self.client.table_client(name))
-    }
-
-    /// Sends a request and returns the answer, whatever its status is. `start` calls the Azure
-    /// client with a context that carries the body, path and deadline of the request.
-    pub(super) async fn send_request<F, T>(
-        &self,
-        call: ServiceCall,
-        start: impl FnOnce(Context) -> F,
-    ) -> Result<HttpAnswer>
-    where
-        F: Future<Output = azure_core::Result<T>>,
-    {
-        let read_or_write = call.read_or_write;
-        let path = call.address.map(|address| format!("{}/{address}", self.path));
-        let exchange = Arc::new(HttpExchange::new(call.body, path, call.deadline));
-        let mut context = Context::new();
-        context.insert(SharedHttpExchange(Arc::clone(&exchange)));
-        context.insert(CustomHeaders::from(call.headers));
-        // The HTTP client limits only the time to connect. This limit also ends a wait for a token,
+    /// Sends a request and returns the answer, whatever its status is.
+    pub(super) async fn send(&self, call: ServiceCall<'_>) -> Result<HttpAnswer> {
+        call.check_table_name()?;
+        let (read_or_write, deadline) = (call.read_or_write(), call.deadline);
+        // The transport limits only the time to connect. This limit also ends a wait for a token,
         // and a body that stops half way.
-        let sent = tokio::time::timeout(self.timeout, start(context)).await;
-        let Ok(sent) = sent else { return Err(self.timeout_error(read_or_write)) };
-        // The transport keeps the answer and gives the client an error in any case, so that `sent`
-        // tells something only where there is no answer.
-        match exchange.take_answer() {
-            Some(Ok(answer)) => Ok(answer),
-            Some(Err(failure)) => Err(self.send_failure_error(failure, read_or_write)),
-            None => {
-                let message = "the client library refused to send the request";
-                let error = Error::new(ErrorKind::Invalid, message);
-                Err(match sent {
-                    Err(source) => error.with_source(source),
-                    Ok(_) => error,
-                })
-            }
+        let end = instant_after(Instant::now(), self.timeout);
+        let request = timeout_at(end, self.authorize(call)).await;
+        let request = request.map_err(|_| self.token_timeout_error())??;
+        // Fetching a token may have taken long: nothing is awaited between here and the transport.
+        if let Some(deadline) = deadline {
+            deadline.check()?;
         }
+        let answer = timeout_at(end, self.transport.send(&request)).await;
+        let answer = answer.map_err(|_| self.timeout_error(read_or_write))?;
+        let answer = answer.map_err(|failure| self.send_failure_error(failure, read_or_write))?;
+        if let (401, Credential::Token(tokens)) = (answer.status(), &self.credential) {
+            tokens.forget_token(&self.scope);
+        }
+        Ok(answer)
+    }
+
+    /// Sends a request and returns the answer if its status is a success.
+    pub(super) async fn send_expecting_success(&self, call: ServiceCall<'_>) -> Result<HttpAnswer> {
+        let read_or_write = call.read_or_write();
+        let answer = self.send(call).await?;
+        self.expect_success(answer, read_or_write)
+    }
+
+    /// Dates and signs a request, or adds a token to it.
+    async fn authorize(&self, mut call: ServiceCall<'_>) -> Result<HttpRequest> {
+        if call.method != Method::Get {
+            // The service wants a Content-Length, also of an empty body.
+            let length = call.body.len().to_string();
+            call = call.with_header("content-length", length);
+        }
+        let call = call.with_header("x-ms-date", HttpDate(OffsetDateTime::now_utc()).to_string());
+        let mut url = call.address(&self.endpoint.url);
+        let resource = SignedResource {
+            service: self.service,
+            account: &self.name,
+            path: url.get(self.endpoint.origin().len()..).unwrap_or_default(),
+            scope: &self.scope,
+        };
+        let authorization = self.credential.authorize(&call, resource).await?;
+        let mut query = call.encoded_query();
+        let call = match authorization {
+            Authorization::Header(value) => call.with_header("authorization", value),
+            Authorization::Query(token) => {
+                if !query.is_empty() {
+                    query.push('&');
+                }
+                query.push_str(&token);
+                call
+            }
+        };
+        if !query.is_empty() {
+            url.push('?');
+            url.push_str(&query);
+        }
+        Ok(call.into_request(url))
     }
 
     /// Returns the answer if its status is a success, else the error for its refusal. A write also
@@ -154,7 +152,7 @@ impl Account {
         if !answer.is_success() {
             return Err(self.refusal_error(&answer, read_or_write));
         }
-        if read_or_write == ReadOrWrite::Writes && !matches!(answer.status, 201 | 202 | 204) {
+        if read_or_write == ReadOrWrite::Writes && !matches!(answer.status(), 201 | 202 | 204) {
             return Err(self.foreign_answer_error(&answer, read_or_write));
         }
         Ok(answer)

@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use azure_storage::clients::{EMULATOR_ACCOUNT, EMULATOR_ACCOUNT_KEY};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// The account of the emulator, and its key, which is public.
+pub(super) const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
+const EMULATOR_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// The most bytes of an account's name; a key of 64 bytes has 88 in base64.
 const NAME_BYTES: usize = 63;
@@ -68,9 +72,8 @@ impl AccountKey {
     /// assert_eq!(entable::AccountKey::emulator().account(), "devstoreaccount1");
     /// ```
     pub fn emulator() -> Self {
-        // The constant of `azure_storage` is valid base64: the default, an empty key, is never
-        // taken.
-        let bytes = Zeroizing::new(STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default());
+        // The constant is valid base64: the default, an empty key, is never taken.
+        let bytes = Zeroizing::new(STANDARD.decode(EMULATOR_KEY).unwrap_or_default());
         Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }
 

@@ -1,19 +1,16 @@
 //! Sends writes: single operations and entity group transactions.
 
-use azure_core::{Context, Etag};
-use azure_data_tables::{IfMatchCondition, clients::TableClient};
-use serde::de::IgnoredAny;
-
 use super::{
     account::Account,
-    call::{ReadOrWrite, ServiceCall},
-    transport::HttpAnswer,
-    wire::{self, BatchBody, JsonRow},
+    call::{ReadOrWrite, ServiceCall, Target},
+    transport::{HttpAnswer, Method},
 };
 use crate::{
     backend::row_rules,
     batch::{Batch, Condition, Operation, Verb, Written},
     error::{Error, ErrorKind, Result, ServiceCode},
+    row::json::{JsonRow, parse_etag},
+    wire::{self, BatchBody},
 };
 
 impl Account {
@@ -39,45 +36,25 @@ impl Account {
     }
 
     async fn apply_single(&self, batch: &Batch, operation: &Operation) -> Result<Written> {
-        let table = batch.table();
-        let mut call = ServiceCall::write_call().with_deadline(batch.deadline());
-        if let Some(body) = json_body(operation)? {
-            call = call.with_body(body);
-        }
-        if operation.verb() != Verb::Insert {
-            call = call.with_encoded_row_address(
-                table,
-                operation.row().partition_key(),
-                operation.row().row_key(),
-            );
-        }
-        let table = self.table_client(table)?;
-        let answer =
-            self.send_request(call, |context| send_operation(table, operation, context)).await?;
-        let answer = self.expect_success(answer, ReadOrWrite::Writes)?;
-        let etag = answer.header_value("etag").filter(|_| operation.verb() != Verb::Delete);
-        Ok(Written::new(answer.status, etag.map(wire::parse_etag)))
+        let call = operation_call(batch.table(), operation)?.with_deadline(batch.deadline());
+        let answer = self.send_expecting_success(call).await?;
+        let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
+        Ok(Written::new(answer.status(), etag.map(parse_etag)))
     }
 
-    /// Sends an entity group transaction. The body is written here, because the client's own has faults.
     async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
-        let table = self.table_client(batch.table())?;
-        let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
-        let call = ServiceCall::write_call().with_deadline(batch.deadline()).with_body(bytes);
-        let call = call.with_header("content-type", content_type);
-        // The client puts the key only into the body that it would write, and that body is
-        // replaced. Its quotes therefore need no doubling.
-        let transaction = table.partition_key_client(batch.partition_key()).transaction();
-        let answer =
-            self.send_request(call, |context| transaction.context(context).into_future()).await?;
-        let answer = self.expect_success(answer, ReadOrWrite::Writes)?;
+        let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint.url, batch)?;
+        let call = ServiceCall::new(Method::Post, Target::Batch(batch.table()))
+            .with_deadline(batch.deadline())
+            .with_body(content_type, bytes);
+        let answer = self.send_expecting_success(call).await?;
         self.read_transaction_answer(batch, &answer)
     }
 
     /// Reads the result of each operation from the body: the HTTP status is 202 even if the transaction
     /// failed.
     fn read_transaction_answer(&self, batch: &Batch, answer: &HttpAnswer) -> Result<Vec<Written>> {
-        let text = String::from_utf8_lossy(&answer.body);
+        let text = String::from_utf8_lossy(answer.body());
         let parts = wire::batch_answer_parts(&text);
         if let Some(failed) = parts.iter().find(|part| !(200..300).contains(&part.status)) {
             let found =
@@ -102,7 +79,7 @@ impl Account {
             .zip(parts)
             .map(|(operation, part)| {
                 let etag = part.etag.filter(|_| operation.verb() != Verb::Delete);
-                Written::new(part.status, etag.map(wire::parse_etag))
+                Written::new(part.status, etag.map(parse_etag))
             })
             .collect())
     }
@@ -135,53 +112,36 @@ fn check_etag(operation: &Operation) -> Result<()> {
     }
 }
 
-/// Writes the row as JSON. Returns `None` for a delete, which has no body.
-fn json_body(operation: &Operation) -> Result<Option<Vec<u8>>> {
+/// Encodes a single operation. The header `If-Match` alone distinguishes an update from an upsert: without
+/// it, PUT and MERGE insert a missing row.
+fn operation_call<'a>(table: &'a str, operation: &'a Operation) -> Result<ServiceCall<'a>> {
+    let row = operation.row();
+    let method = match operation.verb() {
+        Verb::Insert => Method::Post,
+        Verb::Replace | Verb::InsertOrReplace => Method::Put,
+        Verb::Merge | Verb::InsertOrMerge => Method::Merge,
+        Verb::Delete => Method::Delete,
+    };
+    let (partition_key, row_key) = (row.partition_key(), row.row_key());
+    let call = match operation.verb() {
+        // Without this header, the answer repeats the row that was sent.
+        Verb::Insert => {
+            ServiceCall::new(method, Target::Rows(table)).with_header("prefer", "return-no-content")
+        }
+        _ => ServiceCall::new(method, Target::Row { table, partition_key, row_key }),
+    };
+    let call = match operation.condition() {
+        None => call,
+        Some(Condition::Any) => call.with_header("if-match", "*"),
+        Some(Condition::Match(etag)) => call.with_header("if-match", etag.to_string()),
+    };
     if operation.verb() == Verb::Delete {
-        return Ok(None);
+        return Ok(call);
     }
-    let mut body = Vec::with_capacity(operation.row().as_bytes().len() * 2);
-    serde_json::to_writer(&mut body, &JsonRow(operation.row())).map_err(|error| {
+    let mut body = Vec::with_capacity(row.as_bytes().len() * 2);
+    serde_json::to_writer(&mut body, &JsonRow(row)).map_err(|error| {
         Error::service(ServiceCode::InvalidInput, "the row cannot be written as JSON")
             .with_source(error)
     })?;
-    Ok(Some(body))
-}
-
-/// Sends one operation with the client's method for its verb. A condition is always passed: without one,
-/// the client would overwrite or delete the row in any version.
-async fn send_operation(
-    table: TableClient,
-    operation: &Operation,
-    context: Context,
-) -> azure_core::Result<()> {
-    let row = operation.row();
-    if operation.verb() == Verb::Insert {
-        // `()` only fills the place of a body: the transport sends the JSON of the row instead.
-        let insert = table.insert::<_, IgnoredAny>(())?.context(context);
-        return insert.into_future().await.map(drop);
-    }
-    let entity = table
-        .partition_key_client(wire::double_quotes(row.partition_key()))
-        .entity_client(wire::double_quotes(row.row_key()));
-    let condition = match operation.condition() {
-        Some(Condition::Match(etag)) => IfMatchCondition::Etag(Etag::from(etag.to_string())),
-        Some(Condition::Any) | None => IfMatchCondition::Any,
-    };
-    match operation.verb() {
-        Verb::Replace => {
-            entity.update((), condition)?.context(context).into_future().await.map(drop)
-        }
-        Verb::Merge => entity.merge((), condition)?.context(context).into_future().await.map(drop),
-        Verb::InsertOrReplace => {
-            entity.insert_or_replace(())?.context(context).into_future().await.map(drop)
-        }
-        Verb::InsertOrMerge => {
-            entity.insert_or_merge(())?.context(context).into_future().await.map(drop)
-        }
-        // Inserts have returned above.
-        Verb::Insert | Verb::Delete => {
-            entity.delete().if_match(condition).context(context).into_future().await.map(drop)
-        }
-    }
+    Ok(call.with_body("application/json", body))
 }

@@ -63,7 +63,7 @@ impl Azure {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn endpoint(&self) -> &str {
-        &self.0.endpoint
+        &self.0.endpoint.url
     }
 
     /// Returns whether the account belongs to Cosmos DB's Table API.
@@ -85,8 +85,9 @@ impl Azure {
 impl fmt::Debug for Azure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Azure")
-            .field("endpoint", &self.0.endpoint)
+            .field("endpoint", &self.0.endpoint.url)
             .field("credential", &self.0.credential)
+            .field("transport", &self.0.transport)
             .finish_non_exhaustive()
     }
 }
@@ -107,11 +108,11 @@ impl Backend for Azure {
     }
 
     fn server_address(&self) -> Option<&str> {
-        Some(&self.0.host)
+        Some(self.0.endpoint.host())
     }
 
     fn server_port(&self) -> Option<u16> {
-        self.0.port
+        self.0.endpoint.port
     }
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

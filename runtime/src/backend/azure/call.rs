@@ -1,13 +1,17 @@
-//! Headers, body and address that replace those that the client of `azure_data_tables` makes.
+//! Requests in preparation: what they address, and their query, headers and body.
 
-use azure_core::headers::Headers;
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
-use super::wire;
-use crate::batch::Deadline;
+use super::transport::{HttpRequest, Method};
+use crate::{batch::Deadline, error::Result, limits, wire};
 
-/// The form of answers: JSON with the types that JSON itself does not tell.
+/// The form of answers: JSON with the types that JSON itself does not show.
 const MINIMAL: &str = "application/json;odata=minimalmetadata";
+/// The version of the service's protocol.
+const VERSION: &str = "2022-11-02";
+const USER_AGENT: &str = concat!("entable/", env!("CARGO_PKG_VERSION"));
 
 /// Whether a request reads or writes. If the answer to a write is lost, its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,65 +20,183 @@ pub(super) enum ReadOrWrite {
     Writes,
 }
 
-/// A request in preparation: what replaces the headers, the body and the address of the client.
-pub(super) struct ServiceCall {
-    pub(super) headers: Headers,
-    pub(super) body: Option<Bytes>,
-    pub(super) address: Option<String>,
-    pub(super) read_or_write: ReadOrWrite,
-    /// The last moment at which the request may be sent.
-    pub(super) deadline: Option<Deadline>,
+/// What a request addresses, with the names and keys of its path.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Target<'a> {
+    /// The list of tables.
+    Tables,
+    /// A table as an entry of that list.
+    Table(&'a str),
+    /// All rows of a table.
+    Rows(&'a str),
+    /// One row.
+    Row { table: &'a str, partition_key: &'a str, row_key: &'a str },
+    /// An entity group transaction on a table.
+    Batch(&'a str),
+    /// Any other path below the endpoint, percent-encoded.
+    Path(&'a str),
 }
 
-impl ServiceCall {
-    /// Prepares a request that reads; does not send it.
-    pub(super) fn read_call() -> Self {
-        Self::new(ReadOrWrite::Reads)
+/// The kind of a [`Target`].
+#[cfg(feature = "azure-data-tables")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resource {
+    Tables,
+    Table,
+    Rows,
+    Row,
+    Batch,
+    Path,
+}
+
+/// A request in preparation. It has neither a date nor a signature yet.
+#[derive(Debug, Clone)]
+pub(super) struct ServiceCall<'a> {
+    pub(super) method: Method,
+    target: Target<'a>,
+    /// Names and values, not yet encoded.
+    pub(super) query: Vec<(&'static str, Cow<'a, str>)>,
+    pub(super) headers: Vec<(&'static str, Cow<'static, str>)>,
+    pub(super) body: Bytes,
+    /// The last moment at which the request may be sent.
+    pub(super) deadline: Option<&'a Deadline>,
+}
+
+impl<'a> ServiceCall<'a> {
+    /// Prepares a request without a body that accepts JSON with minimal metadata.
+    pub(super) fn new(method: Method, target: Target<'a>) -> Self {
+        let fixed = |value: &'static str| Cow::Borrowed(value);
+        let headers = vec![
+            ("accept", fixed(MINIMAL)),
+            ("dataserviceversion", fixed("3.0")),
+            ("user-agent", fixed(USER_AGENT)),
+            ("x-ms-version", fixed(VERSION)),
+        ];
+        let (query, body) = (Vec::new(), Bytes::new());
+        Self { method, target, query, headers, body, deadline: None }
     }
 
-    /// Prepares a request that writes; does not send it.
-    pub(super) fn write_call() -> Self {
-        Self::new(ReadOrWrite::Writes)
+    /// Sets a header, in place of an earlier one of that name. The name is in lower case.
+    pub(super) fn with_header(
+        mut self,
+        name: &'static str,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.into()));
+        self
     }
 
-    fn new(read_or_write: ReadOrWrite) -> Self {
-        let mut headers = Headers::new();
-        // The client asks for `fullmetadata`, which takes three times the bytes and tells the same
-        // types.
-        headers.insert(azure_core::headers::ACCEPT, MINIMAL);
-        headers.insert("dataserviceversion", "3.0");
-        Self { headers, body: None, address: None, read_or_write, deadline: None }
+    /// Adds a parameter to the query; the value is encoded later.
+    pub(super) fn with_query(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// Sets the body and its type.
+    pub(super) fn with_body(
+        self,
+        content_type: impl Into<Cow<'static, str>>,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        let call = self.with_header("content-type", content_type);
+        Self { body: body.into(), ..call }
     }
 
     /// Sets the last moment at which the request may be sent.
-    pub(super) fn with_deadline(self, deadline: Option<&Deadline>) -> Self {
-        Self { deadline: deadline.cloned(), ..self }
+    pub(super) fn with_deadline(self, deadline: Option<&'a Deadline>) -> Self {
+        Self { deadline, ..self }
     }
 
-    /// Sets a header, in place of the client's.
-    pub(super) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.insert(name, value.into());
-        self
+    pub(super) fn read_or_write(&self) -> ReadOrWrite {
+        match self.method {
+            Method::Get => ReadOrWrite::Reads,
+            _ => ReadOrWrite::Writes,
+        }
     }
 
-    /// Sets the address of a row, encoded here: the client leaves characters unencoded that some servers
-    /// take for parts of the address.
-    pub(super) fn with_encoded_row_address(
-        mut self,
-        table: &str,
-        partition_key: &str,
-        row_key: &str,
-    ) -> Self {
-        let mut address = Vec::with_capacity(64 + partition_key.len() + row_key.len());
-        wire::push_row_address(&mut address, table, partition_key, row_key);
-        // Always UTF-8: a table's name is, and an encoded key is ASCII.
-        self.address = String::from_utf8(address).ok();
-        self
+    /// Returns the value of a header; empty if there is none.
+    pub(super) fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| &**value).unwrap_or_default()
     }
 
-    /// Sets the body, in place of the client's.
-    pub(super) fn with_body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = Some(body.into());
-        self
+    /// Fails if the target's table has an invalid name, which could change the address of the request.
+    pub(super) fn check_table_name(&self) -> Result<()> {
+        match self.target {
+            Target::Tables | Target::Path(_) => Ok(()),
+            Target::Table(table)
+            | Target::Rows(table)
+            | Target::Row { table, .. }
+            | Target::Batch(table) => limits::check_table_name(table),
+        }
+    }
+
+    /// Returns the URL without its query, for the account at `endpoint`, which has no `/` at its end.
+    pub(super) fn address(&self, endpoint: &str) -> String {
+        let mut url = Vec::with_capacity(endpoint.len() + 128);
+        url.extend_from_slice(endpoint.as_bytes());
+        url.push(b'/');
+        match self.target {
+            Target::Tables => url.extend_from_slice(b"Tables"),
+            Target::Table(name) => {
+                url.extend_from_slice(b"Tables('");
+                url.extend_from_slice(name.as_bytes());
+                url.extend_from_slice(b"')");
+            }
+            Target::Rows(table) => {
+                url.extend_from_slice(table.as_bytes());
+                if self.method == Method::Get {
+                    url.extend_from_slice(b"()");
+                }
+            }
+            Target::Row { table, partition_key, row_key } => {
+                wire::push_row_address(&mut url, table, partition_key, row_key);
+            }
+            Target::Batch(_) => url.extend_from_slice(b"$batch"),
+            Target::Path(path) => url.extend_from_slice(path.as_bytes()),
+        }
+        // Names of tables are checked, paths and keys encoded: all of it is ASCII.
+        String::from_utf8(url).unwrap_or_default()
+    }
+
+    /// Returns the query, percent-encoded and without `?`.
+    pub(super) fn encoded_query(&self) -> String {
+        let mut query = Vec::new();
+        for (name, value) in &self.query {
+            if !query.is_empty() {
+                query.push(b'&');
+            }
+            query.extend_from_slice(name.as_bytes());
+            query.push(b'=');
+            wire::push_query_value(&mut query, value);
+        }
+        String::from_utf8(query).unwrap_or_default()
+    }
+
+    /// Makes the request that is sent to `url`.
+    pub(super) fn into_request(self, url: String) -> HttpRequest {
+        HttpRequest {
+            method: self.method,
+            url,
+            headers: self.headers,
+            body: self.body,
+            #[cfg(feature = "azure-data-tables")]
+            resource: self.target.resource(),
+        }
+    }
+}
+
+#[cfg(feature = "azure-data-tables")]
+impl Target<'_> {
+    fn resource(self) -> Resource {
+        match self {
+            Self::Tables => Resource::Tables,
+            Self::Table(_) => Resource::Table,
+            Self::Rows(_) => Resource::Rows,
+            Self::Row { .. } => Resource::Row,
+            Self::Batch(_) => Resource::Batch,
+            Self::Path(_) => Resource::Path,
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Reads connection strings: `AccountName=..;AccountKey=..`, `TableEndpoint=..;SharedAccessSignature=..`,
 //! `UseDevelopmentStorage=true`.
 
-use azure_storage::clients::EMULATOR_ACCOUNT;
-
-use super::{account_key::AccountKey, endpoint::Endpoint};
+use super::{
+    account_key::{AccountKey, EMULATOR_ACCOUNT},
+    endpoint::Endpoint,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The settings of a connection string.

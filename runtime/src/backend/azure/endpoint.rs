@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use azure_core::Url;
-use azure_storage::clients::EMULATOR_ACCOUNT;
+use url::Url;
 
+use super::{account_key::EMULATOR_ACCOUNT, credential::Service};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The endpoint suffix of the public cloud. Other clouds have `core.chinacloudapi.cn` or
@@ -16,6 +16,8 @@ pub(super) const PUBLIC_CLOUD_SUFFIX: &str = "core.windows.net";
 pub(super) struct Endpoint {
     /// Scheme, host and, for path-style addresses, the account; without `/` at the end.
     pub(super) url: String,
+    /// The port; `None` if it is that of the scheme.
+    pub(super) port: Option<u16>,
     /// The account, if the address contains it.
     pub(super) account: Option<String>,
     /// Whether the host is this machine. Requests to it use no proxy.
@@ -44,15 +46,33 @@ impl Endpoint {
         }
     }
 
-    /// Returns the port of the address; `None` if it is that of the scheme.
-    pub(super) fn explicit_port(&self) -> Option<u16> {
-        Url::parse(&self.url).ok().and_then(|url| url.port())
+    /// Returns scheme, host and port: the address without its path, which is empty or `/account`.
+    pub(super) fn origin(&self) -> &str {
+        let begin = self.url.find("://").map_or(0, |at| at + 3);
+        let end = self.url.get(begin..).and_then(|rest| rest.find('/'));
+        end.and_then(|end| self.url.get(..begin + end)).unwrap_or(&self.url)
     }
 
-    /// Returns the path of the address: empty, or `/account`.
-    pub(super) fn path(&self) -> &str {
-        let (_, rest) = self.url.split_once("://").unwrap_or_default();
-        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
+    /// Returns the address for requests of the client of `azure_data_tables`.
+    #[cfg(feature = "azure-data-tables")]
+    pub(super) fn parsed(&self) -> Result<Url> {
+        Url::parse(&self.url).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "the endpoint is no address").with_source(error)
+        })
+    }
+
+    /// Returns the scope of tokens for a service at this address. Storage accounts have one scope in all
+    /// clouds; Cosmos DB has one for each.
+    pub(super) fn token_scope(&self, service: Service) -> String {
+        let resource = match service {
+            Service::Tables | Service::Queues => "https://storage.azure.com",
+            Service::Cosmos => match self.host().rsplit('.').next() {
+                Some("cn") => "https://cosmos.azure.cn",
+                Some("us") => "https://cosmos.azure.us",
+                _ => "https://cosmos.azure.com",
+            },
+        };
+        format!("{resource}/.default")
     }
 
     /// Makes the table endpoint `protocol://account.table.suffix`.
@@ -89,7 +109,8 @@ impl Endpoint {
         // The services of the emulator differ by port and not by host.
         let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);
         if let Some(host) = emulator.and_then(|url| url.strip_suffix(":10002/")) {
-            return Some(Self { url: format!("{host}:10001/{EMULATOR_ACCOUNT}"), ..self.clone() });
+            let url = format!("{host}:10001/{EMULATOR_ACCOUNT}");
+            return Some(Self { url, port: Some(10_001), ..self.clone() });
         }
         // The hosts of Cosmos DB contain `.table.` as well, but Cosmos DB has no queues.
         let (before, after) = self.url.split_once(".table.").filter(|_| !self.cosmos)?;
@@ -100,6 +121,7 @@ impl Endpoint {
     pub(super) fn emulator() -> Self {
         Self {
             url: format!("http://127.0.0.1:10002/{EMULATOR_ACCOUNT}"),
+            port: Some(10_002),
             account: Some(EMULATOR_ACCOUNT.to_owned()),
             loopback: true,
             cosmos: false,
@@ -149,6 +171,7 @@ impl Endpoint {
         };
         Ok(Self {
             url: base,
+            port: url.port(),
             account,
             loopback: is_loopback(host),
             cosmos: is_cosmos(host),
@@ -207,7 +230,34 @@ mod tests {
             ("http://localhost/me", "localhost", None),
         ] {
             let endpoint = Endpoint::parse(url).unwrap();
-            assert_eq!((endpoint.host(), endpoint.explicit_port()), (host, port));
+            assert_eq!((endpoint.host(), endpoint.port), (host, port));
+        }
+    }
+
+    #[test]
+    fn a_cloud_tells_the_scope_of_its_tokens() {
+        let scope = |url: &str, service| Endpoint::parse(url).unwrap().token_scope(service);
+        for storage in ["core.windows.net", "core.usgovcloudapi.net", "core.chinacloudapi.cn"] {
+            let url = format!("https://me.table.{storage}");
+            assert_eq!(scope(&url, Service::Tables), "https://storage.azure.com/.default");
+        }
+        for (host, expected) in [
+            ("me.table.cosmos.azure.com:443", "https://cosmos.azure.com/.default"),
+            ("me.table.cosmosdb.azure.com", "https://cosmos.azure.com/.default"),
+            ("me.table.cosmos.azure.us", "https://cosmos.azure.us/.default"),
+            ("me.table.cosmos.azure.cn:443", "https://cosmos.azure.cn/.default"),
+        ] {
+            assert_eq!(scope(&format!("https://{host}"), Service::Cosmos), expected);
+        }
+    }
+
+    #[test]
+    fn the_origin_has_no_path() {
+        for (url, origin) in [
+            ("https://me.table.core.windows.net/", "https://me.table.core.windows.net"),
+            ("http://127.0.0.1:10002/devstoreaccount1", "http://127.0.0.1:10002"),
+        ] {
+            assert_eq!(Endpoint::parse(url).unwrap().origin(), origin);
         }
     }
 

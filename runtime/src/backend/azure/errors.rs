@@ -10,24 +10,23 @@ use super::{
     call::ReadOrWrite,
     credential::Credential,
     transport::{HttpAnswer, SendFailure},
-    wire::{ServiceRefusal, read_refusal},
 };
 use crate::{
     backend::NotSent,
     error::{Error, ErrorKind, ServiceCode},
+    wire::{ServiceRefusal, parse_http_date, read_refusal},
 };
 
 impl Account {
     /// Returns the error for an answer that refuses the request.
     pub(super) fn refusal_error(&self, answer: &HttpAnswer, read_or_write: ReadOrWrite) -> Error {
-        let found =
-            read_refusal(answer.status, &answer.body, answer.header_value("x-ms-error-code"));
+        let found = read_refusal(answer.status(), answer.body(), answer.header("x-ms-error-code"));
         // Callers act on "not found", so a 404 counts only if the service itself gives its code: a proxy or
         // another server may answer 404 too.
-        if !found.named && matches!(answer.status, 300..=399 | 404) {
+        if !found.named && matches!(answer.status(), 300..=399 | 404) {
             return self.foreign_answer_error(answer, read_or_write);
         }
-        let error = self.service_error(answer.status, found, read_or_write);
+        let error = self.service_error(answer.status(), found, read_or_write);
         match retry_after(answer) {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -44,7 +43,8 @@ impl Account {
     ) -> Error {
         let message = format!(
             "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
-            self.endpoint, answer.status
+            self.endpoint.url,
+            answer.status()
         );
         match read_or_write {
             // A proxy may have passed the write on and replaced only the answer.
@@ -52,8 +52,8 @@ impl Account {
                 Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
             }
             _ => {
-                let code =
-                    ServiceCode::Other(format!("Http{}", answer.status).into(), answer.status);
+                let status = answer.status();
+                let code = ServiceCode::Other(format!("Http{status}").into(), status);
                 Error::new(ErrorKind::Backend, message).with_code(code)
             }
         }
@@ -94,17 +94,15 @@ impl Account {
         read_or_write: ReadOrWrite,
     ) -> Error {
         match (failure, read_or_write) {
-            (SendFailure::Late(error), _) => error,
-            (SendFailure::Unsent(what, source), _) => {
-                let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
+            (SendFailure::NotSent(source), _) => {
+                let message = format!(
+                    "the service cannot be reached at `{}`; check endpoint and network",
+                    self.endpoint.url
+                );
                 Error::new(ErrorKind::Backend, message).with_source(NotSent::new(source))
             }
-            (SendFailure::Token(source), _) => {
-                let message = "the credential gave no token; sign in again or check its role";
-                Error::new(ErrorKind::Denied, message).with_source(source)
-            }
             (SendFailure::Lost(source), ReadOrWrite::Reads) => {
-                let message = format!("the answer of `{}` was lost", self.endpoint);
+                let message = format!("the answer of `{}` was lost", self.endpoint.url);
                 Error::new(ErrorKind::Backend, message).with_source(source)
             }
             (SendFailure::Lost(source), ReadOrWrite::Writes) => {
@@ -114,13 +112,20 @@ impl Account {
         }
     }
 
+    /// Returns the error for a request that was not sent because the credential gave no token in time.
+    pub(super) fn token_timeout_error(&self) -> Error {
+        let seconds = self.timeout.as_secs_f32();
+        let message = format!("the credential gave no token within {seconds} s; check its network");
+        Error::new(ErrorKind::Backend, message).with_source(NotSent::new("no token in time"))
+    }
+
     /// Returns the error for a request that exceeded its time limit.
     pub(super) fn timeout_error(&self, read_or_write: ReadOrWrite) -> Error {
         let seconds = self.timeout.as_secs_f32();
         match read_or_write {
             ReadOrWrite::Reads => Error::new(
                 ErrorKind::Backend,
-                format!("`{}` did not answer within {seconds} s", self.endpoint),
+                format!("`{}` did not answer within {seconds} s", self.endpoint.url),
             ),
             ReadOrWrite::Writes => Error::new(
                 ErrorKind::Ambiguous,
@@ -176,11 +181,11 @@ fn is_outcome_open(status: u16, named: bool) -> bool {
 
 /// Reads how long the service asks to wait, in milliseconds, in seconds or until a date.
 fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
-    let millis = |name| answer.header_value(name)?.trim().parse().ok().map(Duration::from_millis);
+    let millis = |name| answer.header(name)?.trim().parse().ok().map(Duration::from_millis);
     millis("retry-after-ms").or_else(|| millis("x-ms-retry-after-ms")).or_else(|| {
-        let value = answer.header_value("retry-after")?.trim();
+        let value = answer.header("retry-after")?.trim();
         value.parse().ok().map(Duration::from_secs).or_else(|| {
-            let date = azure_core::date::parse_rfc1123(value).ok()?;
+            let date = OffsetDateTime::from(parse_http_date(value)?);
             // A date that is over is a negative time, which does not convert: nothing is left to
             // wait.
             Some((date - OffsetDateTime::now_utc()).try_into().unwrap_or_default())

@@ -1,32 +1,39 @@
 //! Azure Table storage, Cosmos DB's Table API and the storage emulator.
 //!
-//! Only this folder knows the crates `azure_data_tables`, `azure_core` and `azure_storage`. Every
-//! request goes through `azure_data_tables`. Rows, batches and answers have wire forms of their own in
-//! `wire`, and this folder works around the faults of `azure_data_tables`, or returns an error where it
-//! cannot; `docs/azure.md` lists them.
+//! A request is encoded and signed here, carried by a [`Transport`], and its answer is decoded and checked
+//! here. The wire forms are those of `wire`. Which library carries the bytes is known to one file each:
+//! `reqwest_transport`, or the folder `data_tables` for `azure_data_tables` 0.21.
 
-mod access_policy;
+mod transport;
 mod account_key;
-mod wire;
+mod call;
+#[cfg_attr(
+    not(any(feature = "azure", feature = "azure-data-tables")),
+    allow(dead_code, reason = "a source of tokens comes with a transport")
+)]
+mod tokens;
 
 mod credential;
 mod endpoint;
-
-mod call;
 mod connection_string;
 
+mod http_settings;
+#[cfg(feature = "azure")]
+mod reqwest_transport;
+#[cfg(feature = "azure-data-tables")]
+mod data_tables;
+
 mod options;
-mod transport;
+#[cfg(feature = "azure")]
+mod identity;
 
 mod account;
 mod errors;
 
-mod raw_request;
-
-mod apply;
 mod read;
 mod screen;
 mod scan;
+mod apply;
 mod tables;
 
 mod backend;
@@ -35,10 +42,9 @@ mod policy_requests;
 #[cfg(feature = "azure-queue")]
 mod queue;
 
-pub use access_policy::AccessPolicy;
 pub use account_key::AccountKey;
 pub use backend::Azure;
-pub use options::AzureOptions;
+pub use options::{AzureOptions, Carrier};
 #[cfg(feature = "azure-queue")]
 pub(crate) use queue::{AzureQueues, QueueMessage};
-pub(crate) use wire::encode_query_value;
+pub use transport::{AnswerBody, HttpAnswer, HttpRequest, Method, SendFailure, Transport};

@@ -2,13 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use azure_core::{HttpClient, auth::TokenCredential};
-
 use super::{
     account_key::AccountKey,
     connection_string::ConnectionSettings,
     credential::Credential,
     endpoint::{Endpoint, PUBLIC_CLOUD_SUFFIX},
+    http_settings::{HttpSettings, certificates_of_pem, check_proxy_address},
+    transport::Transport,
 };
 use crate::{
     backend::TableCase,
@@ -35,31 +35,48 @@ pub struct AzureOptions {
     pub(super) account: Option<String>,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
-    pub(super) connect_timeout: Duration,
+    pub(super) http: HttpSettings,
+    pub(super) carrier: Option<Carrier>,
+    pub(super) transport: Option<Arc<dyn Transport>>,
+    pub(super) wrap: Option<Arc<WrapTransport>>,
+    pub(super) scope: Option<String>,
     pub(super) cosmos: Option<bool>,
     pub(super) table_case: Option<TableCase>,
     pub(super) strong_reads: Option<bool>,
-    pub(super) http_client: Option<Arc<dyn HttpClient>>,
-    pub(super) proxy: Option<reqwest::Proxy>,
-    pub(super) root_certificates: Vec<reqwest::Certificate>,
     pub(super) allow_http: bool,
 }
 
+/// The library that carries the requests to the service, for
+/// [`AzureOptions::carrier`]. Each needs its feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Carrier {
+    /// `reqwest`: feature `azure`.
+    #[cfg(feature = "azure")]
+    Reqwest,
+    /// The client of `azure_data_tables` 0.21: feature `azure-data-tables`.
+    #[cfg(feature = "azure-data-tables")]
+    AzureDataTables,
+}
+
+pub(super) type WrapTransport = dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport> + Send + Sync;
+
 impl AzureOptions {
-    fn new(credential: Credential) -> Self {
+    pub(super) fn new(credential: Credential) -> Self {
         Self {
             endpoint: None,
             queues: None,
             account: None,
             credential,
             timeout: Duration::from_secs(30),
-            connect_timeout: Duration::from_secs(10),
+            http: HttpSettings::default(),
+            carrier: None,
+            transport: None,
+            wrap: None,
+            scope: None,
             cosmos: None,
             table_case: None,
             strong_reads: None,
-            http_client: None,
-            proxy: None,
-            root_certificates: Vec::new(),
             allow_http: false,
         }
     }
@@ -152,44 +169,6 @@ impl AzureOptions {
         Ok(options)
     }
 
-    /// Uses an account and a source of Microsoft Entra tokens, such as a credential of the
-    /// `azure_identity` crate.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use azure_core::auth::{AccessToken, TokenCredential};
-    /// use entable::{Azure, AzureOptions};
-    ///
-    /// /// Returns one token. A program takes `azure_identity::create_default_credential()` instead.
-    /// #[derive(Debug)]
-    /// struct OneToken;
-    ///
-    /// #[async_trait::async_trait]
-    /// impl TokenCredential for OneToken {
-    ///     async fn get_token(&self, _scopes: &[&str]) -> azure_core::Result<AccessToken> {
-    ///         Ok(AccessToken::new("token", time::OffsetDateTime::now_utc()))
-    ///     }
-    ///     async fn clear_cache(&self) -> azure_core::Result<()> {
-    ///         Ok(())
-    ///     }
-    /// }
-    ///
-    /// let azure = Azure::new(AzureOptions::from_token_credential("myaccount", Arc::new(OneToken))?)?;
-    /// assert_eq!(azure.endpoint(), "https://myaccount.table.core.windows.net");
-    /// assert!(azure.account_key().is_none());
-    /// # Ok::<(), entable::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` if the name is no account name.
-    pub fn from_token_credential(
-        account: &str,
-        credential: Arc<dyn TokenCredential>,
-    ) -> Result<Self> {
-        Self::new(Credential::Token(credential)).for_account(account)
-    }
-
     /// Uses the emulator at its default address, `http://127.0.0.1:10002`.
     ///
     /// ```
@@ -205,7 +184,7 @@ impl AzureOptions {
         options
     }
 
-    fn for_account(mut self, account: &str) -> Result<Self> {
+    pub(super) fn for_account(mut self, account: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::for_account("https", account, PUBLIC_CLOUD_SUFFIX)?);
         self.account = Some(account.to_owned());
         Ok(self)
@@ -326,7 +305,40 @@ impl AzureOptions {
     /// ```
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.http.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets the scope of Microsoft Entra tokens, in place of the one that follows from the endpoint:
+    /// `https://storage.azure.com/.default` for storage accounts of every cloud, and for Cosmos DB
+    /// `https://cosmos.azure.com/.default`, or its counterpart in the clouds of China and the US government.
+    ///
+    /// ```
+    /// use entable::AzureOptions;
+    ///
+    /// let options = AzureOptions::emulator().token_scope("https://storage.azure.us/.default");
+    /// assert!(format!("{options:?}").contains("storage.azure.us"));
+    /// ```
+    #[must_use]
+    pub fn token_scope(mut self, scope: impl Into<String>) -> Self {
+        self.scope = Some(scope.into());
+        self
+    }
+
+    /// Sets the library that carries the requests. Needed only if a program has both the features `azure`
+    /// and `azure-data-tables`, and wants the second; otherwise it is the one that is there.
+    ///
+    #[cfg_attr(feature = "azure", doc = "```")]
+    #[cfg_attr(not(feature = "azure"), doc = "```ignore")]
+    /// use entable::{Azure, AzureOptions, backend::azure::Carrier};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator().carrier(Carrier::Reqwest))?;
+    /// assert!(format!("{azure:?}").contains("Reqwest"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    #[must_use]
+    pub fn carrier(mut self, carrier: Carrier) -> Self {
+        self.carrier = Some(carrier);
         self
     }
 
@@ -419,8 +431,7 @@ impl AzureOptions {
     /// ```
     /// use entable::{Azure, AzureOptions};
     ///
-    /// let options = AzureOptions::emulator().proxy("http://proxy.example.com:3128")?;
-    /// assert!(Azure::new(options).is_ok());
+    /// assert!(AzureOptions::emulator().proxy("http://proxy.example.com:3128").is_ok());
     /// let wrong = AzureOptions::emulator().proxy("http://:secret");
     /// assert!(wrong.is_err_and(|error| !error.to_string().contains("secret")));
     /// # Ok::<(), entable::Error>(())
@@ -430,13 +441,11 @@ impl AzureOptions {
     ///
     /// `is_invalid` if the text is no address. The error never quotes it, since it may hold a password.
     pub fn proxy(mut self, address: &str) -> Result<Self> {
-        let proxy = reqwest::Proxy::all(address.trim());
-        self.proxy =
-            Some(proxy.map_err(|_| invalid_option_error("the address of the proxy is not valid"))?);
+        self.http.proxy = Some(check_proxy_address(address)?);
         Ok(self)
     }
 
-    /// Trusts a further root certificate, in PEM form, besides those that are built in.
+    /// Trusts further root certificates, in PEM form, besides those that are built in.
     ///
     /// ```
     /// use entable::AzureOptions;
@@ -448,60 +457,132 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the bytes are no certificate.
+    /// `is_invalid` if the text contains no certificate in PEM form. `Azure::new` refuses bytes that are
+    /// no certificate.
     pub fn root_certificate(mut self, pem: &[u8]) -> Result<Self> {
-        let certificates = reqwest::Certificate::from_pem_bundle(pem);
-        let certificates = certificates
-            .ok()
-            .filter(|found| !found.is_empty())
-            .ok_or_else(|| invalid_option_error("the text has no certificate in PEM form"))?;
-        self.root_certificates.extend(certificates);
+        self.http.root_certificates.extend(certificates_of_pem(pem)?);
         Ok(self)
     }
 
-    /// Sets another HTTP client, for a transport of the program's own or a test.
+    /// Sets the HTTP client, for a transport of the program's own or a test.
     ///
-    /// The time limit of requests, their signatures and the limits of answers still apply. The given
-    /// client has to check certificates. It must not follow redirects, since a signature would go
-    /// along. It must not repeat requests, since an insert that succeeded would then fail with
-    /// `Conflict`. It must not write URLs or headers to a log, nor quote URLs in errors, since a SAS
-    /// is part of a URL. [`connect_timeout`](Self::connect_timeout), [`proxy`](Self::proxy) and
-    /// [`root_certificate`](Self::root_certificate) have no effect on it.
+    /// [`Transport`] lists what the client has to keep. The time limit of requests, their signatures and
+    /// the checks of answers still apply. [`connect_timeout`](Self::connect_timeout),
+    /// [`proxy`](Self::proxy), [`root_certificate`](Self::root_certificate) and
+    /// [`carrier`](Self::carrier) have no effect on it.
     ///
     /// ```
-    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
-    /// use entable::{Azure, AzureOptions, prelude::*};
+    /// use std::sync::Arc;
+    /// use entable::{
+    ///     AzureOptions, backend::{BoxFuture, azure::{HttpAnswer, HttpRequest, SendFailure, Transport}},
+    ///     prelude::*,
+    /// };
     ///
-    /// /// Counts the requests and lets them fail.
-    /// #[derive(Debug, Default)]
-    /// struct Offline(AtomicU32);
+    /// /// Answers that every table exists already.
+    /// #[derive(Debug)]
+    /// struct Full;
     ///
-    /// #[async_trait::async_trait]
-    /// impl azure_core::HttpClient for Offline {
-    ///     async fn execute_request(
-    ///         &self,
-    ///         _request: &azure_core::Request,
-    ///     ) -> azure_core::Result<azure_core::Response> {
-    ///         self.0.fetch_add(1, Ordering::Relaxed);
-    ///         Err(azure_core::Error::message(azure_core::error::ErrorKind::Io, "offline"))
+    /// impl Transport for Full {
+    ///     fn send<'a>(&'a self, _: &'a HttpRequest) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
+    ///         let answer = HttpAnswer::new(409).with_header("x-ms-error-code", "TableAlreadyExists");
+    ///         Box::pin(async { Ok(answer) })
     ///     }
     /// }
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let transport = Arc::new(Offline::default());
-    /// let options = AzureOptions::emulator().http_client(transport.clone());
-    /// let client = Client::builder().backend(Azure::new(options)?).build()?;
-    /// let refused = client.create_table("Staff").await;
-    /// assert!(refused.is_err());
-    /// assert_eq!(transport.0.load(Ordering::Relaxed), 1);
+    /// let client = Client::azure(AzureOptions::emulator().transport(Arc::new(Full)))?;
+    /// assert!(client.create_table("Staff").await.is_err_and(|error| error.is_conflict()));
     /// # Ok::<(), Error>(()) })?;
     /// # Ok::<(), BoxError>(())
     /// ```
     #[must_use]
-    pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
-        self.http_client = Some(client);
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
         self
     }
+
+    /// Puts a transport around the HTTP client, such as one that counts requests or injects faults. `wrap`
+    /// gets the client of each service that is opened: of tables, and of queues.
+    ///
+    #[cfg_attr(any(feature = "azure", feature = "azure-data-tables"), doc = "```")]
+    #[cfg_attr(not(any(feature = "azure", feature = "azure-data-tables")), doc = "```ignore")]
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// use entable::{
+    ///     AzureOptions, backend::{BoxFuture, azure::{HttpAnswer, HttpRequest, SendFailure, Transport}},
+    ///     prelude::*,
+    /// };
+    ///
+    /// /// Counts the requests and passes them on.
+    /// #[derive(Debug)]
+    /// struct Counted(Arc<dyn Transport>, Arc<AtomicU32>);
+    ///
+    /// impl Transport for Counted {
+    ///     fn send<'a>(&'a self, request: &'a HttpRequest) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
+    ///         self.1.fetch_add(1, Ordering::Relaxed);
+    ///         self.0.send(request)
+    ///     }
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let count = Arc::new(AtomicU32::new(0));
+    /// let counter = count.clone();
+    /// let options = AzureOptions::emulator()
+    ///     .endpoint("http://127.0.0.1:9/devstoreaccount1")?
+    ///     .wrap_transport(move |inner| Arc::new(Counted(inner, counter.clone())));
+    /// let client = Client::builder().account(&entable::Azure::new(options)?).build()?;
+    /// assert!(client.tables().await.is_err(), "nobody listens there");
+    /// assert_eq!(count.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
+    #[must_use]
+    pub fn wrap_transport(
+        mut self,
+        wrap: impl Fn(Arc<dyn Transport>) -> Arc<dyn Transport> + Send + Sync + 'static,
+    ) -> Self {
+        self.wrap = Some(Arc::new(wrap));
+        self
+    }
+
+    /// Opens the transport for an endpoint.
+    pub(super) fn open_transport(&self, endpoint: &Endpoint) -> Result<Arc<dyn Transport>> {
+        let transport = match &self.transport {
+            Some(transport) => Arc::clone(transport),
+            None => self.open_carrier(endpoint)?,
+        };
+        Ok(match &self.wrap {
+            Some(wrap) => wrap(transport),
+            None => transport,
+        })
+    }
+
+    fn open_carrier(&self, endpoint: &Endpoint) -> Result<Arc<dyn Transport>> {
+        match self.carrier.or(Carrier::DEFAULT) {
+            #[cfg(feature = "azure")]
+            Some(Carrier::Reqwest) => super::reqwest_transport::open(&self.http, endpoint),
+            #[cfg(feature = "azure-data-tables")]
+            Some(Carrier::AzureDataTables) => super::data_tables::open(&self.http, endpoint),
+            None => {
+                let _ = endpoint;
+                Err(invalid_option_error(
+                    "there is no HTTP client: turn on the feature `azure`, or give a transport",
+                ))
+            }
+        }
+    }
+}
+
+impl Carrier {
+    /// The carrier of options that name none.
+    const DEFAULT: Option<Self> = {
+        #[cfg(feature = "azure")]
+        let carrier = Some(Self::Reqwest);
+        #[cfg(all(feature = "azure-data-tables", not(feature = "azure")))]
+        let carrier = Some(Self::AzureDataTables);
+        #[cfg(not(any(feature = "azure", feature = "azure-data-tables")))]
+        let carrier = None;
+        carrier
+    };
 }
 
 impl fmt::Debug for AzureOptions {
@@ -509,7 +590,9 @@ impl fmt::Debug for AzureOptions {
         f.debug_struct("AzureOptions")
             .field("endpoint", &self.endpoint.as_ref().map(|endpoint| &*endpoint.url))
             .field("credential", &self.credential)
+            .field("scope", &self.scope)
             .field("timeout", &self.timeout)
+            .field("carrier", &self.carrier.or(Carrier::DEFAULT))
             .finish_non_exhaustive()
     }
 }
@@ -582,5 +665,21 @@ mod tests {
         let error =
             AzureOptions::from_sas("https://me.table.core.windows.net/People?s3cret").unwrap_err();
         assert!(error.is_invalid() && !format!("{error:?}").contains("s3cret"));
+    }
+
+    #[cfg(all(feature = "azure", feature = "azure-data-tables"))]
+    #[test]
+    fn with_both_transports_the_options_say_which_one_carries() {
+        use azure_storage::{CloudLocation, StorageCredentials};
+        let carrier = |options: AzureOptions| format!("{:?}", crate::Azure::new(options).unwrap());
+        let emulator = AzureOptions::emulator;
+        assert!(carrier(emulator()).contains("Reqwest"));
+        let old = carrier(emulator().carrier(Carrier::AzureDataTables));
+        assert!(old.contains("DataTables"), "{old}");
+        let location = CloudLocation::Emulator { address: "127.0.0.1".into(), port: 10_002 };
+        let credentials = StorageCredentials::emulator();
+        let options = AzureOptions::from_storage_credentials(location, credentials).unwrap();
+        assert!(carrier(options.clone()).contains("DataTables"));
+        assert!(carrier(options.carrier(Carrier::Reqwest)).contains("Reqwest"));
     }
 }

@@ -1,17 +1,16 @@
 //! Requests that read and set the stored access policies of a table.
 
 use super::{
-    access_policy::AccessPolicy,
     account::Account,
     backend::Azure,
-    call::{ReadOrWrite, ServiceCall},
-    wire,
+    call::{ServiceCall, Target},
+    transport::Method,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
+    wire::{self, AccessPolicy},
 };
-use azure_core::Method;
 
 /// Largest number of policies of one table ("Define a stored access policy").
 const POLICIES: usize = 5;
@@ -48,10 +47,9 @@ impl Azure {
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = &self.0;
         account.check_policies(table, &[])?;
-        let call = ServiceCall::read_call().with_header("accept", "application/xml");
-        let answer = account.send_raw(call, Method::Get, table, "comp=acl").await?;
-        let answer = account.expect_success(answer, ReadOrWrite::Reads);
-        wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
+        let call = policies_call(Method::Get, table);
+        let answer = account.send_expecting_success(call).await;
+        wire::read_policies(answer.map_err(|error| error.in_table(table))?.body())
     }
 
     /// Replaces all stored access policies of a table; an empty slice removes them. It takes up to 30 s
@@ -77,14 +75,16 @@ impl Azure {
         let account = &self.0;
         account.check_policies(table, policies)?;
         let body = wire::write_policies(policies).map_err(|error| error.in_table(table))?;
-        let call = ServiceCall::write_call()
-            .with_header("accept", "application/xml")
-            .with_header("content-type", "application/xml")
-            .with_body(body);
-        let answer = account.send_raw(call, Method::Put, table, "comp=acl").await?;
-        let answer = account.expect_success(answer, ReadOrWrite::Writes);
+        let call = policies_call(Method::Put, table).with_body("application/xml", body);
+        let answer = account.send_expecting_success(call).await;
         answer.map(drop).map_err(|error| error.in_table(table))
     }
+}
+
+fn policies_call(method: Method, table: &str) -> ServiceCall<'_> {
+    ServiceCall::new(method, Target::Path(table))
+        .with_query("comp", "acl")
+        .with_header("accept", "application/xml")
 }
 
 impl Account {

@@ -5,18 +5,20 @@
 
 use std::time::Duration;
 
-use azure_core::Method;
+use bytes::Bytes;
 
 use super::{
     account::Account,
     backend::Azure,
-    call::{ReadOrWrite, ServiceCall},
+    call::{ServiceCall, Target},
     credential::Service,
     options::AzureOptions,
-    transport::HttpAnswer,
+    transport::{HttpAnswer, Method},
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
     wire::{encode_query_value, escape_xml, unescape_xml},
 };
-use crate::error::{Error, ErrorKind, Result};
 
 /// The queue service of an account.
 #[derive(Debug, Clone)]
@@ -61,36 +63,13 @@ impl AzureQueues {
         &self.0
     }
 
-    async fn send_request(
-        &self,
-        method: Method,
-        path: &str,
-        query: &str,
-        body: Option<String>,
-    ) -> Result<HttpAnswer> {
-        let read_or_write =
-            if method == Method::Get { ReadOrWrite::Reads } else { ReadOrWrite::Writes };
-        let call = if read_or_write == ReadOrWrite::Reads {
-            ServiceCall::read_call()
-        } else {
-            ServiceCall::write_call()
-        };
-        let call = call.with_header("accept", "application/xml");
-        let call = match (read_or_write, body) {
-            (ReadOrWrite::Reads, _) => call,
-            (ReadOrWrite::Writes, Some(body)) => {
-                call.with_header("content-type", "application/xml").with_body(body)
-            }
-            // The service wants a Content-Length, also of an empty body.
-            (ReadOrWrite::Writes, None) => call.with_body(Vec::new()),
-        };
-        let answer = self.0.0.send_raw(call, method, path, query).await?;
-        self.0.0.expect_success(answer, read_or_write)
+    async fn send(&self, call: ServiceCall<'_>) -> Result<HttpAnswer> {
+        self.0.0.send_expecting_success(call).await
     }
 
     /// Creates a queue. An existing queue stays as it is.
     pub(crate) async fn create_queue(&self, queue: &str) -> Result<()> {
-        self.send_request(Method::Put, queue, "", None).await.map(drop)
+        self.send(queue_call(Method::Put, queue)).await.map(drop)
     }
 
     /// Adds a message that never expires and becomes visible after `delay`.
@@ -101,10 +80,11 @@ impl AzureQueues {
         delay: Duration,
     ) -> Result<QueueMessage> {
         // Without a time to live of -1, the service deletes the message after 7 days.
-        let query = format!("messagettl=-1&visibilitytimeout={}", whole_seconds(delay));
-        let path = format!("{queue}/messages");
-        let answer =
-            self.send_request(Method::Post, &path, &query, Some(message_xml(text))).await?;
+        let path = messages_path(queue);
+        let call = queue_call(Method::Post, &path)
+            .with_query("messagettl", "-1")
+            .with_query("visibilitytimeout", whole_seconds(delay));
+        let answer = self.send(call.with_body("application/xml", message_xml(text))).await?;
         // The status says that the message is in the queue. An answer that does not describe it
         // leaves only its id unknown.
         let message = read_messages(&answer)?.pop().unwrap_or_default();
@@ -120,10 +100,11 @@ impl AzureQueues {
     ) -> Result<Vec<QueueMessage>> {
         // A GET counts as a read and may be repeated: messages whose answer is lost become visible
         // again when `visibility` is over.
-        let query = format!("numofmessages={most}&visibilitytimeout={}", whole_seconds(visibility));
-        let answer =
-            self.send_request(Method::Get, &format!("{queue}/messages"), &query, None).await?;
-        read_messages(&answer)
+        let path = messages_path(queue);
+        let call = queue_call(Method::Get, &path)
+            .with_query("numofmessages", most.to_string())
+            .with_query("visibilitytimeout", whole_seconds(visibility));
+        read_messages(&self.send(call).await?)
     }
 
     /// Reads up to `most` messages without hiding them from receivers.
@@ -132,10 +113,11 @@ impl AzureQueues {
         queue: &str,
         most: usize,
     ) -> Result<Vec<QueueMessage>> {
-        let query = format!("peekonly=true&numofmessages={most}");
-        let answer =
-            self.send_request(Method::Get, &format!("{queue}/messages"), &query, None).await?;
-        read_messages(&answer)
+        let path = messages_path(queue);
+        let call = queue_call(Method::Get, &path)
+            .with_query("peekonly", "true")
+            .with_query("numofmessages", most.to_string());
+        read_messages(&self.send(call).await?)
     }
 
     /// Replaces the text of a message and hides it for the time `visibility`. Returns its new pop receipt.
@@ -146,12 +128,12 @@ impl AzureQueues {
         text: &str,
         visibility: Duration,
     ) -> Result<String> {
-        let seconds = whole_seconds(visibility);
-        let query =
-            format!("popreceipt={}&visibilitytimeout={seconds}", encode_query_value(receipt));
         let path = message_path(queue, id);
-        let answer = self.send_request(Method::Put, &path, &query, Some(message_xml(text))).await?;
-        answer.header_value("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
+        let call = queue_call(Method::Put, &path)
+            .with_query("popreceipt", receipt)
+            .with_query("visibilitytimeout", whole_seconds(visibility));
+        let answer = self.send(call.with_body("application/xml", message_xml(text))).await?;
+        answer.header("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
             Error::new(
                 ErrorKind::Ambiguous,
                 "the answer has no pop receipt; the message becomes visible again",
@@ -166,14 +148,24 @@ impl AzureQueues {
         queue: &str,
         (id, receipt): (&str, &str),
     ) -> Result<()> {
-        let query = format!("popreceipt={}", encode_query_value(receipt));
-        self.send_request(Method::Delete, &message_path(queue, id), &query, None).await.map(drop)
+        let path = message_path(queue, id);
+        let call = queue_call(Method::Delete, &path).with_query("popreceipt", receipt);
+        self.send(call).await.map(drop)
     }
 }
 
+/// Prepares a request to the queue service, whose bodies are XML.
+fn queue_call(method: Method, path: &str) -> ServiceCall<'_> {
+    ServiceCall::new(method, Target::Path(path)).with_header("accept", "application/xml")
+}
+
 /// Rounds a time up to whole seconds, the unit of the service.
-fn whole_seconds(time: Duration) -> u64 {
-    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+fn whole_seconds(time: Duration) -> String {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).to_string()
+}
+
+fn messages_path(queue: &str) -> String {
+    format!("{queue}/messages")
 }
 
 fn message_path(queue: &str, id: &str) -> String {
@@ -181,13 +173,13 @@ fn message_path(queue: &str, id: &str) -> String {
 }
 
 /// Returns the XML body of a request with the text of a message.
-fn message_xml(text: &str) -> String {
-    format!("<QueueMessage><MessageText>{}</MessageText></QueueMessage>", escape_xml(text))
+fn message_xml(text: &str) -> Bytes {
+    format!("<QueueMessage><MessageText>{}</MessageText></QueueMessage>", escape_xml(text)).into()
 }
 
 /// Reads the messages of an answer.
 fn read_messages(answer: &HttpAnswer) -> Result<Vec<QueueMessage>> {
-    let xml = String::from_utf8_lossy(&answer.body);
+    let xml = String::from_utf8_lossy(answer.body());
     if !xml.contains("QueueMessagesList") {
         let message = "the service's answer is not a list of messages";
         return Err(Error::new(ErrorKind::Backend, message));
@@ -217,18 +209,12 @@ fn element(xml: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     #[test]
     fn the_services_form_is_read() {
         let xml = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList><QueueMessage><MessageId>5974b586-0df3-4e2d-ad0c-18e3892bfca2</MessageId><InsertionTime>Fri, 09 Oct 2009 21:04:30 GMT</InsertionTime><ExpirationTime>Fri, 31 Dec 9999 23:59:59 GMT</ExpirationTime><PopReceipt>YzQ4Yzg1MDIt+A==</PopReceipt><TimeNextVisible>Fri, 09 Oct 2009 23:29:20 GMT</TimeNextVisible><DequeueCount>2</DequeueCount><MessageText>{&quot;a&quot;: 1}</MessageText></QueueMessage></QueueMessagesList>";
-        let answer = |body: &'static str| HttpAnswer {
-            status: 200,
-            headers: azure_core::headers::Headers::new(),
-            body: Bytes::from_static(body.as_bytes()),
-        };
+        let answer = |body: &'static str| HttpAnswer::new(200).with_body(body);
         let found = read_messages(&answer(xml)).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].count, found[0].text.as_str()), (2, "{\"a\": 1}"));

@@ -1,14 +1,9 @@
 //! Sends point reads.
 
-use std::borrow::Cow;
-
-use azure_data_tables::Select;
-use serde::de::IgnoredAny;
-
 use super::{
     account::Account,
-    call::{ReadOrWrite, ServiceCall},
-    wire,
+    call::{ReadOrWrite, ServiceCall, Target},
+    transport::Method,
 };
 use crate::{
     backend::{
@@ -17,7 +12,8 @@ use crate::{
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     limits,
-    row::Row,
+    row::{Row, json::parse_etag},
+    wire,
 };
 
 impl Account {
@@ -26,26 +22,13 @@ impl Account {
         let ReadRequest { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_read_keys(table, partition_key, row_key)?;
-        let entity = self
-            .table_client(table)
-            .map_err(name_row)?
-            .partition_key_client(wire::double_quotes(partition_key))
-            .entity_client(wire::double_quotes(row_key));
-        let answer = self
-            .send_request(
-                ServiceCall::read_call().with_encoded_row_address(table, partition_key, row_key),
-                |context| {
-                    let get = entity.get::<IgnoredAny>().context(context);
-                    match select_list(select) {
-                        Some(select) => get.select(Select::new(select)),
-                        None => get,
-                    }
-                    .into_future()
-                },
-            )
-            .await
-            .map_err(name_row)?;
-        if answer.status == 404 {
+        let target = Target::Row { table, partition_key, row_key };
+        let mut call = ServiceCall::new(Method::Get, target);
+        if let Some(select) = select_list(select) {
+            call = call.with_query("$select", select);
+        }
+        let answer = self.send(call).await.map_err(name_row)?;
+        if answer.status() == 404 {
             let error = self.refusal_error(&answer, ReadOrWrite::Reads);
             // A missing table is an error and no missing row. Cosmos DB has one code for both, so
             // that a read there finds no row in a missing table.
@@ -55,7 +38,7 @@ impl Account {
             };
         }
         let answer = self.expect_success(answer, ReadOrWrite::Reads).map_err(name_row)?;
-        let row = wire::decode_row(&answer.body).map_err(name_row)?;
+        let row = wire::decode_row(answer.body()).map_err(name_row)?;
         if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
             let message =
                 "the answer is another row than the one that was asked for; check proxies";
@@ -63,8 +46,8 @@ impl Account {
         }
         // A condition needs the ETag as it was sent. One that is derived from the Timestamp can
         // differ: the emulator writes zeros at the end of the time.
-        let row = match answer.header_value("etag") {
-            Some(etag) => row.with_etag(wire::parse_etag(etag)),
+        let row = match answer.header("etag") {
+            Some(etag) => row.with_etag(parse_etag(etag)),
             None => row,
         };
         pick_properties_unless_selected(row, select).map(Some)
@@ -89,7 +72,7 @@ pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]
 /// Returns the text of `$select`: the wanted properties, and keys and Timestamp, which every row needs.
 /// Returns `None` to get whole rows, if `select` is `None` or has too many names. In the second case,
 /// `pick_properties_unless_selected` picks the properties later.
-pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>> {
+pub(super) fn select_list(select: Option<&[String]>) -> Option<String> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
     let is_own = |name: &&String| !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
     let own = || select.into_iter().flatten().filter(is_own);
@@ -101,5 +84,5 @@ pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>
         names.push(',');
         names.push_str(name);
     }
-    Some(names.into())
+    Some(names)
 }

@@ -1,20 +1,17 @@
 //! Sends queries, one page at a time.
 
-use azure_data_tables::{Filter, Select, Top};
-use futures_util::StreamExt;
-use serde::de::IgnoredAny;
-
 use super::{
     account::Account,
-    call::{ReadOrWrite, ServiceCall},
+    call::{ServiceCall, Target},
     read::{pick_properties_unless_selected, select_list},
     screen::AnswerScreen,
-    wire::{self, QueryFilter},
+    transport::Method,
 };
 use crate::{
     backend::{Rows, ScanRequest, page_bounds::checked_page_size},
     error::{Error, ErrorKind, Result},
     page::Continuation,
+    wire::{self, QueryFilter},
 };
 
 impl Account {
@@ -22,40 +19,17 @@ impl Account {
     pub(super) async fn scan_page(&self, request: ScanRequest<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
         let most = checked_page_size(&request)?;
-        let mut query = self.table_client(request.table).map_err(name_table)?.query();
-        if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
-            query = query.filter(Filter::new(text));
-        }
-        if let Some(select) = select_list(request.select) {
-            query = query.select(Select::new(select));
-        }
-        if let Some(top) = request.top {
-            query = query.top(Top::new(top));
-        }
-        if let Some(from) = request.from {
-            query = query.initial_partition_key(from.partition_key.clone());
-            if let Some(row_key) = &from.row_key {
-                query = query.initial_row_key(row_key.clone());
-            }
-        }
-        let answer = self
-            .send_request(ServiceCall::read_call(), |context| async move {
-                let mut pages = query.context(context).into_stream::<IgnoredAny>();
-                pages.next().await.transpose()
-            })
-            .await
-            .map_err(name_table)?;
-        let answer = self.expect_success(answer, ReadOrWrite::Reads).map_err(name_table)?;
-        let next = answer.header_value("x-ms-continuation-nextpartitionkey").map(|partition_key| {
-            let row_key = answer.header_value("x-ms-continuation-nextrowkey").map(str::to_owned);
+        let answer = self.send_expecting_success(query_call(&request)).await.map_err(name_table)?;
+        let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
+            let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
         // An emulator answers with a continuation that leads to the first row, for ever.
         let next = next.filter(|_| most > 0);
         check_progress(request.from, next.as_ref()).map_err(name_table)?;
-        let date = answer.header_value("date").and_then(wire::parse_http_date);
+        let date = answer.header("date").and_then(wire::parse_http_date);
         let screen = AnswerScreen::new(&request);
-        let rows = wire::decode_page(&answer.body).map_err(name_table)?;
+        let rows = wire::decode_page(answer.body()).map_err(name_table)?;
         let rows = rows
             .into_iter()
             .filter_map(|row| row.and_then(|row| screen.keep_matching_row(row)).transpose());
@@ -63,6 +37,27 @@ impl Account {
             .map(|row| row.and_then(|row| pick_properties_unless_selected(row, request.select)));
         Ok(Rows { rows: rows.map(|row| row.map_err(name_table)).collect(), next, date })
     }
+}
+
+/// Encodes the request for one page.
+fn query_call<'a>(request: &ScanRequest<'a>) -> ServiceCall<'a> {
+    let mut call = ServiceCall::new(Method::Get, Target::Rows(request.table));
+    if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
+        call = call.with_query("$filter", text);
+    }
+    if let Some(select) = select_list(request.select) {
+        call = call.with_query("$select", select);
+    }
+    if let Some(top) = request.top {
+        call = call.with_query("$top", top.to_string());
+    }
+    if let Some(from) = request.from {
+        call = call.with_query("NextPartitionKey", &from.partition_key);
+        if let Some(row_key) = &from.row_key {
+            call = call.with_query("NextRowKey", row_key);
+        }
+    }
+    call
 }
 
 /// Fails if the continuation of an answer equals the one that was sent: a caller that reads to the end

@@ -1,17 +1,15 @@
 //! Sends requests that create, delete and list tables.
 
-use futures_util::StreamExt;
-
 use super::{
     account::Account,
-    call::{ReadOrWrite, ServiceCall},
+    call::{ServiceCall, Target},
     scan::check_progress,
-    wire,
+    transport::Method,
 };
 use crate::{
     backend::{TableNames, TableRequest},
     error::{Error, Result, ServiceCode},
-    limits,
+    limits, wire,
 };
 
 impl Account {
@@ -29,12 +27,13 @@ impl Account {
     }
 
     async fn create_table(&self, name: &str) -> Result<TableNames> {
-        let table = self.table_client(name)?;
-        let call = ServiceCall::write_call().with_header("prefer", "return-no-content");
-        let answer = self
-            .send_request(call, |context| table.create().context(context).into_future())
-            .await?;
-        self.expect_success(answer, ReadOrWrite::Writes).map(|_| TableNames::default())
+        limits::check_table_name(name)?;
+        // A valid name has no character that JSON escapes.
+        let body = format!("{{\"TableName\":\"{name}\"}}");
+        let call = ServiceCall::new(Method::Post, Target::Tables)
+            .with_header("prefer", "return-no-content")
+            .with_body("application/json", body);
+        self.send_expecting_success(call).await.map(|_| TableNames::default())
     }
 
     async fn delete_table(&self, name: &str) -> Result<TableNames> {
@@ -43,35 +42,19 @@ impl Account {
             let message = "the specified resource does not exist";
             return Err(Error::service(ServiceCode::ResourceNotFound, message));
         }
-        let table = self.table_client(name)?;
-        let answer = self
-            .send_request(ServiceCall::write_call(), |context| {
-                table.delete().context(context).into_future()
-            })
-            .await?;
-        self.expect_success(answer, ReadOrWrite::Writes).map(|_| TableNames::default())
+        let call = ServiceCall::new(Method::Delete, Target::Table(name));
+        self.send_expecting_success(call).await.map(|_| TableNames::default())
     }
 
-    /// Reads one page of table names. The client cannot continue a list, so a later page is requested
-    /// through its pipeline with the continuation in the query.
+    /// Reads one page of table names.
     async fn list_tables(&self, from: Option<&str>) -> Result<TableNames> {
-        let answer = match from {
-            None => {
-                let list = self.service_client().list();
-                self.send_request(ServiceCall::read_call(), |context| async move {
-                    list.context(context).into_stream().next().await.transpose()
-                })
-                .await?
-            }
-            Some(token) => {
-                let query = format!("NextTableName={}", wire::encode_query_value(token));
-                self.send_raw(ServiceCall::read_call(), azure_core::Method::Get, "Tables", &query)
-                    .await?
-            }
-        };
-        let answer = self.expect_success(answer, ReadOrWrite::Reads)?;
-        let next = answer.header_value("x-ms-continuation-nexttablename").map(str::to_owned);
+        let mut call = ServiceCall::new(Method::Get, Target::Tables);
+        if let Some(from) = from {
+            call = call.with_query("NextTableName", from);
+        }
+        let answer = self.send_expecting_success(call).await?;
+        let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
         check_progress(from, next.as_deref())?;
-        Ok(TableNames { names: wire::decode_table_names(&answer.body)?, next })
+        Ok(TableNames { names: wire::decode_table_names(answer.body())?, next })
     }
 }

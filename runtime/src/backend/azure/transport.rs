@@ -1,91 +1,222 @@
-//! The last step of a request: sets its body, signs it, sends it, and takes the answer.
-//!
-//! The transport is the last policy in the pipeline of `azure_core`. It takes the answer out of the
-//! pipeline, because the client above would drop the code and the message of an error, take a failed
-//! batch for a success, and refuse an answer that lacks an unimportant header.
+//! Defines [`Transport`], the port to an HTTP client, with the requests and answers that pass through it.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, fmt};
 
-use async_trait::async_trait;
-use azure_core::{
-    Body, Context, HttpClient, Policy, PolicyResult, Request,
-    headers::{self, HeaderName, Headers},
-};
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, TryStreamExt, stream};
 
-use super::{
-    credential::{Authorization, Credential, Service},
-    endpoint::Endpoint,
-    options::AzureOptions,
-};
 use crate::{
-    batch::Deadline,
-    error::{BoxError, Error, ErrorKind, Result},
+    backend::BoxFuture,
+    error::{BoxError, Result},
 };
 
-/// One HTTP request and the answer to it. The exchange travels with the request through the pipeline of
-/// the Azure client. The exchange's body and path replace those that the Azure client wrote, and the
-/// transport stores the answer in the exchange.
-#[derive(Debug, Default)]
-pub(super) struct HttpExchange {
-    body: Option<Bytes>,
-    path: Option<String>,
-    deadline: Option<Deadline>,
-    outcome: Mutex<Option<Result<HttpAnswer, SendFailure>>>,
+/// An HTTP client that carries the requests of an [`Azure`](crate::Azure) backend.
+///
+/// The backend encodes and signs each request, limits its time, and decodes the answer. A transport sends
+/// the bytes:
+///
+/// * It sends each request once. It never repeats a request, since an insert that succeeded would then
+///   fail with `Conflict`, and never follows a redirect, since the signature would go along.
+/// * It checks the certificates of the service.
+/// * It returns answers of every status, with the body as it was sent: neither decompressed nor changed.
+///   [`AnswerBody`] limits the size of a body.
+/// * It returns [`SendFailure::NotSent`] only if no byte of the request has left. Such a write is
+///   repeated without asking the service for its outcome.
+/// * It writes neither URLs nor headers to a log, and quotes no URL in errors: a shared access signature
+///   (SAS) is part of the URL.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+/// use entable::{
+///     Azure, AzureOptions, backend::{BoxFuture, azure::{HttpAnswer, HttpRequest, SendFailure, Transport}},
+///     prelude::*,
+/// };
+///
+/// /// Counts the requests and lets them fail.
+/// #[derive(Debug, Default)]
+/// struct Offline(AtomicU32);
+///
+/// impl Transport for Offline {
+///     fn send<'a>(&'a self, _: &'a HttpRequest) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>> {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///         Box::pin(async { Err(SendFailure::NotSent("offline".into())) })
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let transport = Arc::new(Offline::default());
+/// let options = AzureOptions::emulator().transport(transport.clone());
+/// let client = Client::builder().backend(Azure::new(options)?).build()?;
+/// assert!(client.create_table("Staff").await.is_err());
+/// assert_eq!(transport.0.load(Ordering::Relaxed), 1);
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), BoxError>(())
+/// ```
+pub trait Transport: Send + Sync + fmt::Debug + 'static {
+    /// Sends a request and returns the answer, whatever its status is. The future may be dropped at any
+    /// time, which ends the request.
+    fn send<'a>(
+        &'a self,
+        request: &'a HttpRequest,
+    ) -> BoxFuture<'a, Result<HttpAnswer, SendFailure>>;
 }
 
-/// An answer of the service, of any status.
-#[derive(Debug)]
-pub(super) struct HttpAnswer {
-    pub(super) status: u16,
-    pub(super) headers: Headers,
+/// A signed request that is ready to be sent.
+///
+/// `Debug` shows neither the query of the URL, nor headers, nor the body.
+#[derive(Clone)]
+pub struct HttpRequest {
+    pub(super) method: Method,
+    pub(super) url: String,
+    pub(super) headers: Vec<(&'static str, Cow<'static, str>)>,
     pub(super) body: Bytes,
+    #[cfg(feature = "azure-data-tables")]
+    pub(super) resource: super::call::Resource,
 }
 
-/// The reason why there is no answer.
-#[derive(Debug)]
-pub(super) enum SendFailure {
-    /// The request was not sent, since its deadline is over.
-    Late(Error),
-    /// The request was not sent.
-    Unsent(&'static str, BoxError),
-    /// The answer was lost; the service may have carried the request out.
-    Lost(BoxError),
-    /// The credential gave no token, so the request was not sent.
-    Token(BoxError),
+/// The method of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Method {
+    /// `GET`.
+    Get,
+    /// `POST`.
+    Post,
+    /// `PUT`.
+    Put,
+    /// `MERGE`, which the service takes for `PATCH`.
+    Merge,
+    /// `DELETE`.
+    Delete,
 }
 
-impl HttpExchange {
-    /// Creates the exchange of a request and its answer, without an answer yet. A `body` or `path` of `None`
-    /// keeps the body or path that the Azure client wrote for the request.
-    pub(super) fn new(
-        body: Option<Bytes>,
-        path: Option<String>,
-        deadline: Option<Deadline>,
-    ) -> Self {
-        Self { body, path, deadline, outcome: Mutex::new(None) }
+impl Method {
+    /// Returns the method as it is sent.
+    ///
+    /// ```
+    /// assert_eq!(entable::backend::azure::Method::Merge.as_str(), "MERGE");
+    /// ```
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Merge => "MERGE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl HttpRequest {
+    /// Returns the method.
+    pub fn method(&self) -> Method {
+        self.method
     }
 
-    /// Takes the answer, or the reason why there is no answer. Returns `None` if the request never
-    /// reached the transport, or if the answer was taken before.
-    pub(super) fn take_answer(&self) -> Option<Result<HttpAnswer, SendFailure>> {
-        // A poisoned lock is used on: both functions only replace one value, which cannot stop half
-        // way.
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Returns the whole URL, percent-encoded. Its query is a secret if the credential is a SAS.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
-    fn set_outcome(&self, outcome: Result<HttpAnswer, SendFailure>) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    /// Returns the headers with names in lower case, each name once. `authorization` is a secret.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.headers.iter().map(|(name, value)| (*name, &**value))
     }
+
+    /// Returns the value of a header; `name` is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Sets another URL, for a transport around another one. The signature of an account key covers the
+    /// path.
+    #[must_use]
+    pub fn with_url(self, url: impl Into<String>) -> Self {
+        Self { url: url.into(), ..self }
+    }
+
+    /// Returns the body, which is empty if the request has none.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.url.split('?').next().unwrap_or_default();
+        f.debug_struct("HttpRequest")
+            .field("method", &self.method)
+            .field("address", &address)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer of any status.
+#[derive(Debug, Clone)]
+pub struct HttpAnswer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
 }
 
 impl HttpAnswer {
-    pub(super) fn header_value(&self, name: &'static str) -> Option<&str> {
-        self.headers.get_optional_str(&HeaderName::from_static(name))
+    /// The headers of an answer that the backend reads, in lower case. A transport may leave out all others.
+    pub const HEADERS: [&'static str; 10] = [
+        "date",
+        "etag",
+        "retry-after",
+        "retry-after-ms",
+        "x-ms-continuation-nextpartitionkey",
+        "x-ms-continuation-nextrowkey",
+        "x-ms-continuation-nexttablename",
+        "x-ms-error-code",
+        "x-ms-popreceipt",
+        "x-ms-retry-after-ms",
+    ];
+
+    /// Makes an answer without headers and without a body.
+    ///
+    /// ```
+    /// use entable::backend::azure::HttpAnswer;
+    ///
+    /// let answer = HttpAnswer::new(404).with_header("X-Ms-Error-Code", "ResourceNotFound");
+    /// assert_eq!((answer.status(), answer.header("x-ms-error-code")), (404, Some("ResourceNotFound")));
+    /// ```
+    pub fn new(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// Adds a header, in place of an earlier one of that name. The case of the name does not count. Headers
+    /// that the backend does not read are left out.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
+        let known = Self::HEADERS.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+        if let Some(known) = known {
+            self.headers.retain(|(name, _)| *name != known);
+            self.headers.push((known, value.into()));
+        }
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn with_body(self, body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), ..self }
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Returns the value of a header that the backend reads; `name` is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the body.
+    pub fn body(&self) -> &Bytes {
+        &self.body
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -93,222 +224,61 @@ impl HttpAnswer {
     }
 }
 
-/// An exchange in the form that a context of `azure_core` can hold.
-pub(super) struct SharedHttpExchange(pub(super) Arc<HttpExchange>);
-
-/// The transport of one account, the last policy of its pipeline.
+/// The reason why a request has no answer.
 #[derive(Debug)]
-pub(super) struct AuthorizingTransport {
-    client: Sender,
-    credential: Credential,
-    account: String,
-    service: Service,
+#[non_exhaustive]
+pub enum SendFailure {
+    /// No byte of the request has left.
+    NotSent(BoxError),
+    /// The request has left, at least in part, and the answer is lost: the service may have carried the
+    /// request out.
+    Lost(BoxError),
 }
 
-#[derive(Debug)]
-enum Sender {
-    Pooled(reqwest::Client),
-    Given(Arc<dyn HttpClient>),
-}
-
-impl AuthorizingTransport {
-    pub(super) fn new(
-        endpoint: &Endpoint,
-        account: String,
-        service: Service,
-        options: &AzureOptions,
-    ) -> Result<Self> {
-        let client = match &options.http_client {
-            Some(client) => Sender::Given(Arc::clone(client)),
-            None => Sender::Pooled(new_pooled_client(endpoint, options)?),
-        };
-        Ok(Self { client, credential: options.credential.clone(), account, service })
-    }
-
-    async fn send(
-        &self,
-        exchange: &HttpExchange,
-        request: &mut Request,
-    ) -> Result<HttpAnswer, SendFailure> {
-        // Everything is replaced before the request is signed: the signature covers the path, and
-        // for queues also the query and the length of the body.
-        encode_blanks(request.url_mut());
-        if let Some(path) = &exchange.path {
-            request.url_mut().set_path(path);
-        }
-        if let Some(body) = &exchange.body {
-            request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
-            request.set_body(body.clone());
-        }
-        let authorization =
-            self.credential.sign_or_get_token(request, &self.account, self.service).await;
-        let authorization = authorization.map_err(|error| SendFailure::Token(error.into()))?;
-        // Fetching a token may have taken long: nothing is awaited between here and the request.
-        exchange.deadline.as_ref().map_or(Ok(()), Deadline::check).map_err(SendFailure::Late)?;
-        match (&self.client, authorization) {
-            (Sender::Pooled(client), authorization) => {
-                send_pooled(client, request, authorization).await
-            }
-            (Sender::Given(client), authorization) => {
-                send_authorized(&**client, request, authorization).await
-            }
-        }
-    }
-}
-
-/// Makes an HTTP client that keeps idle connections for 60 s, the time after which the service closes
-/// them.
-fn new_pooled_client(endpoint: &Endpoint, options: &AzureOptions) -> Result<reqwest::Client> {
-    // Redirects are not followed: they come from proxies and sign-in pages, whose answer would be
-    // taken for that of the service.
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(options.connect_timeout)
-        .pool_idle_timeout(Duration::from_secs(60))
-        .redirect(reqwest::redirect::Policy::none());
-    match &options.proxy {
-        Some(proxy) => builder = builder.proxy(proxy.clone()),
-        // A proxy from the environment would look for the emulator on its own machine.
-        None if endpoint.loopback => builder = builder.no_proxy(),
-        None => {}
-    }
-    for certificate in &options.root_certificates {
-        builder = builder.add_root_certificate(certificate.clone());
-    }
-    builder.build().map_err(|error| {
-        Error::new(ErrorKind::Backend, "the HTTP client cannot be set up").with_source(error)
-    })
-}
-
-async fn send_pooled(
-    client: &reqwest::Client,
-    request: &Request,
-    authorization: Authorization,
-) -> Result<HttpAnswer, SendFailure> {
-    let unsent = |error: BoxError| SendFailure::Unsent("the request cannot be built", error);
-    let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes())
-        .map_err(|error| unsent(error.into()))?;
-    let mut url = request.url().clone();
-    if let Authorization::Query(token) = &authorization {
-        add_query(&mut url, token);
-    }
-    let mut sent = client.request(method, url);
-    for (name, value) in request.headers().iter() {
-        sent = sent.header(name.as_str(), value.as_str());
-    }
-    if let Authorization::Header(value) = authorization {
-        sent = sent.header(reqwest::header::AUTHORIZATION, value);
-    }
-    if let Body::Bytes(body) = request.body() {
-        sent = sent.body(body.clone());
-    }
-    // The error goes without its URL, which may contain a signature.
-    let sent = sent.build().map_err(|error| unsent(error.without_url().into()))?;
-    let answer = client.execute(sent).await.map_err(send_failure)?;
-    let status = answer.status().as_u16();
-    let headers: std::collections::HashMap<_, _> = answer
-        .headers()
-        .iter()
-        .map(|(name, value)| {
-            // An odd header must not lose the answer to a write. The headers that are read are
-            // ASCII.
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            (HeaderName::from(name.as_str().to_owned()), value.into())
-        })
-        .collect();
-    let body = stream::try_unfold(answer, |mut answer| async move {
-        let chunk =
-            answer.chunk().await.map_err(|error| SendFailure::Lost(error.without_url().into()))?;
-        Ok(chunk.map(|chunk| (chunk, answer)))
-    });
-    Ok(HttpAnswer { status, headers: headers.into(), body: collect_body(body).await? })
-}
-
-/// Largest number of bytes of an answer. Answers of the service have a few MiB at most.
+/// The largest number of bytes of an answer. Answers of the service have a few MiB at most.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Collects the chunks of a body. Most bodies are one chunk, which is returned without a copy.
-async fn collect_body(
-    chunks: impl Stream<Item = Result<Bytes, SendFailure>>,
-) -> Result<Bytes, SendFailure> {
-    let mut chunks = std::pin::pin!(chunks);
-    let Some(first) = chunks.try_next().await? else { return Ok(Bytes::new()) };
-    let Some(mut next) = chunks.try_next().await? else { return Ok(first) };
-    let mut body = BytesMut::from(first);
-    loop {
-        if body.len().saturating_add(next.len()) > ANSWER_BYTES {
-            return Err(SendFailure::Lost(
-                "the answer has more than 64 MiB, which no answer of the Table service has".into(),
-            ));
+/// Collects the chunks of an answer's body, up to 64 MiB.
+///
+/// ```
+/// use entable::backend::azure::AnswerBody;
+///
+/// let mut body = AnswerBody::default();
+/// body.push("{\"value\":".into())?;
+/// body.push("[]}".into())?;
+/// assert_eq!(body.finish(), "{\"value\":[]}");
+/// # Ok::<(), entable::backend::azure::SendFailure>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct AnswerBody {
+    /// Most bodies are one chunk, which is returned without a copy.
+    first: Bytes,
+    all: Option<BytesMut>,
+}
+
+impl AnswerBody {
+    /// Adds a chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`SendFailure::Lost`] if the body exceeds 64 MiB.
+    pub fn push(&mut self, chunk: Bytes) -> Result<(), SendFailure> {
+        let length = self.all.as_ref().map_or(self.first.len(), BytesMut::len);
+        if length.saturating_add(chunk.len()) > ANSWER_BYTES {
+            let message = "the answer has more than 64 MiB, which no answer of the service has";
+            return Err(SendFailure::Lost(message.into()));
         }
-        body.extend_from_slice(&next);
-        match chunks.try_next().await? {
-            Some(more) => next = more,
-            None => return Ok(body.freeze()),
+        if length == 0 {
+            self.first = chunk;
+        } else if !chunk.is_empty() {
+            let first = &self.first;
+            self.all.get_or_insert_with(|| BytesMut::from(&**first)).extend_from_slice(&chunk);
         }
+        Ok(())
     }
-}
 
-fn send_failure(error: reqwest::Error) -> SendFailure {
-    // The URL may contain a SAS.
-    let error = error.without_url();
-    // No byte of a request leaves before there is a connection, so that even a write can be
-    // repeated.
-    if error.is_connect() {
-        SendFailure::Unsent("the service cannot be reached", error.into())
-    } else {
-        SendFailure::Lost(error.into())
-    }
-}
-
-async fn send_authorized(
-    client: &dyn HttpClient,
-    request: &mut Request,
-    authorization: Authorization,
-) -> Result<HttpAnswer, SendFailure> {
-    match authorization {
-        Authorization::Header(value) => request.insert_header(headers::AUTHORIZATION, value),
-        Authorization::Query(token) => add_query(request.url_mut(), &token),
-    }
-    // A client of the program does not say whether it has sent anything: each failure counts as a
-    // lost answer.
-    let lost = |error: azure_core::Error| SendFailure::Lost(error.into());
-    let (status, headers, body) =
-        client.execute_request(request).await.map_err(lost)?.deconstruct();
-    Ok(HttpAnswer { status: status.into(), headers, body: collect_body(body.map_err(lost)).await? })
-}
-
-/// Replaces `+` in the query by `%20`. The client encodes a blank as `+`, which not every server takes
-/// for a blank; a real `+` is encoded as `%2B` already.
-fn encode_blanks(url: &mut azure_core::Url) {
-    if let Some(query) = url.query().filter(|query| query.contains('+')) {
-        let query = query.replace('+', "%20");
-        url.set_query(Some(&query));
-    }
-}
-
-fn add_query(url: &mut azure_core::Url, token: &str) {
-    let query = match url.query() {
-        Some(query) if !query.is_empty() => format!("{query}&{token}"),
-        _ => token.to_owned(),
-    };
-    url.set_query(Some(&query));
-}
-
-/// The text of the error that the client gets in place of an answer.
-const ANSWER_TAKEN: &str = "the answer was taken at the transport";
-
-#[async_trait]
-impl Policy for AuthorizingTransport {
-    async fn send(
-        &self,
-        context: &Context,
-        request: &mut Request,
-        _next: &[Arc<dyn Policy>],
-    ) -> PolicyResult {
-        if let Some(exchange) = context.get::<SharedHttpExchange>() {
-            let outcome = Self::send(self, &exchange.0, request).await;
-            exchange.0.set_outcome(outcome);
-        }
-        Err(azure_core::Error::message(azure_core::error::ErrorKind::Other, ANSWER_TAKEN))
+    /// Returns the whole body.
+    pub fn finish(self) -> Bytes {
+        self.all.map_or(self.first, BytesMut::freeze)
     }
 }

@@ -48,7 +48,7 @@ const TYPE_CHARACTERS: usize = 40;
 
 impl<'a> EntityMembers<'a> {
     /// Removes all members, to collect those of the next entity.
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "azure-wire")]
     pub(crate) fn clear(&mut self) {
         self.properties.clear();
         self.types.clear();

@@ -7,7 +7,7 @@ mod encode;
 
 pub(crate) use encode::JsonRow;
 pub(crate) use members::EntityMembers;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub(crate) use seeds::NameSeed;
-#[cfg(feature = "azure")]
+#[cfg(feature = "azure-wire")]
 pub(crate) use time::{parse_etag, parse_usual_form};

@@ -2,16 +2,16 @@
 
 /// The part of a batch answer that answers one operation.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::backend::azure) struct BatchAnswerPart<'a> {
-    pub(in crate::backend::azure) status: u16,
-    pub(in crate::backend::azure) etag: Option<&'a str>,
-    pub(in crate::backend::azure) error_code: Option<&'a str>,
-    pub(in crate::backend::azure) body: &'a str,
+pub(crate) struct BatchAnswerPart<'a> {
+    pub(crate) status: u16,
+    pub(crate) etag: Option<&'a str>,
+    pub(crate) error_code: Option<&'a str>,
+    pub(crate) body: &'a str,
 }
 
 /// Reads the parts of a batch answer, in order. Line ends may be CRLF or LF; boundaries and MIME headers
 /// between the parts are ignored.
-pub(in crate::backend::azure) fn batch_answer_parts(body: &str) -> Vec<BatchAnswerPart<'_>> {
+pub(crate) fn batch_answer_parts(body: &str) -> Vec<BatchAnswerPart<'_>> {
     // The message of an error may contain these words, but not at the beginning of a line.
     body.match_indices("HTTP/1.1 ")
         .filter(|(at, _)| begins_a_line(body, *at))

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Decodes the answer to a point read.
-pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
+pub(crate) fn decode_row(body: &[u8]) -> Result<Row> {
     let mut members = EntityMembers::default();
     let mut json = serde_json::Deserializer::from_slice(body);
     (&mut members).deserialize(&mut json).map_err(|error| unreadable_error(&error))?;
@@ -27,7 +27,7 @@ pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
 }
 
 /// Decodes the rows of a page.
-pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Result<Row>>> {
+pub(crate) fn decode_page(body: &[u8]) -> Result<Vec<Result<Row>>> {
     let mut rows = Vec::new();
     let mut json = serde_json::Deserializer::from_slice(body);
     let page = PageSeed(RowsSeed(&mut rows)).deserialize(&mut json).and_then(|()| json.end());
@@ -51,7 +51,7 @@ fn decode_rows_apart(body: &[u8]) -> Option<Vec<Result<Row>>> {
 }
 
 /// Decodes the names of a page of tables.
-pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<String>> {
+pub(crate) fn decode_table_names(body: &[u8]) -> Result<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct Tables {
         value: Vec<Table>,

@@ -9,23 +9,19 @@ use crate::error::{ServiceCode, is_printable};
 
 /// The error that an answer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::backend::azure) struct ServiceRefusal {
+pub(crate) struct ServiceRefusal {
     /// The error code from the body or the header; without one, the usual code of the status.
-    pub(in crate::backend::azure) code: ServiceCode,
+    pub(crate) code: ServiceCode,
     /// Whether the answer contains the code.
-    pub(in crate::backend::azure) named: bool,
+    pub(crate) named: bool,
     /// The position of the failed operation of a batch, from the prefix of the message.
-    pub(in crate::backend::azure) index: Option<usize>,
+    pub(crate) index: Option<usize>,
     /// The message, without prefix, request id and time.
-    pub(in crate::backend::azure) message: String,
+    pub(crate) message: String,
 }
 
 /// Reads the error of an answer. `header` is the value of `x-ms-error-code`.
-pub(in crate::backend::azure) fn read_refusal(
-    status: u16,
-    body: &[u8],
-    header: Option<&str>,
-) -> ServiceRefusal {
+pub(crate) fn read_refusal(status: u16, body: &[u8], header: Option<&str>) -> ServiceRefusal {
     let text = String::from_utf8_lossy(body);
     // XML of the service may begin with a byte order mark.
     let text = text.trim_start_matches('\u{feff}').trim();

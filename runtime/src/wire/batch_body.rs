@@ -3,17 +3,18 @@
 
 use uuid::Uuid;
 
-use super::{JsonRow, push_row_address};
+use super::push_row_address;
 use crate::{
     batch::{Batch, Condition, Operation, Verb},
     error::{Error, ErrorKind, Result},
+    row::json::JsonRow,
 };
 
 /// The body of a batch request, and the Content-Type that names its boundary.
 #[derive(Debug)]
-pub(in crate::backend::azure) struct BatchBody {
-    pub(in crate::backend::azure) bytes: Vec<u8>,
-    pub(in crate::backend::azure) content_type: String,
+pub(crate) struct BatchBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) content_type: String,
 }
 
 /// The headers at the begin of every part.
@@ -22,7 +23,7 @@ const PART: &[u8] =
 
 impl BatchBody {
     /// Writes the batch for the account at `endpoint`, which has no `/` at its end.
-    pub(in crate::backend::azure) fn new(endpoint: &str, batch: &Batch) -> Result<Self> {
+    pub(crate) fn new(endpoint: &str, batch: &Batch) -> Result<Self> {
         // Random, so that no value of a row contains the boundary, not even on purpose.
         let id = Uuid::new_v4();
         let id = id.simple();

@@ -4,7 +4,7 @@ use crate::filter::Filter;
 
 /// The filter of a query to the service.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::backend::azure) enum QueryFilter {
+pub(crate) enum QueryFilter {
     /// All rows: the query has no `$filter`.
     All,
     /// The rows that match this `$filter`.
@@ -13,7 +13,7 @@ pub(in crate::backend::azure) enum QueryFilter {
 
 /// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils and is still
 /// sent, so that a missing table is an error.
-pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter {
+pub(crate) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold_constants(filter) {
         Filter::Constant(true) => QueryFilter::All,
         // No key sorts before the empty text.

@@ -2,11 +2,11 @@
 
 use time::OffsetDateTime;
 
+use super::{
+    access_policy::AccessPolicy,
+    xml::{escape_xml, unescape_xml},
+};
 use crate::{
-    backend::azure::{
-        access_policy::AccessPolicy,
-        wire::xml::{escape_xml, unescape_xml},
-    },
     edm::Ticks,
     error::{Error, ErrorKind, Result},
 };
@@ -16,7 +16,7 @@ use crate::{
 /// # Errors
 ///
 /// `is_invalid` for a time outside the years 1 to 9999.
-pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> Result<String> {
+pub(crate) fn write_policies(policies: &[AccessPolicy]) -> Result<String> {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>");
     for policy in policies {
         xml.push_str("<SignedIdentifier><Id>");
@@ -37,7 +37,7 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> Re
 }
 
 /// Reads the policies from the answer to `GET /Table?comp=acl`.
-pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
+pub(crate) fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let xml = String::from_utf8_lossy(body);
     if !xml.contains("SignedIdentifiers") {
         return Err(Error::new(

@@ -1,13 +1,13 @@
 //! Escapes and unescapes the text of XML elements.
 
 /// Escapes a text for XML. A carriage return becomes a reference, because XML readers replace it.
-pub(in crate::backend::azure) fn escape_xml(text: &str) -> String {
+pub(crate) fn escape_xml(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\r', "&#xD;")
 }
 
 /// Replaces the references in the text of an element, such as `&lt;` and `&#10;`, by their characters.
-pub(in crate::backend::azure) fn unescape_xml(text: &str) -> String {
+pub(crate) fn unescape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
