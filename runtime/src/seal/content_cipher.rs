@@ -81,3 +81,51 @@ fn chunk_nonce(index: u64, is_end: bool) -> Nonce {
     }
     Nonce::from(nonce)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::chunk_nonce;
+    use crate::seal::content::ContentKey;
+
+    fn key() -> ContentKey {
+        let stored: Vec<u8> = std::iter::once(1).chain([0x42; 32]).collect();
+        ContentKey::from_stored(&stored).unwrap()
+    }
+
+    #[test]
+    fn a_nonce_is_a_position() {
+        let mut expected = [0; 24];
+        expected[21] = 1;
+        expected[22] = 2;
+        assert_eq!(chunk_nonce(0x0102, false).as_slice(), expected);
+        expected[23] = 1;
+        assert_eq!(chunk_nonce(0x0102, true).as_slice(), expected);
+    }
+
+    #[test]
+    fn a_chunk_opens_at_its_position_alone() {
+        let cipher = key().cipher();
+        let mut chunk = [7; 6 + 16];
+        cipher.seal_chunk(3, false, b"a face", &mut chunk);
+        let mut other = [0; 6 + 16];
+        cipher.seal_chunk(3, false, b"a face", &mut other);
+        assert_eq!(chunk, other, "nothing of what was in the buffer before");
+        cipher.seal_chunk(3, false, b"a face", &mut other[1..]);
+        assert_eq!(other[1..], [0; 5 + 16], "a buffer of another size has no chunk");
+        let open = |index, is_end, sealed: &[u8]| {
+            let mut out = vec![7];
+            let is_opened = cipher.open_chunk(index, is_end, sealed, &mut out);
+            assert!(is_opened || out == [7], "nothing is appended");
+            is_opened.then_some(out)
+        };
+        assert_eq!(open(3, false, &chunk).as_deref(), Some(&b"\x07a face"[..]));
+        assert_eq!(open(4, false, &chunk), None);
+        assert_eq!(open(3, true, &chunk), None);
+        assert_eq!(open(3, false, &chunk[..5]), None);
+        for at in 0..chunk.len() {
+            let mut changed = chunk;
+            changed[at] ^= 1;
+            assert_eq!(open(3, false, &changed), None, "byte {at}");
+        }
+    }
+}
