@@ -2,7 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use entable::{AccessPolicy, AccountKey, Azure, AzureOptions, ErrorKind, Operation, prelude::*};
+use entable::{
+    AccessPolicy, AccountKey, Azure, AzureOptions, ErrorKind, KeyScope, Keyring, Operation,
+    RootKey,
+    backend::Memory,
+    prelude::*,
+    sas::{TablePermissions, TableSas},
+};
 use time::{OffsetDateTime, macros::datetime};
 
 use crate::{
@@ -309,4 +315,59 @@ async fn a_policy_with_a_time_that_the_service_cannot_have_is_not_sent() {
             }
         }
     }
+}
+
+/// A patient whose rows are found by a secret value.
+#[derive(TableEntity)]
+#[table(
+    name = "Patients",
+    partition_key = "{clinic}",
+    row_key = "ssn_{ssn:hmac}",
+    index(BySsn, table = "Ssns", partition_key = "{ssn:hmac}", row_key = "{clinic}")
+)]
+struct Patient {
+    clinic: String,
+    #[table(encrypt)]
+    ssn: String,
+}
+
+#[tokio::test]
+async fn keys_without_their_tokens_are_not_signed() {
+    let path = || Patient::primary().clinic("North").ssn("123-45-6789");
+    let by_ssn = || Patient::by_ssn().ssn("123-45-6789");
+    let point: Point<Patient> = path();
+    let tokens_missing = [
+        TableSas::for_path(path()),
+        TableSas::new("Patients").path(path()),
+        TableSas::for_path(by_ssn()),
+        TableSas::new("Ssns").path(by_ssn()),
+        TableSas::new("Patients").keys(&point.keys()),
+    ];
+    for (at, signed) in tokens_missing.into_iter().enumerate() {
+        let error = signed.unwrap_err();
+        let text = error.to_string();
+        assert!(error.is_invalid() && text.contains("blind token"), "{at}: {text}");
+        assert!(at == 4 || text.contains("Keys::point(stored.partition_key()"), "{at}: {text}");
+        assert!(!text.contains("123-45-6789"), "{at}: {text}");
+    }
+    // The partition holds no token.
+    assert!(TableSas::for_path(Patient::primary().clinic("North")).is_ok());
+
+    // What the message says to write is signed.
+    let (scope, root) = (KeyScope::default_scope(), |byte| RootKey::from_bytes([byte; 32]));
+    let keys = Keyring::builder().primary(&scope, &root(7)).index(&scope, 1, &root(8)).build();
+    let client = Client::builder().backend(Memory::new()).keys(keys.unwrap()).build().unwrap();
+    let patients = client.table::<Patient>();
+    patients.create().await.unwrap();
+    patients.insert(&Patient { clinic: "North".into(), ssn: "123-45-6789".into() }).await.unwrap();
+    let stored = patients.get(path()).await.unwrap().unwrap();
+    let keys = Keys::point(stored.partition_key(), stored.row_key());
+    let sas = TableSas::new("Patients")
+        .keys(&keys)
+        .unwrap()
+        .permissions(TablePermissions::READ)
+        .expires(datetime!(2100-01-01 0:00 UTC));
+    let token = sas.sign(&AccountKey::new("me", KEY).unwrap()).unwrap();
+    let range = format!("&srk={0}&epk=North&erk={0}&", stored.row_key());
+    assert!(stored.row_key().len() == 30 && token.as_query().contains(&range), "{token:?}");
 }

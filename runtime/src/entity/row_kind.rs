@@ -206,7 +206,8 @@ impl Schema {
     }
 
     /// Returns how a row is a primary of this version for the migration from another library, which
-    /// wrote no discriminator: then keys that fit say so. `None` if it is none.
+    /// wrote no discriminator: then keys that fit say so, also with a RowKey that holds unescaped `~`.
+    /// `None` if it is none.
     ///
     /// # Errors
     ///
@@ -224,7 +225,10 @@ impl Schema {
             RowKind::Primary(RowVersion::Known(schema)) if schema.version == self.version => {
                 Some(PrimaryMarking::Marked)
             }
-            RowKind::Unmarked if has_keys_of_family(family, row) => {
+            RowKind::Unmarked
+                if family.row.spell_key_of_others(row.row_key()).is_some()
+                    && family.partition.matches(row.partition_key()) =>
+            {
                 Some(self.type_property().map_or(PrimaryMarking::Marked, PrimaryMarking::Unmarked))
             }
             _ => None,

@@ -1,6 +1,12 @@
 //! Splits keys into the texts of their parts: the inverse of `write`.
 
-use super::{Form, Part, Segment, Template, date::read_date_units, escape::escaped_prefix_length};
+use std::borrow::Cow;
+
+use super::{
+    Form, Part, Segment, Template,
+    date::read_date_units,
+    escape::{ESCAPE, escape, escaped_prefix_length},
+};
 use crate::edm::InvalidValue;
 
 impl Template {
@@ -96,6 +102,23 @@ impl Template {
     /// and only escapes that entable writes.
     pub fn matches(&self, key: &str) -> bool {
         self.walk_parts(key, |_| ()).is_some()
+    }
+
+    /// Returns the template's spelling of a key that another program may have written without escapes:
+    /// the key itself if it fits the template, or else the key with each `~` escaped. Returns `None` if
+    /// neither fits.
+    // `~` is the only character that stands unescaped in other programs' keys and never in ours: the
+    // service refuses forbidden characters, and a terminator ends the part.
+    #[cfg_attr(
+        not(feature = "legacy-encryption"),
+        allow(dead_code, reason = "used by the migration")
+    )]
+    pub(crate) fn spell_key_of_others<'k>(&self, key: &'k str) -> Option<Cow<'k, str>> {
+        if self.matches(key) {
+            return Some(Cow::Borrowed(key));
+        }
+        let spelled = key.replace(ESCAPE, &escape("~", None));
+        self.matches(&spelled).then_some(Cow::Owned(spelled))
     }
 
     /// Calls `each` with the text of every part, in order. Returns `None` at the first segment that

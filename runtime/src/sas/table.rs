@@ -84,6 +84,7 @@ impl TableSas {
     /// Fails like [`path`](Self::path).
     pub fn for_path<P: Path>(path: P) -> Result<Self> {
         let access = path.access();
+        refuse_missing_tokens(&access)?;
         let own = access.family.filter(|family| !family.has_dated_tables());
         let table = match own.and_then(|family| family.table) {
             Some(own) => Cow::Borrowed(own),
@@ -132,7 +133,9 @@ impl TableSas {
     ///
     /// `is_invalid` for a path in the empty PartitionKey, or whose last row has the empty RowKey,
     /// since the service takes an empty end for no end. Also `is_invalid` if the path selects no
-    /// key or another table, or if it holds a value that does not fit its field.
+    /// key or another table, if it holds a value that does not fit its field, or if its keys hold
+    /// the blind token of a secret value, which only a verb can make: read the entity, and pass the
+    /// keys of its [`Stored`](crate::Stored) to [`keys`](Self::keys).
     ///
     /// ```
     /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};
@@ -156,6 +159,7 @@ impl TableSas {
     /// ```
     pub fn path<P: Path>(self, path: P) -> Result<Self> {
         let access = path.access();
+        refuse_missing_tokens(&access)?;
         let dated = access.family.filter(|family| family.has_dated_tables());
         if access.window.is_some() {
             let mut home = table_of_path(&access, P::Entity::SCHEMA)?;
@@ -181,6 +185,9 @@ impl TableSas {
     ///
     /// Fails like [`path`](Self::path).
     pub fn keys(mut self, keys: &Keys) -> Result<Self> {
+        if let Some(fault) = &keys.fault {
+            return Err(fault.to_error());
+        }
         (self.from, self.to) = bounds::range_ends(keys)?;
         Ok(self)
     }
@@ -275,6 +282,20 @@ impl TableSas {
         }
         Ok(())
     }
+}
+
+/// Fails with `is_invalid` for a path whose keys lack a blind token. The token needs the index key,
+/// and a signature is made without a request.
+fn refuse_missing_tokens(access: &Access) -> Result<()> {
+    if !access.needs_key_tokens() {
+        return Ok(());
+    }
+    Err(invalid_signature_terms_error(
+        "the path's keys hold the blind token of a secret value, which a signature cannot be made for, since \
+         only a verb can make the token; read the entity and sign for the keys of its row, \
+         `TableSas::new(table).keys(&Keys::point(stored.partition_key(), stored.row_key()))`, or give its \
+         partition if that holds no token",
+    ))
 }
 
 /// Returns the keys of the rows that a read of the path asks for: all parts of each wide entity.

@@ -2,8 +2,11 @@
 //! protocol 1.0) into the format of this crate.
 //!
 //! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag
-//! that was read. The old format has no authentication: build without the feature
+//! that was read. The old libraries escaped nothing in keys: a row whose RowKey holds a `~` that is no
+//! escape is inserted under the RowKey that its entity reads, and the old one is deleted. The old format has no authentication: build without the feature
 //! `legacy-encryption` when no row of that format is left.
+
+use std::borrow::Cow;
 
 use crate::{
     batch::{Condition, Operation},
@@ -24,8 +27,8 @@ pub(super) fn filter_of_legacy_rows() -> Filter {
     Filter::ne(METADATA_PROPERTY, "any")
 }
 
-/// Returns the write that stores a row in this crate's format; `None` if the row is not in the old
-/// format.
+/// Returns the writes that store a row in this crate's format: one that replaces it, or two that move it
+/// to the RowKey with escapes. Returns none for a row that is not in the old format.
 ///
 /// # Errors
 ///
@@ -35,9 +38,9 @@ pub(super) async fn convert_row<E: TableEntity>(
     table: &Table<E>,
     keys: &LegacyKeys,
     row: &Row,
-) -> Result<Option<OperationToSeal>> {
+) -> Result<Vec<OperationToSeal>> {
     if !is_legacy(row)? {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let Some(primary) = E::SCHEMA.legacy_marking_of_row(row)? else {
         let message = format!(
@@ -50,8 +53,11 @@ pub(super) async fn convert_row<E: TableEntity>(
     };
     let family = E::SCHEMA.primary()?;
     let (old, modern) = split_formats(table, row).await?;
+    // The old keys are a part of what decrypts the row.
     let plain = decrypt_row(keys, &old).await?;
-    let mut out = Row::build(row.partition_key(), row.row_key());
+    let row_key = family.row.spell_key_of_others(row.row_key());
+    let row_key = row_key.unwrap_or(Cow::Borrowed(row.row_key()));
+    let mut out = Row::build(row.partition_key(), &*row_key);
     if let PrimaryMarking::Unmarked(name) = primary {
         out.put(name, ValueRef::String(family.marker));
     }
@@ -65,8 +71,23 @@ pub(super) async fn convert_row<E: TableEntity>(
     E::from_row(&converted).map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
     // Under the ETag that was read: a writer in between wins, and the row is read again.
     let guard = Condition::for_etag(row.etag());
-    let replace = Operation::replace(converted, guard);
-    Ok(Some(OperationToSeal::new(replace, StoredAs::Entity(E::SCHEMA, family))))
+    let stored_as = StoredAs::Entity(E::SCHEMA, family);
+    if row_key == row.row_key() {
+        let replace = Operation::replace(converted, guard);
+        return Ok(vec![OperationToSeal::new(replace, stored_as)]);
+    }
+    let delete = Operation::delete(row.partition_key(), row.row_key(), guard)?;
+    Ok(vec![
+        OperationToSeal::new(Operation::insert(converted), stored_as),
+        OperationToSeal::new(delete, StoredAs::Framework),
+    ])
+}
+
+/// Returns the error of a row that stays, because the RowKey with escapes belongs to another row.
+pub(super) fn spelled_key_taken_error(row: &Row) -> Error {
+    let message = "the row is in the old format and its RowKey holds `~`, which keys of entities escape as \
+                   `~7E`; a row with the escaped RowKey exists already: delete one of the two";
+    Error::new(ErrorKind::Conflict, message).at_keys(row.partition_key(), row.row_key())
 }
 
 /// Splits a row into the row as the old library wrote it and the decrypted values that were merged

@@ -109,6 +109,10 @@ impl<E: TableEntity> Table<E> {
     /// primary; such a row is given the type. What was encrypted stays encrypted, declared or not.
     /// Run [`rebuild`](Table::rebuild) afterwards for each index.
     ///
+    /// The old libraries escaped nothing in keys. A row whose RowKey holds a `~` that is no
+    /// [escape](fn@crate::key::escape), such as `a~b`, is moved in one
+    /// transaction to the RowKey that its entity reads, `a~7Eb`. If that one is taken, the row is in the report.
+    ///
     /// A row in the old format that cannot be decrypted, that does not fit the entity, whose keys do not fit
     /// its template or that is of another type, is in the report and stays as it is: the report
     /// [is complete](ReencryptReport::is_complete) when no such row is left.

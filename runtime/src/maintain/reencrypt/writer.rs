@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "legacy-encryption")]
-use super::legacy::{convert_row, filter_of_legacy_rows};
+use super::legacy::{convert_row, filter_of_legacy_rows, spelled_key_taken_error};
 use super::{
     filter::filter_of_type_rows,
     report::{ReencryptFailure, ReencryptReport},
@@ -14,7 +14,7 @@ use crate::seal::legacy::LegacyKeys;
 use crate::{
     address::RowAt,
     entity::{RowKind, RowVersion, TableEntity},
-    error::Result,
+    error::{Error, Result},
     filter::Filter,
     limits::BATCH_OPERATIONS,
     row::Row,
@@ -46,12 +46,12 @@ impl ReencryptMode {
         }
     }
 
-    /// Returns the write that a row needs; `None` if it needs none.
-    async fn plan_write_of_row<E: TableEntity>(
+    /// Returns the writes that a row needs, which may be none.
+    async fn plan_writes_of_row<E: TableEntity>(
         &self,
         table: &Table<E>,
         row: &Row,
-    ) -> Result<Option<OperationToSeal>> {
+    ) -> Result<Vec<OperationToSeal>> {
         match self {
             Self::CurrentKeys => match E::SCHEMA.row_kind_of(row, None)? {
                 // Only a program that knows the version can tell what is encrypted in it, and how.
@@ -61,10 +61,11 @@ impl ReencryptMode {
                     Err(E::SCHEMA.unknown_version_error(version))
                 }
                 // The filter finds it for its name alone: its version has no such index.
-                RowKind::UnknownCopy(RowVersion::Known(_)) => Ok(None),
+                RowKind::UnknownCopy(RowVersion::Known(_)) => Ok(Vec::new()),
                 _ => {
                     let sealing = &table.client.store().sealing;
-                    sealing.sealing_update(&table.name, E::SCHEMA, row).await
+                    let update = sealing.sealing_update(&table.name, E::SCHEMA, row).await?;
+                    Ok(update.into_iter().collect())
                 }
             },
             #[cfg(feature = "legacy-encryption")]
@@ -93,57 +94,101 @@ pub(super) struct ReencryptWriter<'r, E> {
     pub(super) report: &'r mut ReencryptReport,
 }
 
-impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
-    type Group = Vec<Row>;
+/// The rows of a group that have to be written, and their operations.
+#[derive(Default)]
+struct PlannedGroup {
+    rows: Vec<Row>,
+    operations: Vec<OperationToSeal>,
+    /// The position in `rows` of the row that each operation belongs to.
+    owners: Vec<usize>,
+}
 
-    async fn attempt(&mut self, group: Vec<Row>) -> Result<GroupWriteOutcome<Vec<Row>>> {
-        let mut operations: Vec<OperationToSeal> = Vec::new();
-        let mut rows: Vec<Row> = Vec::new();
+impl<E: TableEntity> ReencryptWriter<'_, E> {
+    /// Plans the writes of a group. A row that cannot be written is reported and left out.
+    async fn plan_group(&mut self, group: Vec<Row>) -> Result<PlannedGroup> {
+        let mut planned = PlannedGroup::default();
         for row in group {
-            match self.mode.plan_write_of_row(self.table, &row).await {
-                Ok(None) => {}
-                Ok(Some(operation)) => {
-                    operations.push(operation);
-                    rows.push(row);
+            match self.mode.plan_writes_of_row(self.table, &row).await {
+                Ok(operations) if operations.is_empty() => {}
+                Ok(operations) => {
+                    planned.owners.extend(operations.iter().map(|_| planned.rows.len()));
+                    planned.operations.extend(operations);
+                    planned.rows.push(row);
                 }
-                Err(error) if error.concerns_one_row() => {
-                    let error = error.in_table(self.at_table);
-                    self.report.failed.push(ReencryptFailure::of_row(&row, error));
-                }
+                Err(error) if error.concerns_one_row() => self.report_failure(&row, error),
                 Err(error) => return Err(error.in_table(self.at_table)),
             }
         }
-        // Decrypted and encrypted as in a real run, so that its failures are reported too.
-        if self.is_dry_run {
-            self.report.remaining += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-            return Ok(GroupWriteOutcome::Done);
-        }
-        let store = self.table.client.store();
-        let error = match store.seal_and_write(self.at_table, operations).await {
-            Ok(_) => {
-                self.report.rewritten += u64::try_from(rows.len()).unwrap_or(u64::MAX);
-                return Ok(GroupWriteOutcome::Done);
-            }
-            Err(error) => error,
-        };
+        Ok(planned)
+    }
+
+    fn report_failure(&mut self, row: &Row, error: Error) {
+        let error = error.in_table(self.at_table);
+        self.report.failed.push(ReencryptFailure::of_row(row, error));
+    }
+
+    /// Decides what a failed transaction means for the rows of its group. `position` is that of the row
+    /// whose operation failed.
+    async fn handle_failure(
+        &mut self,
+        error: Error,
+        mut rows: Vec<Row>,
+        position: usize,
+    ) -> Result<GroupWriteOutcome<Vec<Row>>> {
         if error.is_too_large() {
             if rows.len() > 1 {
                 return Ok(GroupWriteOutcome::TooLarge(rows));
             }
-            self.report
-                .failed
-                .extend(rows.iter().map(|row| ReencryptFailure::of_row(row, error.clone())));
+            rows.iter().for_each(|row| self.report_failure(row, error.clone()));
             return Ok(GroupWriteOutcome::Done);
         }
-        // Without a position the group had one operation.
-        let position = error.failed_index().unwrap_or(0);
-        if !error.is_superseded() || position >= rows.len() {
+        if position >= rows.len() {
+            return Err(error);
+        }
+        #[cfg(feature = "legacy-encryption")]
+        if error.row_exists() {
+            let row = rows.remove(position);
+            self.report_failure(&row, spelled_key_taken_error(&row));
+            return Ok(GroupWriteOutcome::Rest(rows));
+        }
+        if !error.is_superseded() {
             return Err(error);
         }
         // Only the row that changed is read again; the others go into the next attempt as they are.
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
+        let store = self.table.client.store();
         rows.extend(store.read_row(RowAt::new(self.at_table, partition_key, row_key)).await?);
         Ok(GroupWriteOutcome::LostRace(rows))
+    }
+}
+
+impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
+    type Group = Vec<Row>;
+
+    async fn attempt(&mut self, group: Vec<Row>) -> Result<GroupWriteOutcome<Vec<Row>>> {
+        let PlannedGroup { rows, operations, owners } = self.plan_group(group).await?;
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        // Decrypted and encrypted as in a real run, so that its failures are reported too.
+        if self.is_dry_run {
+            self.report.remaining += count;
+            return Ok(GroupWriteOutcome::Done);
+        }
+        // A row has at most two operations, so the group has more than one row.
+        if operations.len() > BATCH_OPERATIONS {
+            return Ok(GroupWriteOutcome::TooLarge(rows));
+        }
+        let store = self.table.client.store();
+        match store.seal_and_write(self.at_table, operations).await {
+            Ok(_) => {
+                self.report.rewritten += count;
+                Ok(GroupWriteOutcome::Done)
+            }
+            Err(error) => {
+                // Without a position the group had one row.
+                let failed = owners.get(error.failed_index().unwrap_or(0)).copied();
+                self.handle_failure(error, rows, failed.unwrap_or(usize::MAX)).await
+            }
+        }
     }
 }
