@@ -40,6 +40,34 @@ pub(super) fn family_constants(entity: &Entity) -> TokenStream {
     quote! { #(#families)* }
 }
 
+/// Returns the schema's setting `blobs`: the properties of each field that is a blob. `None` without one.
+fn blobs(entity: &Entity) -> Option<TokenStream> {
+    let blobs: Vec<TokenStream> = entity
+        .fields
+        .iter()
+        .filter_map(|field| match &field.storage {
+            Storage::Blob(names) => Some(field::blob_property_names_expression(names)),
+            _ => None,
+        })
+        .collect();
+    (!blobs.is_empty()).then(|| quote! { blobs: &[#(#blobs),*], })
+}
+
+/// Returns the schema's setting `dated`: how dated tables are named. `None` for an entity of one table.
+fn dated_tables(entity: &Entity) -> Option<TokenStream> {
+    let dated = entity.dated.as_ref()?;
+    let (table, prefix, form) = (&entity.table, &dated.prefix, &dated.form);
+    let property = &entity.fields.get(dated.field)?.property;
+    Some(quote! {
+        dated: _rt_Some(_rt::DatedTables {
+            template: #table,
+            prefix: #prefix,
+            form: #form,
+            property: #property,
+        }),
+    })
+}
+
 /// Returns the constant `__SCHEMA` of an entity, and one constant for each of its row families: the
 /// primary's, each index's and each list's.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -70,30 +98,11 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .then(|| quote! { fields_without_column: &[#(#without_column),*], });
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
-    let blobs: Vec<TokenStream> = entity
-        .fields
-        .iter()
-        .filter_map(|field| match &field.storage {
-            Storage::Blob(names) => Some(field::blob_property_names_expression(names)),
-            _ => None,
-        })
-        .collect();
-    let blobs = (!blobs.is_empty()).then(|| quote! { blobs: &[#(#blobs),*], });
+    let blobs = blobs(entity);
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let parts = parts(entity, &marker);
     let any_part = any_part(entity);
-    let dated = entity.dated.as_ref().and_then(|dated| {
-        let (prefix, form) = (&dated.prefix, &dated.form);
-        let property = &entity.fields.get(dated.field)?.property;
-        Some(quote! {
-            dated: _rt_Some(_rt::DatedTables {
-                template: #table,
-                prefix: #prefix,
-                form: #form,
-                property: #property,
-            }),
-        })
-    });
+    let dated = dated_tables(entity);
     let expires = expires(entity);
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
