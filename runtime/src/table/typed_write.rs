@@ -455,7 +455,7 @@ impl<E: TableEntity> ReadBack<E> {
             return *self.value;
         }
         // What the commit adds was read before, so that it reads again.
-        E::from_row(written).unwrap_or_else(|_| *self.value)
+        E::from_row(written).unwrap_or(*self.value)
     }
 }
 
