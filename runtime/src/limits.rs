@@ -28,6 +28,8 @@ pub const BATCH_OPERATIONS: usize = 100;
 pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Entities in one response of the service, at most.
 pub const PAGE_ROWS: u32 = 1000;
+/// Dated tables that one call creates, or asks one by one, at most, unless the caller allows more.
+pub(crate) const DATED_TABLES: u64 = 10_000;
 /// Characters of a table's name: minimum and maximum.
 pub const TABLE_NAME: (usize, usize) = (3, 63);
 

@@ -13,7 +13,7 @@ pub use crate::{
         Aggregate, EntitySet, FromRow, FullView, Message, Projection, Properties, Set, TableEntity,
         Variant,
     },
-    maintain::{Dropped, Upgrade},
+    maintain::{CreateTables, Dropped, Upgrade},
     query::{Explain, Lookup, Query},
     queue::{MessageQueue, port::Queue},
     report::Report,

@@ -11,7 +11,7 @@ use std::{
 use entable::{
     Azure, AzureOptions, Batch, Condition, Continuation, ETag, ErrorKind, Filter, Operation,
     ValueRef,
-    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
+    backend::{Backend, NameRange, ReadRequest, ScanRequest, TableRequest},
 };
 
 use crate::{
@@ -210,7 +210,13 @@ async fn f05_the_time_is_kept_with_any_client() {
     assert!(azure.scan(scan).await.unwrap_err().is_backend());
     assert!(azure.apply(&two()).await.unwrap_err().is_ambiguous());
     assert!(azure.tables(TableRequest::Create("Staff")).await.unwrap_err().is_ambiguous());
-    assert!(azure.tables(TableRequest::List { from: None }).await.unwrap_err().is_backend());
+    assert!(
+        azure
+            .tables(TableRequest::List { from: None, within: None })
+            .await
+            .unwrap_err()
+            .is_backend()
+    );
     assert!(azure.access_policies("Staff").await.unwrap_err().is_backend());
 }
 
@@ -252,7 +258,10 @@ async fn f07_an_answer_needs_no_header_that_says_nothing() {
     let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
     assert!(azure.scan(scan).await.unwrap().rows.is_empty());
     azure.tables(TableRequest::Create("Staff")).await.unwrap();
-    assert_eq!(azure.tables(TableRequest::List { from: None }).await.unwrap().names, ["Staff"]);
+    assert_eq!(
+        azure.tables(TableRequest::List { from: None, within: None }).await.unwrap().names,
+        ["Staff"]
+    );
 }
 
 #[tokio::test]
@@ -408,7 +417,7 @@ async fn f15_policies_and_own_requests_are_signed_like_the_others() {
         Fake::new([answer(204, &[]), Reply::Answer(200, Vec::new(), r#"{"value":[]}"#.into())]);
     let azure = fake.azure();
     azure.set_access_policies("Staff", &[]).await.unwrap();
-    azure.tables(TableRequest::List { from: Some("1!2!a b+") }).await.unwrap();
+    azure.tables(TableRequest::List { from: Some("1!2!a b+"), within: None }).await.unwrap();
     let asked = fake.asked();
     assert_eq!(
         (&*asked[0].method, &*asked[0].url),
@@ -419,6 +428,34 @@ async fn f15_policies_and_own_requests_are_signed_like_the_others() {
     let cosmos = Fake::new([]);
     let options = AzureOptions::from_account_key("a", KEY).unwrap().cosmos(true);
     assert!(cosmos.with(options).access_policies("Staff").await.unwrap_err().is_unsupported());
+}
+
+#[tokio::test]
+async fn a_range_of_names_is_a_filter_that_cosmos_is_not_sent() {
+    let nothing = || Reply::Answer(200, Vec::new(), r#"{"value":[]}"#.to_owned());
+    let list =
+        |first, last| TableRequest::List { from: None, within: Some(NameRange { first, last }) };
+    let fake = Fake::new([nothing(), nothing()]);
+    let azure = fake.azure();
+    azure.tables(list("logs2014", "logs2016")).await.unwrap();
+    azure.tables(list("Logs2014", "Logs2016")).await.unwrap();
+    let filters = fake.asked().into_iter().map(|asked| {
+        let filter =
+            asked.url.split_once("/Tables?%24filter=").expect("a filter").1.replace("%20", " ");
+        filter.replace("%27", "'").replace("%28", "(").replace("%29", ")")
+    });
+    assert_eq!(
+        filters.collect::<Vec<_>>(),
+        [
+            "(TableName ge 'logs2014') and (TableName le 'logs2016')",
+            "((TableName ge 'Logs2014') and (TableName le 'Logs2016')) or \
+         ((TableName ge 'logs2014') and (TableName le 'logs2016'))",
+        ]
+    );
+    let cosmos = Fake::new([nothing()]);
+    let options = AzureOptions::from_account_key("a", KEY).unwrap().cosmos(true);
+    cosmos.with(options).tables(list("Logs2014", "Logs2016")).await.unwrap();
+    assert!(cosmos.asked()[0].url.ends_with("/Tables"), "{}", cosmos.asked()[0].url);
 }
 
 #[tokio::test]

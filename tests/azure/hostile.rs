@@ -42,7 +42,7 @@ async fn nothing_is_believed(name: &str, manner: Manner, write_is_open: bool) {
     let reads = [
         read(&azure, "Staff", "p", "r").await.map(drop).unwrap_err(),
         scan(&azure).await.map(drop).unwrap_err(),
-        azure.tables(TableRequest::List { from: None }).await.map(drop).unwrap_err(),
+        azure.tables(TableRequest::List { from: None, within: None }).await.map(drop).unwrap_err(),
         azure.access_policies("Staff").await.map(drop).unwrap_err(),
     ];
     let delete = Operation::delete("p", "r", Condition::Any).unwrap();
@@ -214,9 +214,9 @@ async fn a_continuation_that_leads_back_to_itself_is_an_error() {
     let next = azure.scan(scan).await.unwrap().next;
     let error = azure.scan(ScanRequest { from: next.as_ref(), ..scan }).await.unwrap_err();
     assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
-    let names = azure.tables(TableRequest::List { from: None }).await.unwrap();
+    let names = azure.tables(TableRequest::List { from: None, within: None }).await.unwrap();
     let from = names.next.as_deref();
-    let error = azure.tables(TableRequest::List { from }).await.unwrap_err();
+    let error = azure.tables(TableRequest::List { from, within: None }).await.unwrap_err();
     assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
     assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
@@ -258,7 +258,7 @@ async fn what_a_server_says_is_shown_harmless() {
         let batch = two();
         let mut errors = vec![
             read(&azure, "Staff", "p", "r").await.err(),
-            azure.tables(TableRequest::List { from: None }).await.err(),
+            azure.tables(TableRequest::List { from: None, within: None }).await.err(),
             azure.access_policies("Staff").await.err(),
             apply(&azure, "Staff", insert()).await.err(),
             azure.apply(&batch).await.err(),

@@ -246,7 +246,7 @@ async fn tables_are_created_listed_and_deleted() {
     let Some((azure, table)) = table().await else { return };
     let error = azure.tables(TableRequest::Create(&table)).await.unwrap_err();
     assert_eq!(error.code(), Some("TableAlreadyExists"), "{error}");
-    let names = azure.tables(TableRequest::List { from: None }).await.unwrap().names;
+    let names = azure.tables(TableRequest::List { from: None, within: None }).await.unwrap().names;
     assert!(names.contains(&table));
     azure.tables(TableRequest::Delete(&table)).await.unwrap();
     let error = azure.tables(TableRequest::Delete(&table)).await.unwrap_err();

@@ -4,6 +4,7 @@
 
 mod asking;
 mod blobs;
+mod dated;
 mod expiry;
 mod lists;
 mod queues;
@@ -284,6 +285,7 @@ async fn the_docs_have_the_same_table() {
         + &lists::section().await
         + &Box::pin(blobs::section()).await
         + &expiry::section().await
+        + &dated::section().await
         + &queues::section().await;
     let text = table(&columns().await) + &elsewhere;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");

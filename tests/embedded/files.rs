@@ -38,7 +38,7 @@ async fn what_was_written_is_there_after_reopening() {
 
     let store = Embedded::open(&path).unwrap();
     assert_eq!(read(&store, "sTAFF", "r").await.unwrap(), before);
-    let tables = store.tables(TableRequest::List { from: None }).await.unwrap();
+    let tables = store.tables(TableRequest::List { from: None, within: None }).await.unwrap();
     assert_eq!(tables.names, ["Archive", "Staff"]);
 }
 

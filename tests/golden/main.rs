@@ -89,7 +89,7 @@ async fn check(path: &Path) {
     let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
     let store = Embedded::options().clock(clock).open(path).unwrap();
     store.verify().await.unwrap();
-    let tables = store.tables(TableRequest::List { from: None }).await.unwrap();
+    let tables = store.tables(TableRequest::List { from: None, within: None }).await.unwrap();
     assert_eq!(tables.names, ["ARCHIVE", "Staff"]);
     let rows = all(&store, "Staff").await;
     let keys: Vec<_> = rows.iter().map(|row| (row.partition_key(), row.row_key())).collect();

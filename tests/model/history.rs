@@ -182,7 +182,8 @@ impl Pair {
                 same(found.map(drop), self.model.drop_table(table));
             }
             Step::List => {
-                let found = self.backend.tables(TableRequest::List { from: None }).await;
+                let found =
+                    self.backend.tables(TableRequest::List { from: None, within: None }).await;
                 assert_eq!(found.expect("tables can be listed").names, self.model.table_names());
             }
             Step::Read(table, keys) => self.read(table, &keys).await,

@@ -6,7 +6,7 @@ use crate::sources;
 const WITH_EXAMPLE: usize = 409;
 
 /// Types that programs use: each of their public methods has an asserting example.
-const EACH_METHOD_OF: [&str; 56] = [
+const EACH_METHOD_OF: [&str; 57] = [
     "AccessPolicy",
     "AccountKey",
     "AnyPath",
@@ -23,6 +23,7 @@ const EACH_METHOD_OF: [&str; 56] = [
     "Column",
     "Condition",
     "CostClass",
+    "CreateTables",
     "Cursor",
     "Dropped",
     "DynamicEntity",

@@ -19,6 +19,7 @@ mod dated;
 mod dated_copies;
 mod dated_edges;
 mod dated_jobs;
+mod dated_windows;
 mod face;
 mod holder;
 mod limits;

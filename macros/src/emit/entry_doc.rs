@@ -25,7 +25,8 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
         let name = &field.name;
         doc.push_str(&format!(
             "\n\nThe period of `{name}` names the table. Where the keys do not hold it, `{name}` or a window, \
-             `{name}_between`, comes first; a window costs 1 request or more for each of its tables."
+             `{name}_between`, comes first; a window of up to 32 tables costs 1 request or more \
+             for each of them, a larger one for each that exists."
         ));
     }
     doc.push_str("\n\n| given | class | `$filter` | requests |\n|---|---|---|---|");

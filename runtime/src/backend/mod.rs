@@ -26,5 +26,6 @@ pub use not_sent::NotSent;
 pub use port::{Backend, BoxFuture, Snapshot};
 pub(crate) use port::{no_backups_error, no_snapshots_error};
 pub use request::{
-    BackupReport, Capabilities, ReadRequest, Rows, ScanRequest, TableCase, TableNames, TableRequest,
+    BackupReport, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableCase, TableNames,
+    TableRequest,
 };

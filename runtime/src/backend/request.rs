@@ -123,7 +123,19 @@ pub enum TableRequest<'a> {
     List {
         /// Where the page begins.
         from: Option<&'a str>,
+        /// The names to list; `None` lists all. A store may list names outside of the range too, so that
+        /// callers compare the names.
+        within: Option<NameRange<'a>>,
     },
+}
+
+/// The names of tables between two names in the order in which the store lists them, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameRange<'a> {
+    /// The first name.
+    pub first: &'a str,
+    /// The last name.
+    pub last: &'a str,
 }
 
 /// The answer to a request about tables: empty for create and delete.

@@ -58,7 +58,7 @@ macro_rules! for_each_promise {
                 created_is_listed create_twice create_in_another_case reached_in_any_case
                 name_keeps_its_case delete_removes_table delete_in_any_case
                 delete_missing_table delete_impossible_table recreated_is_empty
-                tables_are_apart list_is_sorted name_lengths name_with_other_characters
+                tables_are_apart list_is_sorted list_of_a_range name_lengths name_with_other_characters
                 name_beyond_ascii name_with_leading_digit name_too_short name_too_long
                 name_reserved
             }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use uuid::Uuid;
 
 use crate::{
-    backend::{Backend, ReadRequest, Rows, ScanRequest, TableRequest},
+    backend::{Backend, NameRange, ReadRequest, Rows, ScanRequest, TableRequest},
     batch::{Batch, Condition, Operation, Written},
     edm::Value,
     error::{Error, Result},
@@ -115,10 +115,15 @@ impl Setup {
 
     /// Returns the names of all tables.
     pub(super) async fn table_names(&self) -> Vec<String> {
+        self.table_names_within(None).await
+    }
+
+    /// Returns the names of the tables in a range, and others that the store lists with them.
+    pub(super) async fn table_names_within(&self, within: Option<NameRange<'_>>) -> Vec<String> {
         let mut names = Vec::new();
         let mut from = None;
         loop {
-            let request = TableRequest::List { from: from.as_deref() };
+            let request = TableRequest::List { from: from.as_deref(), within };
             let page = self.backend.tables(request).await.expect("tables can be listed");
             names.extend(page.names);
             from = page.next;

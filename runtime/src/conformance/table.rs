@@ -1,6 +1,7 @@
 //! Tables: names and life.
 
 use super::setup::{Setup, fresh_name, refused, row_keys};
+use crate::backend::NameRange;
 
 /// 3: a created table is listed by its name.
 pub async fn created_is_listed(s: &Setup) {
@@ -91,6 +92,23 @@ pub async fn list_is_sorted(s: &Setup) {
     let listed = s.table_names().await;
     let own = listed.iter().filter_map(|name| name.strip_prefix(&base));
     assert_eq!(own.collect::<Vec<_>>(), ["a", "b", "C"]);
+}
+
+/// 3: a list of the names in a range has each of them, both ends included.
+pub async fn list_of_a_range(s: &Setup) {
+    let base = fresh_name();
+    let table = |end: u32| format!("{base}{end:04}");
+    for end in [1, 2, 3, 5, 6] {
+        s.create(&table(end)).await.expect("created");
+    }
+    let (first, last) = (table(2), table(5));
+    let listed = s.table_names_within(Some(NameRange { first: &first, last: &last })).await;
+    // A store may list others too.
+    let within = listed.iter().filter(|name| (&first..=&last).contains(name));
+    assert_eq!(within.collect::<Vec<_>>(), [&first, &table(3), &last]);
+    let none = NameRange { first: &table(7), last: &table(9) };
+    let listed = s.table_names_within(Some(none)).await;
+    assert!(!listed.iter().any(|name| *name >= table(7) && *name <= table(9)), "{listed:?}");
 }
 
 macro_rules! refused_names {

@@ -138,6 +138,21 @@ impl DatedTables {
         Some(self.period_at(before))
     }
 
+    /// Returns the number of periods from `first` to `last`, both included.
+    pub(crate) fn count_periods(&self, first: Period, last: Period) -> u64 {
+        let (from, to) = (OffsetDateTime::from(first.start), OffsetDateTime::from(last.start));
+        let months =
+            |time: OffsetDateTime| i64::from(time.year()) * 12 + i64::from(u8::from(time.month()));
+        let steps = match self.form {
+            "%Y" => i64::from(to.year() - from.year()),
+            "%Y%m" => months(to) - months(from),
+            "%Y%m%d" => (to - from).whole_days(),
+            _ => (to - from).whole_hours(),
+        };
+        // `last` is never before `first`.
+        u64::try_from(steps + 1).unwrap_or_default()
+    }
+
     /// Returns the first and the last period that have times of the window, or `None` if the window is empty.
     pub(crate) fn first_and_last_period_in(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
@@ -255,6 +270,19 @@ mod tests {
             assert_eq!(days.period_of(name, TableCase::Insensitive), None, "{name}");
         }
         assert!(days.period_of("lOGS20141231", TableCase::Insensitive).is_some());
+    }
+
+    #[test]
+    fn periods_are_counted_without_going_through_them() {
+        let (from, to) = (datetime!(2011-11-30 22:00 UTC), datetime!(2016-03-01 01:59 UTC));
+        for form in ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"] {
+            let tables = tables(form);
+            let (first, last) = (tables.period_at(ticks(from)), tables.period_at(ticks(to)));
+            let all = std::iter::successors(Some(first), |period| tables.period_after(*period));
+            let walked = all.take_while(|period| *period <= last).count();
+            assert_eq!(tables.count_periods(first, last), u64::try_from(walked).unwrap(), "{form}");
+            assert_eq!(tables.count_periods(last, last), 1, "{form}");
+        }
     }
 
     #[test]

@@ -16,11 +16,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::Guard,
     key::{DatePart, Family},
+    limits::DATED_TABLES,
     store::dated::{
         Floor, create_table_with_copies, name_of, raise_floor, read_floor,
         read_floor_creating_table,
     },
-    table::{Table, every_table::dated_tables_among_names},
+    table::{Table, every_table::dated_tables_among_names, job::run_when_awaited},
     worker::tables_with_open_work,
 };
 
@@ -37,6 +38,80 @@ pub struct Dropped {
     pub kept: Vec<String>,
 }
 
+/// The creation of dated tables, which [`Table::create_between`] makes and which runs when it is awaited.
+#[must_use = "nothing is created before it is awaited"]
+#[derive(Debug)]
+pub struct CreateTables<E> {
+    table: Table<E>,
+    /// The error of the window if it has none.
+    periods: Result<Option<PeriodsToCreate>>,
+    allows_many: bool,
+}
+
+/// The periods from the first to the last, whose tables are created.
+#[derive(Debug, Clone, Copy)]
+struct PeriodsToCreate {
+    dated: &'static DatedTables,
+    first: Period,
+    last: Period,
+}
+
+impl<E> CreateTables<E> {
+    /// Allows more than 10,000 tables, which are refused otherwise: a mistaken year makes millions.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::{OffsetDateTime, macros::date};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+    /// struct Login { user: String, at: OffsetDateTime }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let logins: Table<Login> = Client::memory().table();
+    /// let years = date!(1990-01-01)..date!(2020-01-01);
+    /// assert!(logins.create_between(years.clone()).await.unwrap_err().is_invalid());
+    /// assert_eq!(logins.create_between(years).many_tables().await?, 10_957);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn many_tables(self) -> Self {
+        Self { allows_many: true, ..self }
+    }
+}
+
+run_when_awaited!([E: TableEntity] CreateTables<E> => usize);
+
+impl<E: TableEntity> CreateTables<E> {
+    async fn run(self) -> Result<usize> {
+        let Some(PeriodsToCreate { dated, first, last }) = self.periods? else { return Ok(0) };
+        let count = dated.count_periods(first, last);
+        if count > DATED_TABLES && !self.allows_many {
+            let message = format!(
+                "the window has {count} tables of `{}`, and at most {DATED_TABLES} are created at a time: give a smaller window, or call `many_tables()`",
+                dated.template
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
+        }
+        let store = self.table.client().store();
+        // Read first: a table below the floor would be dropped again by the next call.
+        let floor = read_floor(store, dated).await?;
+        let periods = std::iter::successors(Some(first), |period| dated.period_after(*period));
+        let names = periods.take_while(|period| *period <= last).filter_map(|period| {
+            let name = name_of(dated, period);
+            let is_below = |name: &String| {
+                name.get(dated.prefix.len()..).is_some_and(|digits| floor.refuses_period(digits))
+            };
+            (!name.as_ref().is_ok_and(is_below)).then_some(name)
+        });
+        stream::iter(names)
+            .map(|name| async move { create_table_with_copies(store, E::SCHEMA, &name?).await })
+            .buffered(TABLES_IN_FLIGHT)
+            .try_fold(0, async |made, is_new| Ok(made + usize::from(is_new)))
+            .await
+    }
+}
+
 impl<E: TableEntity> Table<E> {
     /// Creates the dated tables of all periods in a window of times, with the tables of copies and lists,
     /// unless they exist. Returns the number of entity tables that were created. The window's end is not part
@@ -48,6 +123,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_invalid` for an entity without dated tables, a window that ends before it begins,
+    /// a window of more than 10,000 tables unless [`many_tables`](CreateTables::many_tables) allows it,
     /// and a time that no table's name can hold.
     ///
     /// ```
@@ -66,7 +142,14 @@ impl<E: TableEntity> Table<E> {
     /// # Ok::<(), Error>(()) })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn create_between<T: DatePart>(&self, window: Range<T>) -> Result<usize> {
+    pub fn create_between<T: DatePart>(&self, window: Range<T>) -> CreateTables<E> {
+        let periods = self.periods_to_create(&window);
+        CreateTables { table: self.clone(), periods, allows_many: false }
+    }
+
+    /// Returns how the tables are dated, and the first and the last period of a window; `None` for an empty
+    /// window.
+    fn periods_to_create<T: DatePart>(&self, window: &Range<T>) -> Result<Option<PeriodsToCreate>> {
         let dated = self.all_dated_tables("create_between")?;
         let ticks = |time: &T| ticks_of(dated, time.to_ticks());
         let (from, until) = (ticks(&window.start)?, ticks(&window.end)?);
@@ -74,28 +157,8 @@ impl<E: TableEntity> Table<E> {
             let message = "the window ends before it begins: give the earlier time first";
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
-        let Some((first, last)) =
-            dated.first_and_last_period_in(TimeWindow { from, until, is_time: false })
-        else {
-            return Ok(0);
-        };
-        let store = self.client().store();
-        // Read first: a table below the floor would be dropped again by the next call.
-        let floor = read_floor(store, dated).await?;
-        let periods = std::iter::successors(Some(first), |period| dated.period_after(*period));
-        let names: Vec<String> = periods
-            .take_while(|period| *period <= last)
-            .map(|period| name_of(dated, period))
-            .collect::<Result<_>>()?;
-        let names = names.into_iter().filter(|name| {
-            name.get(dated.prefix.len()..).is_some_and(|digits| !floor.refuses_period(digits))
-        });
-        let made: Vec<bool> = stream::iter(names)
-            .map(|name| async move { create_table_with_copies(store, E::SCHEMA, &name).await })
-            .buffered(TABLES_IN_FLIGHT)
-            .try_collect()
-            .await?;
-        Ok(made.into_iter().filter(|made| *made).count())
+        let periods = dated.first_and_last_period_in(TimeWindow { from, until, is_time: false });
+        Ok(periods.map(|(first, last)| PeriodsToCreate { dated, first, last }))
     }
 
     /// Drops every table whose whole period is before a time. First raises the floor to that time's

@@ -17,7 +17,7 @@ pub(crate) mod expiry;
 mod tests;
 
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
-pub use dated::Dropped;
+pub use dated::{CreateTables, Dropped};
 pub use partitions::{PartitionProgress, PartitionReport, PartitionScan, PartitionSize};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 pub use reencrypt::{Reencrypt, ReencryptFailure, ReencryptProgress, ReencryptReport};

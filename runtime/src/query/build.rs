@@ -142,6 +142,32 @@ macro_rules! setters {
             self
         }
 
+        /// Lets a window of more than 10,000 dated tables be read table by table, which is refused otherwise. It
+        /// matters only to a client that may not list tables: any other reads the tables that exist.
+        ///
+        /// ```
+        /// use entable::prelude::*;
+        /// use time::{OffsetDateTime, macros::datetime};
+        ///
+        /// #[derive(TableEntity)]
+        /// #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+        /// struct Login { user: String, at: OffsetDateTime }
+        ///
+        /// # tokio::runtime::Runtime::new()?.block_on(async {
+        /// let logins: Table<Login> = Client::memory().table();
+        /// let century = datetime!(1950-01-01 0:00 UTC)..datetime!(2050-01-01 0:00 UTC);
+        /// let query = logins.query(Login::primary().at_between(century).user("don")).many_tables();
+        /// assert_eq!((query.explain().tables, query.explain().lists_tables), (36_525, true));
+        /// assert!(query.collect().await?.is_empty());
+        /// # Ok::<(), Error>(()) })?;
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        #[must_use]
+        pub fn many_tables(mut self) -> Self {
+            self.request.allow_many_tables();
+            self
+        }
+
         /// Names the scopes whose rows a condition on a `blind` property finds: values are compared by
         /// the blind tokens of these scopes. Needed only if scopes have index keys of their own and the
         /// path has no PartitionKey, which would tell the scope. Rows of other scopes are not found.

@@ -6,6 +6,7 @@ use super::{
     list_query,
     plan::Parts,
     request::{Request, TOKEN_IN_EXPLAIN},
+    tables::QueriedTables,
 };
 use crate::{access::CostClass, error::Error, key::TOKEN_PLACEHOLDER};
 
@@ -25,6 +26,11 @@ pub struct Explain {
     pub top: Option<u32>,
     /// The least number of requests, if every page is full.
     pub estimated_requests: u64,
+    /// How many tables the query leads to, whether they exist or not: 1, or the dated tables of a window.
+    pub tables: u64,
+    /// Whether the query first lists which of these tables exist, and reads only those. It does so above 32
+    /// tables.
+    pub lists_tables: bool,
     /// Whether each entity costs one more request, a point read: the query reads a list.
     pub reads_each: bool,
     /// The name of the blob that is read instead of rows.
@@ -53,13 +59,20 @@ impl Explain {
         let rows = |items: u64| items.saturating_mul(u64::from(parts.rows_per_item()));
         let pages = request.take.zip(top);
         let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
+        let lists_tables = request.tables.as_ref().is_some_and(QueriedTables::lists_tables);
+        let (tables, pages) = (request.count_tables(), pages.unwrap_or(1));
         Self {
             class,
             table: request.table_to_read().into_owned(),
             filter,
             select: select.unwrap_or_default(),
             top,
-            estimated_requests: pages.unwrap_or(1).max(request.count_tables()),
+            estimated_requests: match lists_tables {
+                true => pages.saturating_add(1),
+                false => pages.max(tables),
+            },
+            tables,
+            lists_tables,
             reads_each: request.reads_list(),
             blob: blob.ok().flatten(),
             fault,
@@ -80,6 +93,11 @@ impl fmt::Display for Explain {
         }
         if let Some(top) = self.top {
             write!(f, "\n  $top={top}")?;
+        }
+        match self.lists_tables {
+            true => write!(f, "\n  tables={}, listed first", self.tables)?,
+            false if self.tables > 1 => write!(f, "\n  tables={}", self.tables)?,
+            false => {}
         }
         write!(f, "\n  requests >= {}", self.estimated_requests)?;
         f.write_str(if self.reads_each { ", and one more for each entity" } else { "" })

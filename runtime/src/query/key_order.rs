@@ -125,11 +125,11 @@ impl<E: TableEntity> KeyOrder<E> {
         let mut partitions = Vec::with_capacity(self.queries.len());
         let mut text = String::from("in key order");
         for query in &self.queries {
-            let plan = query.request.clone().plan().await?;
-            if plan.request.tables.is_some() {
+            if query.request.tables.is_some() {
                 let message = "a window of times reads several tables, whose rows are not merged by RowKey; give each path one time";
-                return Err(Error::new(ErrorKind::Invalid, message).in_table(&plan.request.table));
+                return Err(Error::new(ErrorKind::Invalid, message).in_table(&query.request.table));
             }
+            let plan = query.request.clone().plan().await?;
             let partition = plan.read.access.keys.partition.clone();
             let Some(partition) = partition.filter(|_| !plan.request.reads_list()) else {
                 let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";

@@ -28,8 +28,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             .take
             .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
-            let tables = query.request.tables.clone();
-            let run = query.plan().await?.zip(tables);
+            let run = query.plan().await?;
+            // Those that exist, if the plan has listed them.
+            let run = run.and_then(|run| Some((run.clone(), run.plan.request.tables.clone()?)));
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
             let first_pages = stream::iter(periods)
                 .map(move |period| {
@@ -174,10 +175,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        match self.plan().await? {
-            Some(run) => run.page(cursor).await,
-            None => Ok(Page::new(Vec::new(), None)),
+        if self.request.take == Some(0) {
+            return Ok(Page::new(Vec::new(), None));
         }
+        let plan = Arc::new(self.request.clone().plan_page(cursor.as_ref()).await?);
+        PlannedQuery { plan, source: self.source.clone() }.page(cursor).await
     }
 
     /// Reads the page after a cursor, in one request: [`page`](Self::page) from a cursor that is kept.
@@ -285,6 +287,11 @@ impl<T> Clone for PlannedQuery<T> {
 }
 
 impl<T: Send + 'static> PlannedQuery<T> {
+    /// Returns the table of the entities on the page at `cursor`, the name template if there is none.
+    pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<String> {
+        self.plan.request.table_of_page(cursor)
+    }
+
     /// Reads the page at `cursor`. Fails with the first row that cannot be read.
     pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch_page_in_span(cursor).await?;

@@ -41,11 +41,22 @@ struct PlannedRead {
 }
 
 impl Request {
-    /// Makes the blind tokens, the filter and the selection, and checks them. Sends nothing to the
-    /// store, but may fetch a key from the client's key provider.
+    /// Makes the blind tokens, the filter and the selection, and checks them. May fetch a key from the client's
+    /// key provider. Sends nothing to the store, except that a query of a large window lists its tables.
     pub(crate) async fn plan(self) -> Result<QueryPlan> {
+        self.plan_page(None).await
+    }
+
+    /// Plans the query as [`plan`](Self::plan) does, for the page at `cursor` alone: a page inside a table needs
+    /// no list of the tables.
+    pub(crate) async fn plan_page(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
         let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
         let PlannedRead { read, unsent, finds_nothing } = planned;
+        let is_in_table = cursor.is_some_and(|cursor| !cursor.begins_table());
+        if let Some(tables) = self.tables.as_mut().filter(|_| !finds_nothing && !is_in_table) {
+            let listed = tables.list_existing(&self.store, self.many_tables).await;
+            listed.map_err(|error| error.in_table(&self.table))?;
+        }
         let is_type_decided = self.is_type_decided(read.parts);
         let fingerprint = OnceLock::new();
         Ok(QueryPlan { request: self, read, finds_nothing, is_type_decided, unsent, fingerprint })

@@ -10,7 +10,7 @@ use super::{
     },
     encrypted_filter::has_encrypted_condition,
     plan::Parts,
-    tables::{Periods, QueriedTables},
+    tables::{Periods, QueriedTables, WindowPeriods},
 };
 use crate::{
     access::CostClass,
@@ -82,6 +82,8 @@ pub(crate) struct Request {
     keys_only: bool,
     is_other: AcceptsNonMemberRow,
     pub(crate) origin: Option<BulkWriteTarget>,
+    /// Whether more than 10,000 dated tables may be read one by one.
+    pub(crate) many_tables: bool,
     /// The tables that are read one after the other; then `table` is their name template. `None`
     /// for one table.
     pub(crate) tables: Option<QueriedTables>,
@@ -112,6 +114,7 @@ impl Request {
             keys_only: false,
             is_other: |_| Ok(false),
             origin: None,
+            many_tables: false,
             tables: None,
         }
     }
@@ -165,7 +168,7 @@ impl Request {
         if is_all {
             let newest_first =
                 self.access.family.is_some_and(|family| dated.is_newest_first(family));
-            let periods = Periods::Window(periods);
+            let periods = Periods::Window(WindowPeriods { bounds: periods, existing: None });
             self.tables = Some(QueriedTables { dated, periods, newest_first });
         }
         if !is_all || !dated.has_whole_periods(window) {
@@ -199,12 +202,14 @@ impl Request {
         Ok(self.origin.as_ref().map_or(&self.table, |origin| &origin.table).clone())
     }
 
-    /// Returns how many tables are read, up to 100,000.
+    /// Returns how many tables the query leads to, whether they exist or not.
     pub(crate) fn count_tables(&self) -> u64 {
-        const MOST: usize = 100_000;
-        let count = self.tables.as_ref().map_or(1, |tables| tables.iter().take(MOST).count());
-        // A number up to 100,000 fits into 64 bits.
-        u64::try_from(count).unwrap_or(u64::MAX)
+        self.tables.as_ref().map_or(1, QueriedTables::count_tables)
+    }
+
+    /// Allows more than 10,000 dated tables to be read one by one.
+    pub(crate) fn allow_many_tables(&mut self) {
+        self.many_tables = true;
     }
 
     /// Returns whether the entities are in dated tables.

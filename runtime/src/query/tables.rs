@@ -7,8 +7,12 @@ use crate::{
     address::TableCase,
     entity::dated::{DatedTables, Period},
     error::{Error, ErrorKind, Result},
+    limits::DATED_TABLES,
     page::{Continuation, Cursor},
-    store::dated::name_of,
+    store::{
+        dated::{list_existing_periods, name_of},
+        rows::Store,
+    },
 };
 
 /// The tables that a query reads one after the other.
@@ -22,18 +26,34 @@ pub(crate) struct QueriedTables {
 /// The periods whose tables a query reads.
 #[derive(Debug, Clone)]
 pub(crate) enum Periods {
-    /// All periods from the earliest to the latest; `None` for an empty window.
-    Window(Option<(Period, Period)>),
+    /// All periods of a window.
+    Window(WindowPeriods),
     /// The periods whose tables existed when the query was created, earliest first.
     Existing(Arc<[Period]>),
 }
+
+/// The periods of a window of times.
+#[derive(Debug, Clone)]
+pub(crate) struct WindowPeriods {
+    /// The earliest and the latest period; `None` for an empty window.
+    pub(crate) bounds: Option<(Period, Period)>,
+    /// The periods between them whose tables exist, earliest first; `None` if the tables were not listed.
+    pub(crate) existing: Option<Arc<[Period]>>,
+}
+
+/// The most tables of a window that are read without knowing which exist: four rounds of eight requests.
+///
+/// Listing the tables of a larger window costs one request for each 1,000 that exist, and saves one for each
+/// that does not.
+const UNLISTED_TABLES: u64 = 32;
 
 impl Periods {
     /// Returns the earliest and the latest period; `None` if there is none.
     fn first_and_last_period(&self) -> Option<(Period, Period)> {
         match self {
-            Self::Window(bounds) => *bounds,
-            Self::Existing(periods) => periods.first().copied().zip(periods.last().copied()),
+            Self::Window(WindowPeriods { bounds, existing: None }) => *bounds,
+            Self::Window(WindowPeriods { existing: Some(periods), .. })
+            | Self::Existing(periods) => periods.first().copied().zip(periods.last().copied()),
         }
     }
 
@@ -42,7 +62,7 @@ impl Periods {
     // created.
     pub(crate) fn periods_as_text(&self) -> String {
         match self {
-            Self::Window(bounds) => format!("{bounds:?}"),
+            Self::Window(window) => format!("{:?}", window.bounds),
             Self::Existing(_) => "all".to_owned(),
         }
     }
@@ -58,8 +78,9 @@ impl QueriedTables {
     /// Returns the period whose table is read after that of `period`; `None` after the last.
     pub(crate) fn period_after(&self, period: Period) -> Option<Period> {
         let (earliest, latest) = match &self.periods {
-            Periods::Window(bounds) => (*bounds)?,
-            Periods::Existing(periods) => {
+            Periods::Window(WindowPeriods { bounds, existing: None }) => (*bounds)?,
+            Periods::Window(WindowPeriods { existing: Some(periods), .. })
+            | Periods::Existing(periods) => {
                 return match self.newest_first {
                     true => periods.iter().rev().find(|other| **other < period).copied(),
                     false => periods.iter().find(|other| **other > period).copied(),
@@ -91,19 +112,72 @@ impl QueriedTables {
         let table = cursor.table.as_deref().unwrap_or_default();
         let period = self.dated.period_of(table, TableCase::Insensitive);
         let is_read = |period: &Period| match &self.periods {
-            Periods::Window(bounds) => {
-                bounds.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))
+            Periods::Window(window) => {
+                window.bounds.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))
             }
             // A table that was dropped since has no rows, and the next one follows.
             Periods::Existing(_) => true,
         };
         match period.filter(is_read) {
+            Some(period) if cursor.begins_table() => Ok(self.existing_period_from(period)),
             Some(period) => Ok(Some(period)),
             None => {
                 let message = "the cursor stands in a table that the query does not read; begin again without one";
                 Err(Error::new(ErrorKind::InvalidCursor, message).in_table(self.dated.template))
             }
         }
+    }
+
+    /// Returns the period, or the one after it whose table exists if the tables of the window were listed.
+    fn existing_period_from(&self, period: Period) -> Option<Period> {
+        match &self.periods {
+            Periods::Window(WindowPeriods { existing: Some(periods), .. })
+                if periods.binary_search(&period).is_err() =>
+            {
+                self.period_after(period)
+            }
+            _ => Some(period),
+        }
+    }
+
+    /// Returns the number of tables, whether they exist or not.
+    pub(crate) fn count_tables(&self) -> u64 {
+        match &self.periods {
+            Periods::Window(WindowPeriods { bounds, .. }) => {
+                bounds.map_or(0, |(first, last)| self.dated.count_periods(first, last))
+            }
+            // A count fits into 64 bits.
+            Periods::Existing(periods) => u64::try_from(periods.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Returns whether the query lists the tables that exist before it reads: its window has more tables than
+    /// are read without.
+    pub(crate) fn lists_tables(&self) -> bool {
+        matches!(self.periods, Periods::Window(_)) && self.count_tables() > UNLISTED_TABLES
+    }
+
+    /// Lists the tables of a large window that exist, so that the query reads only these. A client that may
+    /// read rows and not list tables asks each table.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the client may not list tables and the window has more than 10,000, unless
+    /// `allows_many`.
+    pub(crate) async fn list_existing(&mut self, store: &Store, allows_many: bool) -> Result<()> {
+        let (lists_tables, count) = (self.lists_tables(), self.count_tables());
+        let Periods::Window(window) = &mut self.periods else { return Ok(()) };
+        let Some((first, last)) = window.bounds.filter(|_| lists_tables) else { return Ok(()) };
+        match list_existing_periods(store, self.dated, first, last).await {
+            Ok(periods) => window.existing = Some(periods.into()),
+            Err(error) if error.is_denied() => {
+                if count > DATED_TABLES && !allows_many {
+                    return Err(unlisted_tables_error(self.dated, count).with_source(error));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Returns the cursor at the beginning of a period's table. It keeps from `so_far` the number of
@@ -119,4 +193,13 @@ impl QueriedTables {
         let table = Some(name_of(self.dated, period)?);
         Ok(Cursor { fingerprint, returned, mixed, at, table })
     }
+}
+
+/// Returns the error for a window of too many tables that would be asked one by one.
+fn unlisted_tables_error(dated: &DatedTables, count: u64) -> Error {
+    let message = format!(
+        "the window has {count} tables of `{}`, and this client may not list which of them exist: give a window of at most {DATED_TABLES}, let the client list tables, or call `many_tables()` to ask each",
+        dated.template
+    );
+    Error::new(ErrorKind::Invalid, message).in_table(dated.template)
 }

@@ -6,7 +6,7 @@
 use super::{backoff, rows::Store};
 use crate::{
     access::Keys,
-    backend::ScanRequest,
+    backend::{NameRange, ScanRequest},
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
     entity::{
@@ -200,6 +200,27 @@ fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
         dated.template, dated.prefix
     );
     Error::service(ServiceCode::TableNotFound, message).in_table(table)
+}
+
+/// Returns the periods from `first` to `last` whose tables exist, the earliest first. Costs one request for each
+/// 1,000 of these tables; a store without a range of names sends the names of all tables.
+pub(crate) async fn list_existing_periods(
+    store: &Store,
+    dated: &DatedTables,
+    first: Period,
+    last: Period,
+) -> Result<Vec<Period>> {
+    let (first_name, last_name) = (name_of(dated, first)?, name_of(dated, last)?);
+    let within = NameRange { first: &first_name, last: &last_name };
+    let names = store.list_table_names(Some(within)).await?;
+    let case = store.table_case();
+    let mut periods: Vec<Period> = names
+        .iter()
+        .filter_map(|name| dated.period_of(name, case))
+        .filter(|period| (first..=last).contains(period))
+        .collect();
+    periods.sort_unstable();
+    Ok(periods)
 }
 
 /// Returns the digits of a period, which end its table's name.

@@ -7,13 +7,16 @@ use std::sync::{
 
 use crate::{
     address::{RowAt, TableCase},
-    backend::{Backend, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
+    backend::{
+        Backend, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+    },
     batch::{Batch, Deadline, Operation, Written},
     blob_port::BlobStore,
     entity::{Access, Schema},
     error::{Error, ErrorKind, Result},
     key::Family,
     limits,
+    page::PageLoop,
     plan::{TokenMaker, TokenScope},
     queue::ServerClock,
     random::RandomSource,
@@ -110,6 +113,23 @@ impl Store {
             Err(error) if error.table_exists() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the names of the tables in a range of names, or of all tables, page by page. A store may list
+    /// names outside of the range too.
+    pub(crate) async fn list_table_names(
+        &self,
+        within: Option<NameRange<'_>>,
+    ) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut pages = PageLoop::<String>::from_start();
+        while let Some(from) = pages.begin_page() {
+            let request = TableRequest::List { from: from.as_deref(), within };
+            let page = self.send_table_request(request).await?;
+            names.extend(page.names);
+            pages.continue_at(page.next);
+        }
+        Ok(names)
     }
 
     /// Sends a request about tables. Its error names the table.

@@ -13,7 +13,6 @@ use crate::{
     error::Result,
     guard::Guards,
     outbox::{options::OutboxOptions, state::Outbox},
-    page::PageLoop,
     queue::ServerClock,
     store::{rows::Store, usage::Usage},
 };
@@ -341,15 +340,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn tables(&self) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        let mut pages = PageLoop::<String>::from_start();
-        while let Some(from) = pages.begin_page() {
-            let page =
-                self.store().backend.tables(TableRequest::List { from: from.as_deref() }).await?;
-            names.extend(page.names);
-            pages.continue_at(page.next);
-        }
-        Ok(names)
+        self.store().list_table_names(None).await
     }
 }
 

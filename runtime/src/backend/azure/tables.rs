@@ -7,8 +7,9 @@ use super::{
     transport::Method,
 };
 use crate::{
-    backend::{TableNames, TableRequest},
+    backend::{NameRange, TableNames, TableRequest},
     error::{Error, Result, ServiceCode},
+    filter::Filter,
     limits, wire,
 };
 
@@ -22,7 +23,7 @@ impl Account {
             TableRequest::Delete(name) => {
                 self.delete_table(name).await.map_err(|error| error.in_table(name))
             }
-            TableRequest::List { from } => self.list_tables(from).await,
+            TableRequest::List { from, within } => self.list_tables(from, within).await,
         }
     }
 
@@ -47,8 +48,16 @@ impl Account {
     }
 
     /// Reads one page of table names.
-    async fn list_tables(&self, from: Option<&str>) -> Result<TableNames> {
+    async fn list_tables(
+        &self,
+        from: Option<&str>,
+        within: Option<NameRange<'_>>,
+    ) -> Result<TableNames> {
         let mut call = ServiceCall::new(Method::Get, Target::Tables);
+        // Cosmos DB lists in no order: all names are read.
+        if let Some(range) = within.filter(|_| !self.cosmos) {
+            call = call.with_query("$filter", filter_of_names(range).to_string());
+        }
         if let Some(from) = from {
             call = call.with_query("NextTableName", from);
         }
@@ -57,4 +66,19 @@ impl Account {
         check_progress(from, next.as_deref())?;
         Ok(TableNames { names: wire::decode_table_names(answer.body())?, next })
     }
+}
+
+/// Returns the filter for the names in a range, in the case of the range and in lower case.
+// The service ignores case in names of tables, and does not document how a filter compares them: as they
+// were created, or in lower case.
+fn filter_of_names(range: NameRange<'_>) -> Filter {
+    let between = |first: &str, last: &str| {
+        Filter::ge("TableName", first).and_all(Filter::le("TableName", last))
+    };
+    let (first, last) = (range.first.to_ascii_lowercase(), range.last.to_ascii_lowercase());
+    let as_given = between(range.first, range.last);
+    if first == range.first && last == range.last {
+        return as_given;
+    }
+    Filter::any([as_given, between(&first, &last)])
 }

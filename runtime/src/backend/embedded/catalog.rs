@@ -6,7 +6,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::layout::{CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name};
 use crate::{
-    backend::{TableNames, row_rules},
+    backend::{NameRange, TableNames, row_rules},
     edm::Ticks,
     error::{Error, Result, ServiceCode},
 };
@@ -62,12 +62,20 @@ impl Catalog {
         found.ok_or_else(|| row_rules::table_missing_error(name))
     }
 
-    /// Returns a page of table names from `from` on, and where the next page begins.
-    pub(super) fn list_tables(&self, from: Option<&str>) -> TableNames {
+    /// Returns a page of the table names in a range from `from` on, and where the next page begins.
+    pub(super) fn list_tables(
+        &self,
+        from: Option<&str>,
+        within: Option<NameRange<'_>>,
+    ) -> TableNames {
+        let from = from.or(within.map(|range| range.first));
         // If the table that the page should begin with was deleted meanwhile, the next name begins
         // it.
         let start = from.map_or(0, |from| self.find_table(from).unwrap_or_else(|slot| slot));
-        let mut rest = self.0.iter().skip(start);
+        let is_within = |entry: &&CatalogEntry| {
+            within.is_none_or(|range| compare_names(&entry.name, range.last).is_le())
+        };
+        let mut rest = self.0.iter().skip(start).take_while(is_within);
         let names = rest.by_ref().take(PAGE_NAMES).map(|entry| entry.name.clone()).collect();
         TableNames { names, next: rest.next().map(|entry| entry.name.to_ascii_lowercase()) }
     }

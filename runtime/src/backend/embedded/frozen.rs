@@ -90,7 +90,9 @@ impl Backend for FrozenStore {
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
         Box::pin(async move {
             match request {
-                TableRequest::List { from } => Ok(self.snapshot.catalog().list_tables(from)),
+                TableRequest::List { from, within } => {
+                    Ok(self.snapshot.catalog().list_tables(from, within))
+                }
                 TableRequest::Create(_) | TableRequest::Delete(_) => self.refuse_write(),
             }
         })

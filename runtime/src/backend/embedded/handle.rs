@@ -367,10 +367,10 @@ impl Backend for Embedded {
                     // a missing table.
                     self.ask_writer(|answer| Job::Delete(name.to_owned(), answer)).await??;
                 }
-                TableRequest::List { from } => {
+                TableRequest::List { from, within } => {
                     let snapshot =
                         snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
-                    return Ok(snapshot.catalog().list_tables(from));
+                    return Ok(snapshot.catalog().list_tables(from, within));
                 }
             }
             Ok(TableNames::default())

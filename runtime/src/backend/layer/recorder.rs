@@ -260,7 +260,7 @@ mod tests {
         };
         recorder.scan(scan).await.unwrap();
         recorder.scan(ScanRequest { select: None, top: None, from: None, ..scan }).await.unwrap();
-        recorder.tables(TableRequest::List { from: None }).await.unwrap();
+        recorder.tables(TableRequest::List { from: None, within: None }).await.unwrap();
         recorder.tables(TableRequest::Delete("Staff")).await.unwrap();
         let lines = [
             "create Staff",

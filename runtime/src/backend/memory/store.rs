@@ -13,8 +13,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableCase, TableNames, TableRequest, no_backups_error, no_snapshots_error,
+        Backend, BackupReport, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest,
+        Snapshot, TableCase, TableNames, TableRequest, no_backups_error, no_snapshots_error,
         page_bounds::{PageRoom, checked_page_size},
         row_rules,
         scan_range::ScanRange,
@@ -280,11 +280,16 @@ impl Memory {
         Ok(TableNames::default())
     }
 
-    fn list_tables(&self, from: Option<&str>) -> TableNames {
+    fn list_tables(&self, from: Option<&str>, within: Option<NameRange<'_>>) -> TableNames {
         let state = self.read_state();
-        let first = self.table_case.canonical_table_name(from.unwrap_or_default());
+        let from = from.or(within.map(|range| range.first)).unwrap_or_default();
+        let first = self.table_case.canonical_table_name(from);
+        let last = within.map(|range| self.table_case.canonical_table_name(range.last));
         let mut names = TableNames::default();
         for (key, table) in state.tables.range(first..) {
+            if last.as_ref().is_some_and(|last| key > last) {
+                break;
+            }
             // 1,000 fits on every platform.
             if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
                 names.next = Some(key.clone());
@@ -360,7 +365,7 @@ impl Backend for Memory {
             match request {
                 TableRequest::Create(name) => self.create_table(name),
                 TableRequest::Delete(name) => self.delete_table(name),
-                TableRequest::List { from } => Ok(self.list_tables(from)),
+                TableRequest::List { from, within } => Ok(self.list_tables(from, within)),
             }
         })
     }

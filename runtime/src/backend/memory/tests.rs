@@ -11,7 +11,7 @@ use std::{
 
 use super::Memory;
 use crate::{
-    backend::{Backend, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
+    backend::{Backend, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
     batch::{Batch, Condition, Operation, Written},
     clock::{Clock, SteppedClock},
     edm::{Ticks, ValueRef},
@@ -73,7 +73,7 @@ async fn a_deleted_name_stays_taken_for_a_while() {
     assert_eq!(code(memory.tables(TableRequest::Create("STAFF")).await), "TableBeingDeleted");
     assert_eq!(code(memory.tables(TableRequest::Delete("Staff")).await), "ResourceNotFound");
     assert_eq!(code(write(&memory, Operation::insert(bare("r"))).await), "TableNotFound");
-    let listed = memory.tables(TableRequest::List { from: None }).await.unwrap();
+    let listed = memory.tables(TableRequest::List { from: None, within: None }).await.unwrap();
     assert_eq!(listed, TableNames::default());
     memory.tables(TableRequest::Create("Other")).await.unwrap();
 
@@ -116,11 +116,21 @@ async fn tables_are_listed_page_by_page() {
     for at in 0..1001 {
         memory.tables(TableRequest::Create(&format!("T{at:04}"))).await.unwrap();
     }
-    let first = memory.tables(TableRequest::List { from: None }).await.unwrap();
+    let first = memory.tables(TableRequest::List { from: None, within: None }).await.unwrap();
     assert_eq!((first.names.len(), first.next.as_deref()), (1000, Some("t1000")));
-    let second = TableRequest::List { from: first.next.as_deref() };
+    let second = TableRequest::List { from: first.next.as_deref(), within: None };
     let second = memory.tables(second).await.unwrap();
     assert_eq!(second, TableNames { names: vec!["T1000".to_owned()], next: None });
+    let within = Some(NameRange { first: "t0990", last: "T0992" });
+    let some = memory.tables(TableRequest::List { from: None, within }).await.unwrap();
+    assert_eq!(
+        some,
+        TableNames { names: ["T0990", "T0991", "T0992"].map(str::to_owned).into(), next: None }
+    );
+    // A page goes on to the end of the range.
+    let within = Some(NameRange { first: "t0000", last: "t1000" });
+    let some = memory.tables(TableRequest::List { from: Some("t0999"), within }).await.unwrap();
+    assert_eq!(some.names, ["T0999", "T1000"]);
 }
 
 #[tokio::test]

@@ -387,7 +387,7 @@ impl Bulk {
         let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.begin_page() {
-            let table = query.request.table_of_page(cursor.as_ref())?;
+            let table = run.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
                 // Rows that lost a race are read again in the table of their page.
                 pipeline.retry_lost_races(&mut rewrite).await;
