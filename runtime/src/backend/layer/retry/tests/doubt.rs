@@ -93,6 +93,18 @@ async fn a_late_first_attempt_is_no_conflict() {
     assert_eq!(error.seen(), Some(Seen::Equal));
 }
 
+/// "Too busy" says that the second attempt did nothing. The first one may still arrive.
+#[tokio::test(start_paused = true)]
+async fn a_later_refusal_does_not_settle_an_earlier_lost_answer() {
+    let s = store(RetryPolicy::new().attempts(2)).await;
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 1, InjectedFault::Before(busy()));
+    let batch = Batch::single("Rows", Operation::insert(row("r", "new"))).unwrap();
+    let error = s.retry.apply(&batch).await.unwrap_err();
+    assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Absent)), "{error}");
+    assert_eq!(s.writes(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_writers_version_is_not_taken_for_ours() {
     let s = store(RetryPolicy::new()).await;

@@ -31,10 +31,13 @@ async fn reads_scans_and_tables_are_made_again() {
     let filter = crate::filter::Filter::Constant(true);
     let scan = ScanRequest { table: "Rows", filter: &filter, select: None, top: None, from: None };
     assert_eq!(s.retry.scan(scan).await.unwrap().rows.len(), 1);
-    s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(open()[0].clone()));
-    s.retry.tables(TableRequest::Create("More")).await.unwrap();
-    s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(open()[1].clone()));
-    s.retry.tables(TableRequest::Delete("More")).await.unwrap();
+    // A proxy may answer "too busy" although the service has carried the request out.
+    for error in open().into_iter().chain([busy()]) {
+        s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(error.clone()));
+        s.retry.tables(TableRequest::Create("More")).await.unwrap();
+        s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(error));
+        s.retry.tables(TableRequest::Delete("More")).await.unwrap();
+    }
     assert!(s.retry.tables(TableRequest::Create("Rows")).await.unwrap_err().is_conflict());
 }
 
@@ -102,6 +105,14 @@ async fn attempts_time_and_budget_come_to_an_end() {
     assert_eq!(s.fault.requests(), 3);
     assert!(s.retry.read(read).await.unwrap_err().is_throttled());
     assert_eq!(s.fault.requests(), 4);
+
+    // Whoever makes no further attempt takes nothing from the budget of others.
+    let s = store(RetryPolicy::new().attempts(2).budget(2)).await;
+    fails(&s, 10);
+    for requests in [2, 4, 5] {
+        assert!(s.retry.read(read).await.unwrap_err().is_throttled());
+        assert_eq!(s.fault.requests(), requests);
+    }
 
     let s = store(RetryPolicy::never()).await;
     s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(open()[0].clone()));
