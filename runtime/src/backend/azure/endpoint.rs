@@ -208,6 +208,10 @@ mod tests {
         let sas = Endpoint::parse("https://me.table.core.windows.net/People?sig=x").unwrap();
         assert_eq!(sas.url, "https://me.table.core.windows.net");
         assert_eq!(sas.account.as_deref(), Some("me"));
+        // Signatures of requests to the read-only copy name the account without the suffix.
+        let copy = Endpoint::parse("https://me-secondary.table.core.windows.net").unwrap();
+        assert_eq!(copy.url, "https://me-secondary.table.core.windows.net");
+        assert_eq!(copy.account.as_deref(), Some("me"));
         let local = Endpoint::parse("http://127.0.0.1:1234/devstoreaccount1/").unwrap();
         assert_eq!(local.url, "http://127.0.0.1:1234/devstoreaccount1");
         assert!(local.loopback && !local.cosmos && local.emulator && !sas.emulator);
