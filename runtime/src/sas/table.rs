@@ -356,6 +356,8 @@ mod tests {
             .permissions(TablePermissions::READ)
             .expires(datetime!(2030-01-01 0:00 UTC));
         assert!(good.sign(&key()).is_ok());
+        let one = good.clone().ip("168.1.5.60").sign(&key()).unwrap();
+        assert!(one.as_query().contains("&sip=168.1.5.60&"));
         for wrong in [
             TableSas::new("no-table").policy("p"),
             TableSas::new("Staff"),
@@ -363,6 +365,8 @@ mod tests {
             good.clone().starts(datetime!(2031-01-01 0:00 UTC)),
             good.clone().ip("here"),
             good.clone().keys_from("a/b", None),
+            good.clone().keys_from("a", Some("1/2")),
+            good.clone().keys_to("a", Some("1\t2")),
             good.clone().keys_to("", None),
             good.clone().keys_to("a", Some("")),
             good.clone().keys_from("b", None).keys_to("a", None),
