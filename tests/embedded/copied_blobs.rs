@@ -2,7 +2,7 @@
 
 use std::{
     fmt, fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
@@ -70,15 +70,15 @@ fn counts(report: CopyBlobsReport) -> [u64; 4] {
     [report.copied, report.equal, report.different, report.gone]
 }
 
-/// Deletes the first file below a directory that is larger than `bytes`.
-fn delete_one(directory: &Path, bytes: u64) -> bool {
-    fs::read_dir(directory).unwrap().any(|entry| {
+/// Finds a file below a directory that is larger than `bytes`.
+fn find_file(directory: &Path, bytes: u64) -> Option<PathBuf> {
+    fs::read_dir(directory).unwrap().find_map(|entry| {
         let entry = entry.unwrap();
         let found = entry.metadata().unwrap();
         if found.is_dir() {
-            return delete_one(&entry.path(), bytes);
+            return find_file(&entry.path(), bytes);
         }
-        found.len() > bytes && fs::remove_file(entry.path()).is_ok()
+        (found.len() > bytes).then(|| entry.path())
     })
 }
 
@@ -108,7 +108,7 @@ async fn blobs_come_along_and_only_what_lacks_is_sent_again() {
     assert!(source.copy_to(&target).await.unwrap().is_equal());
     assert_eq!(sizes(&target).await, [40_000, LARGE, 50_000]);
     // A copy that was interrupted sends the blobs that lack, and lists that have changed.
-    assert!(delete_one(&folder, 8 << 20));
+    fs::remove_file(find_file(&folder, 8 << 20).unwrap()).unwrap();
     staff.insert(&paper(3, 60_000)).await.unwrap();
     source.wait_for_copies().await;
     source.worker().drain().await.unwrap();
@@ -121,6 +121,26 @@ async fn blobs_come_along_and_only_what_lacks_is_sent_again() {
     assert_eq!(counts(target.copy_blobs_to(&source).await.unwrap()), [0, 5, 0, 0]);
     let without = Client::memory();
     assert!(source.copy_blobs_to(&without).await.unwrap_err().is_unsupported());
+}
+
+/// The bytes under a name never change, so that only their number is compared. Another program may have copied
+/// a part of them.
+#[tokio::test]
+async fn a_blob_that_was_cut_is_sent_again() {
+    let blobs = Arc::new(InMemory::new());
+    let source = Client::builder().backend(Memory::new()).blobs(blobs).build().unwrap();
+    papers(&source, &[40_000]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let files = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+    let target = Client::builder().backend(Memory::new()).blobs(files).build().unwrap();
+    assert_eq!(counts(source.copy_blobs_to(&target).await.unwrap()), [2, 0, 0, 0]);
+    let paper = find_file(directory.path(), 30_000).unwrap();
+    fs::File::options().write(true).open(paper).unwrap().set_len(39_999).unwrap();
+    let compared = source.copy_blobs_to(&target).compare_only().await.unwrap();
+    assert_eq!(counts(compared), [0, 1, 1, 0]);
+    assert_eq!(counts(source.copy_blobs_to(&target).await.unwrap()), [1, 1, 0, 0]);
+    assert!(source.copy_to(&target).await.unwrap().is_equal());
+    assert_eq!(sizes(&target).await, [40_000]);
 }
 
 #[tokio::test]

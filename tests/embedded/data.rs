@@ -274,6 +274,54 @@ async fn an_export_that_was_cut_anywhere_goes_on_to_the_same_file() {
     assert!(error.is_invalid() && error.message().contains("no earlier attempt"), "{error}");
 }
 
+/// Both of the ranges that a resumed export reads are filtered.
+#[tokio::test]
+async fn a_resumed_export_keeps_to_its_filter() {
+    let client = Client::memory();
+    client.create_table("Staff").await.unwrap();
+    for id in 0..40 {
+        let row =
+            DynamicEntity::new(format!("p{}", id / 10), format!("{id:03}")).with("Odd", id % 2);
+        client.dynamic("Staff").insert(&row).await.unwrap();
+    }
+    let export = || client.export("Staff").filter(Filter::eq("Odd", 1));
+    let mut whole = Vec::new();
+    assert_eq!(export().write_to(&mut whole).await.unwrap().digest.rows(), 20);
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("staff.jsonl");
+    let lines = |count| whole.split_inclusive(|byte| *byte == b'\n').take(count).flatten();
+    // In the middle of a partition, and at the end of one.
+    for kept in [3, 5] {
+        fs::write(part_of(&path, 'a'), lines(kept).copied().collect::<Vec<u8>>()).unwrap();
+        let report = export().resume().to_file(&path).await.unwrap();
+        assert_eq!((report.resumed, report.digest.rows()), (kept as u64, 20));
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// CSV reads the table twice: a property that comes in between has no column, and is not left out in silence.
+#[tokio::test(start_paused = true)]
+async fn a_property_that_comes_after_the_columns_ends_an_export_as_csv() {
+    let memory = Arc::new(Memory::new());
+    let client = Client::builder().backend(memory.clone()).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let rows = client.dynamic("Staff");
+    rows.insert(&DynamicEntity::new("p", "1").with("Age", 34)).await.unwrap();
+    let fault = FaultInjector::around(memory);
+    fault.inject(RequestKind::Scan, 1, InjectedFault::Delay(Duration::from_secs(2)));
+    let slow = Client::builder().backend(fault).build().unwrap();
+    let mut text = Vec::new();
+    let export = slow.export("Staff").format(Format::Csv).write_to(&mut text);
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        rows.insert(&DynamicEntity::new("p", "2").with("Age", "34")).await.unwrap();
+    };
+    let (report, ()) = tokio::join!(export, other);
+    let error = report.unwrap_err();
+    assert!(error.is_contended() && error.keys() == Some(("p", "2")), "{error}");
+}
+
 #[tokio::test]
 async fn bad_lines_are_named_and_set_aside() {
     let client = Client::memory();
@@ -500,6 +548,28 @@ async fn a_refused_line_is_set_aside_before_a_failure_is_returned() {
     assert!(error.message().starts_with("line 1: "), "{error}");
 }
 
+/// A line behind the one at which the import ends is read again by the import that goes on, and only that one
+/// sets it aside.
+#[tokio::test]
+async fn a_refused_line_behind_a_failure_is_not_set_aside_twice() {
+    let line = |partition: &str| format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"1\"}}\n");
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    client.import("Staff").read_from(line("b").as_bytes()).await.unwrap();
+    let file = [line("a"), line("b")].concat();
+    let mut aside = Vec::new();
+    // The first group fails while the second one, which is refused, is under way.
+    fault.inject(RequestKind::Apply, 0, lost(0));
+    let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
+    let error = import.read_from(file.as_bytes()).await.unwrap_err();
+    assert!(error.message().ends_with("go on from line 1"), "{error}");
+    assert_eq!(String::from_utf8_lossy(&aside), "");
+    let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
+    let report = import.from_line(1).read_from(file.as_bytes()).await.unwrap();
+    assert_eq!((report.digest.rows(), report.bad), (1, 1));
+    assert_eq!(String::from_utf8_lossy(&aside), line("b"));
+}
+
 async fn staff(client: &Client, employees: u32) -> Table<Employee> {
     let staff = client.table::<Employee>();
     staff.create_if_not_exists().await.unwrap();
@@ -556,6 +626,20 @@ async fn a_copy_of_a_table_that_the_source_lacks_leaves_the_target_alone() {
     let requests: Vec<u64> = report.tables.iter().map(|table| table.requests).collect();
     assert!(report.is_equal());
     assert_eq!((target.tables().await.unwrap().len(), requests), (2, vec![4, 5]));
+}
+
+/// Stores order keys by UTF-16 units: a surrogate pair comes before U+E000, unlike in a text of Rust.
+#[tokio::test]
+async fn a_copy_reads_both_sides_in_the_order_of_the_service() {
+    let (source, target) = (Client::memory(), Client::memory());
+    for client in [&source, &target] {
+        client.create_table("Staff").await.unwrap();
+        client.dynamic("Staff").insert(&DynamicEntity::new("p", "\u{e000}")).await.unwrap();
+    }
+    source.dynamic("Staff").insert(&DynamicEntity::new("p", "\u{10000}")).await.unwrap();
+    let report = source.copy_to(&target).delete_extra().await.unwrap();
+    assert_eq!((report.tables[0].written.rows(), report.tables[0].deleted), (1, 0));
+    assert!(report.is_equal());
 }
 
 /// A copy from an empty table into one with rows `0` to `4` of partition `p`, with `delete_extra`. Its first

@@ -143,6 +143,15 @@ mod tests {
     }
 
     #[test]
+    fn equal_bytes_of_another_type_are_another_value() {
+        let hash = |value| digest(&[row("1", &[("A", value)])]).hash();
+        let bits = 1.5_f64.to_bits();
+        let number = i64::try_from(bits).unwrap();
+        assert_ne!(hash(ValueRef::Double(1.5)), hash(ValueRef::Int64(number)));
+        assert_ne!(hash(ValueRef::String("a")), hash(ValueRef::Binary(b"a")));
+    }
+
+    #[test]
     fn zeros_differ_and_all_nans_are_one() {
         let double = |bits| digest(&[row("1", &[("D", ValueRef::Double(f64::from_bits(bits)))])]);
         assert_ne!(double(0), double(1 << 63));

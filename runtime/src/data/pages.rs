@@ -152,3 +152,31 @@ impl<'s> RowPages<'s> {
         self.skipped
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DynamicEntity, edm::ValueRef, table::Client};
+
+    #[tokio::test]
+    async fn the_page_after_a_switch_comes_from_the_new_store() {
+        let store_of = async |value: i32| {
+            let client = Client::memory();
+            client.create_table("Rows").await.unwrap();
+            let keys = (0..1_001).map(|key| format!("{key:04}"));
+            let rows = keys.map(|key| DynamicEntity::new("p", key).with("V", value));
+            client.dynamic("Rows").bulk().insert_or_replace_all(rows).await.unwrap();
+            client.store().clone()
+        };
+        let (old, new) = (store_of(1).await, store_of(2).await);
+        let mut pages = RowPages::new(&old, "Rows", Filter::Constant(true));
+        assert!(pages.read_until_row().await.unwrap());
+        // The page that follows is being read already, from the store that is left.
+        pages.switch_store(&new);
+        assert_eq!(pages.take_all().len(), 1_000);
+        assert!(pages.read_until_row().await.unwrap());
+        let last = pages.take_row().unwrap();
+        assert_eq!((last.row_key(), last.get("V").unwrap()), ("1000", Some(ValueRef::Int32(2))));
+        assert!(!pages.read_until_row().await.unwrap());
+    }
+}
