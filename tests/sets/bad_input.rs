@@ -32,6 +32,11 @@ fn foreign() -> Vec<(DynamicEntity, &'static str)> {
             "unrecognized entity: `Intern` is no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `e`, EntityType `Intern`, property `EntityType`)",
         ),
         (
+            // A copy's type has the entity's name before the `#`.
+            row("f").with("EntityType", "#ByEmail"),
+            "unrecognized entity: `#ByEmail` is no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `f`, EntityType `#ByEmail`, property `EntityType`)",
+        ),
+        (
             row("empid_000001").with("EntityType", "Employee").with("LastName", 7),
             "expected Edm.String, found Edm.Int32 (table `Staff`, PartitionKey `Sales`, RowKey `empid_000001`, EntityType `Employee`, property `LastName`)",
         ),
