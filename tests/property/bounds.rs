@@ -85,6 +85,25 @@ proptest! {
 }
 
 #[test]
+fn bounds_without_a_key_say_so() {
+    let is_empty = |text| KeyBounds::of_filter(&Filter::parse(text).unwrap()).is_empty();
+    for text in [
+        // Nothing is below the empty key.
+        "PartitionKey lt ''",
+        "RowKey lt ''",
+        "RowKey ge 'b' and RowKey lt 'b'",
+        "RowKey gt 'b' and RowKey le 'b'",
+        "RowKey ge 'c' and RowKey le 'b'",
+        "PartitionKey eq 'a' and PartitionKey eq 'b'",
+    ] {
+        assert!(is_empty(text), "{text}");
+    }
+    for text in ["", "RowKey le ''", "RowKey lt 'a'", "RowKey ge 'b' and RowKey le 'b'"] {
+        assert!(!is_empty(text), "{text}");
+    }
+}
+
+#[test]
 fn classes_of_the_guide() {
     let cases = [
         ("(PartitionKey eq 'Sales') and (RowKey eq '2')", CostClass::Point),
