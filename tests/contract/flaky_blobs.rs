@@ -30,6 +30,8 @@ pub enum Fate {
     Unanswered,
     /// The answer is lost, and a put is carried out only 120 ms later.
     Late,
+    /// The store does nothing and says that the client may not write.
+    Denied,
 }
 
 /// The store, and what its requests meet.
@@ -138,6 +140,10 @@ impl ObjectStore for Flaky {
                 });
                 Err(lost())
             }
+            Some(Fate::Denied) => Err(Error::PermissionDenied {
+                path: path.to_string(),
+                source: "the signature has expired".into(),
+            }),
         }
     }
 

@@ -98,6 +98,19 @@ async fn a_flush_writes_one_blob_for_each_hour_sorted_by_time() {
 }
 
 #[tokio::test]
+async fn records_of_one_time_stay_in_the_order_in_which_they_came() {
+    let (_, log) = in_memory();
+    let writer = log.writer(Flush::buffered());
+    for number in 0..200 {
+        writer.append(record(number % 2, &format!("{number:03}"))).await.unwrap();
+    }
+    writer.close().await.unwrap();
+    let found = texts(&log).await;
+    let expected = (0..200).step_by(2).chain((1..200).step_by(2));
+    assert_eq!(found, expected.map(|number| format!("{number:03}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn each_record_is_stored_before_append_returns() {
     let (blobs, log) = in_memory();
     let writer = log.writer(Flush::each());
@@ -331,6 +344,33 @@ async fn a_fault_with_each_record_is_told_from_success() {
             );
         }
     }
+}
+
+/// A refusal after a lost answer says nothing about the put before it, which may still arrive: the records keep
+/// their number.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_lost_answer_does_not_double_a_record() {
+    let (blobs, log) = in_memory();
+    let writer = log.writer(Flush::buffered());
+    writer.append(record(0, "once")).await.unwrap();
+    // A put that arrives later, the look for it, and the second put.
+    blobs.set_fates([(0, Fate::Late), (2, Fate::Denied)]);
+    let error = writer.flush().await.unwrap_err();
+    assert!(error.is_denied(), "{error}");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    writer.close().await.unwrap();
+    assert_eq!(texts(&log).await, ["once"]);
+}
+
+/// A directory keeps no metadata that tells whose a blob is.
+#[tokio::test]
+async fn equal_records_of_two_writers_are_both_kept_in_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = || log_in(Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap()));
+    for writer in [log().writer(Flush::each()), log().writer(Flush::each())] {
+        writer.append(record(0, "equal")).await.unwrap();
+    }
+    assert_eq!(texts(&log()).await, ["equal", "equal"]);
 }
 
 /// A simple generator, so that a failing history can be repeated.
