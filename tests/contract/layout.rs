@@ -765,10 +765,15 @@ fn changes_of_dated_tables_are_told_apart() {
     assert!(back.what.ends_with("one table for each period"), "{back}");
     assert!(back.how.contains("no window reads the rows in `Logins`"), "{back}");
     // Encrypted values name the tables' template, which has the field's name in the code.
-    let sealed = DATED.replace("From String", "From String encrypted");
-    let field = only_change(&sealed, dated, "Logins{time:%Y%m%d} by At");
-    assert_eq!(field.needs, Migration, "{field}");
-    assert!(field.how.contains("open only under `Logins{at:%Y%m%d}`"), "{field}");
+    // Seals of rows name it too.
+    let encrypted = DATED.replace("From String", "From String encrypted");
+    let sealed = DATED.replace("EntityType\n", "EntityType\n  sealed\n");
+    assert_ne!(sealed, DATED);
+    for text in [encrypted, sealed] {
+        let field = only_change(&text, dated, "Logins{time:%Y%m%d} by At");
+        assert_eq!(field.needs, Migration, "{field}");
+        assert!(field.how.contains("open only under `Logins{at:%Y%m%d}`"), "{field}");
+    }
 }
 
 /// A field of another name is read from the tables that it named before, in plain text.
