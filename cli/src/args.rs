@@ -105,6 +105,12 @@ pub(crate) enum Command {
     Verify {
         /// The store
         store: String,
+        /// Read them in a copy of the file, which is deleted afterwards
+        #[arg(long)]
+        copy: bool,
+        /// Keep the copy under this name if nothing in it is damaged
+        #[arg(long, value_name = "FILE", requires = "copy")]
+        keep: Option<PathBuf>,
     },
     /// Give the space of deleted rows back to the file system
     Compact {

@@ -39,6 +39,18 @@ fn builder(name: &str, creates: bool) -> Result<ClientBuilder, Failure> {
 
 /// Opens the file of an embedded store.
 pub(crate) fn open_file(name: &str, creates: bool) -> Result<Arc<Embedded>, Failure> {
+    check_is_file(name, creates)?;
+    Ok(Arc::new(Embedded::open(name)?))
+}
+
+/// Opens the file of an embedded store without reading its pages, which the caller is about to do.
+pub(crate) fn open_unverified_file(name: &str) -> Result<Embedded, Failure> {
+    check_is_file(name, false)?;
+    Ok(Embedded::options().verify_up_to(0).open(name)?)
+}
+
+/// Fails if the name is that of a service, or if there is no such file and none is created.
+fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
     refuse_secret(name)?;
     if is_service(name) {
         return Err(Failure::usage(format!(
@@ -48,7 +60,7 @@ pub(crate) fn open_file(name: &str, creates: bool) -> Result<Arc<Embedded>, Fail
     if !creates && !Path::new(name).exists() {
         return Err(Failure::not_found(format!("there is no file `{name}`")));
     }
-    Ok(Arc::new(Embedded::open(name)?))
+    Ok(())
 }
 
 /// Refuses an argument that looks like a secret, without repeating it.

@@ -16,19 +16,19 @@ use tokio::runtime::Runtime;
 
 use crate::{Random, rounds, rows::rows};
 
-const TABLES: [&str; 2] = ["First", "Second"];
-const PAGE: usize = 4096;
+pub(crate) const TABLES: [&str; 2] = ["First", "Second"];
+pub(crate) const PAGE: usize = 4096;
 
-type State = Vec<Vec<Row>>;
+pub(crate) type State = Vec<Vec<Row>>;
 
-fn row(table: usize, number: usize) -> Row {
+pub(crate) fn row(table: usize, number: usize) -> Row {
     let mut row = Row::build(&format!("p{}", number % 3), &format!("r{number:05}"));
     row.put("Table", ValueRef::Int32(i32::try_from(table).unwrap()));
     row.put("Text", ValueRef::String(&"text ".repeat(number % 60)));
     row.finish().unwrap()
 }
 
-async fn write(store: &Embedded, numbers: std::ops::Range<usize>) {
+pub(crate) async fn write(store: &Embedded, numbers: std::ops::Range<usize>) {
     for (index, table) in TABLES.into_iter().enumerate() {
         for number in numbers.clone() {
             let insert = Operation::insert(row(index, number));
@@ -37,7 +37,7 @@ async fn write(store: &Embedded, numbers: std::ops::Range<usize>) {
     }
 }
 
-async fn state(store: &Embedded) -> Result<State, Error> {
+pub(crate) async fn state(store: &Embedded) -> Result<State, Error> {
     let mut state = Vec::new();
     for table in TABLES {
         state.push(rows(store, table).await?);
@@ -46,7 +46,7 @@ async fn state(store: &Embedded) -> Result<State, Error> {
 }
 
 /// A store of two tables in which something was deleted, its rows, and its file.
-fn original(runtime: &Runtime, path: &Path) -> (State, Vec<u8>) {
+pub(crate) fn original(runtime: &Runtime, path: &Path) -> (State, Vec<u8>) {
     let state = runtime.block_on(async {
         let store = Embedded::open(path).unwrap();
         for table in TABLES {
@@ -127,7 +127,7 @@ fn damage(
     (opened, all)
 }
 
-fn flip(random: &mut Random, image: &mut [u8]) -> String {
+pub(crate) fn flip(random: &mut Random, image: &mut [u8]) -> String {
     let (at, bit) = (random.below(image.len()), random.below(8));
     image[at] ^= 1 << bit;
     format!("bit {bit} of byte {at} is flipped")

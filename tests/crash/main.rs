@@ -14,6 +14,7 @@ mod image;
 mod kill;
 mod relaxed;
 mod rows;
+mod verified;
 
 /// So many by default, so many in the long run.
 fn rounds(few: usize, many: usize) -> usize {

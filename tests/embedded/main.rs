@@ -15,6 +15,7 @@ mod files;
 mod processes;
 mod space;
 mod tasks;
+mod verify_copy;
 
 use std::path::PathBuf;
 

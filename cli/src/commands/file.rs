@@ -1,6 +1,6 @@
 //! Commands for the file of an embedded store.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use entable::{
     Filter,
@@ -79,6 +79,35 @@ pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
         0 => Ok(()),
         damaged => Err(Failure::bad_data(format!("{damaged} rows are damaged"))),
     }
+}
+
+pub(crate) async fn verify_copy(
+    output: &Output,
+    name: &str,
+    keep: Option<&Path>,
+) -> Result<(), Failure> {
+    let progress = Arc::new(Progress::new(output));
+    let file = store::open_unverified_file(name)?;
+    let shown = progress.clone();
+    let mut verification = file.verify_copy().on_progress(move |at| {
+        shown.show(|| match at.rows {
+            0 => format!("copying: {} of {} bytes", at.copied_bytes, at.file_bytes),
+            rows => format!("{rows} rows"),
+        });
+    });
+    if let Some(path) = keep {
+        verification = verification.keep_as(path);
+    }
+    let report = verification.await;
+    let seconds = progress.end();
+    let report = report?;
+    output.say(
+        || {
+            let rows = rate(report.rows, seconds);
+            format!("{} tables, {rows}, {} bytes of file, 0 damaged", report.tables, report.file_bytes)
+        },
+        || json!({"tables": report.tables, "rows": report.rows, "file_bytes": report.file_bytes, "damaged": 0}),
+    )
 }
 
 pub(crate) async fn compact(output: &Output, name: &str) -> Result<(), Failure> {

@@ -52,7 +52,10 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Copy(copy) => moving::copy(output, copy).await,
         Command::Backup { store, file } => file::backup(output, &store, &file).await,
         Command::Restore { backup, file } => file::restore(output, &backup, &file).await,
-        Command::Verify { store } => file::verify(output, &store).await,
+        Command::Verify { store, copy: true, keep } => {
+            file::verify_copy(output, &store, keep.as_deref()).await
+        }
+        Command::Verify { store, copy: false, keep: _ } => file::verify(output, &store).await,
         Command::Compact { store } => file::compact(output, &store).await,
         Command::Completions { shell } => completions(output, shell),
         Command::Man { command } => manual(output, &command),

@@ -20,7 +20,9 @@ pub mod azure;
 pub mod layer;
 
 #[cfg(feature = "embedded")]
-pub use embedded::{Durability, Embedded, EmbeddedOptions};
+pub use embedded::{
+    Durability, Embedded, EmbeddedOptions, VerifyCopy, VerifyProgress, VerifyReport,
+};
 pub use memory::Memory;
 pub use not_sent::NotSent;
 pub use port::{Backend, BoxFuture, Snapshot};

@@ -11,18 +11,18 @@ use std::{
     thread::JoinHandle,
 };
 
-use redb::Database;
 use tokio::sync::{oneshot, watch};
 
 use super::{
     backup,
     frozen::{self, FrozenStore},
     job::{Job, QueuedBatch},
-    open_file,
+    open_file::{self, OpenedFile},
     options::EmbeddedOptions,
     scan,
     snapshot::{self, ReaderState},
     store_file::StoreFile,
+    verify_copy::VerifyCopy,
     writer,
     writer_store::WriterStore,
 };
@@ -136,28 +136,28 @@ impl Embedded {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let file = StoreFile::new(path);
-        let database = file.catch_panic(|| {
-            let mut database = open_file::open_or_create(&file, options.cache_bytes)?;
+        let opened = file.catch_panic(|| {
+            let mut opened = open_file::open_or_create(&file, options.cache_bytes)?;
             let size = path.metadata().map_err(|error| file.io_error(error))?.len();
             if size <= options.verify_up_to {
-                open_file::verify_pages(&file, &mut database)?;
+                open_file::verify_pages(&file, &mut opened.database)?;
             }
-            Ok(database)
+            Ok(opened)
         })?;
-        Self::with_database(file, database, options)
+        Self::with_opened_file(file, opened, options)
     }
 
     /// Starts the writer thread of an open file.
-    pub(super) fn with_database(
+    pub(super) fn with_opened_file(
         file: StoreFile,
-        database: Database,
+        opened: OpenedFile,
         options: EmbeddedOptions,
     ) -> Result<Self> {
         let clock = options.clock.clone();
         let (jobs, waiting) = channel();
         let jobs = Arc::new(jobs);
         let to_writer = Arc::downgrade(&jobs);
-        let (store, reader_state) = WriterStore::new(file.clone(), database, options, to_writer)?;
+        let (store, reader_state) = WriterStore::new(file.clone(), opened, options, to_writer)?;
         let thread = std::thread::Builder::new().name("entable writer".to_owned());
         let writer = thread.spawn(move || writer::run_writer(store, &waiting));
         let writer = writer.map_err(|error| file.io_error(error))?;
@@ -241,6 +241,48 @@ impl Embedded {
         self.ask_writer(Job::Verify).await?
     }
 
+    /// Copies the file as it is now, and checks every page and every row of the copy, while reads and writes go on.
+    /// The copy is deleted afterwards, unless it is kept. [`verify`](Self::verify) checks the file itself, and holds
+    /// up reads and writes.
+    ///
+    /// Run it when little is written: until the copy is complete, the first change of each 64 KiB of the file waits for
+    /// a copy of these. The copy takes as much space as the file. Only its user can read it, and its name is that of
+    /// the store with a random part and `verify`. A process that is killed meanwhile leaves it behind.
+    ///
+    /// The bytes are read through the system's cache: where that still holds a page, damage on the disk is not seen.
+    ///
+    /// ```
+    /// use entable::{backend::Embedded, prelude::*};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::open(&path)?;
+    /// let report = store.verify_copy().await?;
+    /// assert_eq!((report.tables, report.rows), (0, 0));
+    ///
+    /// let sunday = directory.path().join("sunday.db");
+    /// store
+    ///     .verify_copy()
+    ///     .keep_as(&sunday)
+    ///     .on_progress(|at| println!("{} of {} bytes, {} rows", at.copied_bytes, at.file_bytes, at.rows))
+    ///     .await?;
+    /// assert!(Embedded::open(sunday).is_ok());
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * `is_corrupt`: the store is damaged. The error names a damaged row, if one is found;
+    /// * `is_conflict`: the name of a copy that is kept is taken;
+    /// * `is_not_found`, `is_denied`: the directory of the copy does not exist, or cannot be written;
+    /// * `is_backend`: the disk is full or fails, or the store was closed, compacted or opened again while it was
+    ///   copied.
+    pub const fn verify_copy(&self) -> VerifyCopy<'_> {
+        VerifyCopy::new(self)
+    }
+
     /// Writes a snapshot of the store into a new file, which opens as a store. Reads and writes go on
     /// meanwhile; what is written after the call began is not in the backup. Timestamps and ETags stay, and
     /// so do the rows of the outbox. Every row and every page of the new file is checked before it gets its name.
@@ -274,8 +316,15 @@ impl Embedded {
         backup::write_in_thread(snapshot, path.as_ref().to_owned()).await
     }
 
+    pub(super) const fn store_file(&self) -> &StoreFile {
+        &self.file
+    }
+
     /// Sends a job to the writer thread and waits for its answer.
-    async fn ask_writer<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
+    pub(super) async fn ask_writer<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<T>) -> Job,
+    ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
         let stopped = || snapshot::stopped_error(&self.file, &self.reader_state.borrow());

@@ -1,13 +1,17 @@
 //! The jobs of the writer thread, and the channels for their answers.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering::SeqCst},
-    mpsc::Sender,
+use std::{
+    fs::File,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::Sender,
+    },
 };
 
 use tokio::sync::oneshot;
 
+use super::verify_copy::BegunCopy;
 use crate::{
     batch::{Deadline, Operation, Written},
     error::{Error, Result},
@@ -25,6 +29,8 @@ pub(super) enum Job {
     Flush(oneshot::Sender<Result<()>>),
     Compact(oneshot::Sender<Result<()>>),
     Verify(oneshot::Sender<Result<()>>),
+    /// Begins a copy of the file into an empty one.
+    BeginCopy(File, oneshot::Sender<Result<BegunCopy>>),
     /// Opens the file again if a read has found that the disk failed. Nobody waits for an answer.
     ReopenAfterFailedRead,
     /// Ends the writer thread, once the file is closed.

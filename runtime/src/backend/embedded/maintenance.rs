@@ -1,14 +1,20 @@
 //! Maintenance of the file: syncs and reclaimed space while the writer thread is idle, and flush,
 //! compaction and verification on demand.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs::File,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use redb::Database;
+use redb::{Database, StorageBackend};
 
 use super::{
+    file_copy::FileCopy,
     layout::{RowsDefinition, TRASH, rows_table_name},
     open_file,
     snapshot::{self, ReaderState},
+    verify_copy::BegunCopy,
     writer_store::{CommitMode, WriterStore},
 };
 use crate::error::{ErrorKind, Result};
@@ -135,6 +141,22 @@ impl WriterStore {
     pub(super) fn verify_file_pages(&mut self) -> Result<()> {
         let file = self.file.clone();
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
+    }
+
+    /// Begins a copy of the file as it is after the last commit. Everything that was acknowledged is in it.
+    // On this thread, because between two commits the file has all pages of the last one.
+    pub(super) fn begin_copy(&mut self, target: File) -> Result<BegunCopy> {
+        if self.database.is_none() {
+            self.reopen_file()?;
+        }
+        if self.unsynced.is_some() {
+            self.sync_acknowledged_commits()?;
+        }
+        let source = self.disk.clone();
+        let begun = source.len().and_then(|length| FileCopy::new(target, length));
+        let copy = Arc::new(begun.map_err(|error| self.file.io_error(error))?);
+        source.keep_bytes_for(&copy);
+        Ok(BegunCopy { copy, newest_commit: source.newest_synced_commit(), source })
     }
 
     /// Runs work that needs the file for itself. New reads wait until the work is done. Running reads

@@ -7,6 +7,10 @@ mod layout;
 mod store_file;
 mod options;
 
+mod engine_header;
+mod file_copy;
+mod watched_file;
+
 mod catalog;
 mod unfinished_file;
 mod open_file;
@@ -25,9 +29,11 @@ mod maintenance;
 mod writer;
 
 mod handle;
+mod verify_copy;
 
 #[cfg(test)]
 mod tests;
 
 pub use handle::Embedded;
 pub use options::{Durability, EmbeddedOptions};
+pub use verify_copy::{VerifyCopy, VerifyProgress, VerifyReport};

@@ -11,6 +11,7 @@ use super::{
     layout::{CATALOG, FORMAT, META, TRASH, meta},
     store_file::StoreFile,
     unfinished_file::empty_unfinished_file,
+    watched_file::WatchedFile,
 };
 use crate::{
     error::{ErrorKind, Result},
@@ -20,9 +21,16 @@ use crate::{
 /// The first bytes of every file of the engine.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
+/// An open file: the engine, and the file that it writes.
+#[derive(Debug)]
+pub(super) struct OpenedFile {
+    pub(super) database: Database,
+    pub(super) disk: WatchedFile,
+}
+
 /// Opens the store in a file. Creates a new store if there is no file or an empty one. Also begins anew in a
 /// file that was empty and in which a crash has interrupted the creation of a store.
-pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<OpenedFile> {
     match OpenOptions::new().read(true).write(true).open(store_file.path()) {
         Ok(file) => open_existing(store_file, file, cache_bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -36,7 +44,7 @@ pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Resu
 pub(super) fn open_without_creating(
     store_file: &StoreFile,
     cache_bytes: usize,
-) -> Result<Database> {
+) -> Result<OpenedFile> {
     let file = OpenOptions::new().read(true).write(true).open(store_file.path());
     open_existing(
         store_file,
@@ -45,21 +53,39 @@ pub(super) fn open_without_creating(
     )
 }
 
-fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
+fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<OpenedFile> {
     let may_be_store = is_empty_or_has_magic(store_file, &file)?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
     if !may_be_store && !empty_unfinished_file(store_file, &file)? {
         return Err(no_store_error(store_file));
     }
-    let database = start_engine(store_file, file, cache_bytes)?;
+    let opened = start_engine(store_file, WatchedFile::new(file), cache_bytes)?;
     // The engine makes an empty file its own before the store writes its first tables. A crash in
     // between leaves a file that is as good as empty.
-    if is_unused(&database).map_err(|error| store_file.engine_error(error))? {
-        initialize_store(store_file, &database)?;
+    if is_unused(&opened.database).map_err(|error| store_file.engine_error(error))? {
+        initialize_store(store_file, &opened.database)?;
     } else {
-        check_format(store_file, &database)?;
+        check_format(store_file, &opened.database)?;
     }
-    Ok(database)
+    Ok(opened)
+}
+
+/// Opens a copy of a store, and checks every page of it against its checksum. Fails with `is_corrupt` if the copy
+/// has not all pages of commit number `newest_commit`.
+pub(super) fn open_copy(
+    store_file: &StoreFile,
+    copy: File,
+    newest_commit: u64,
+    cache_bytes: usize,
+) -> Result<OpenedFile> {
+    let file = FileBackend::new(copy).map_err(|error| store_file.engine_error(error))?;
+    let disk = WatchedFile::with_least_commit(file, newest_commit);
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes).set_check_integrity_on_open(true);
+    let database = builder.create_with_backend(disk.clone());
+    let database = database.map_err(|error| store_file.engine_error(error))?;
+    check_format(store_file, &database)?;
+    Ok(OpenedFile { database, disk })
 }
 
 /// Checks every page of the file against its checksum.
@@ -76,17 +102,23 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
     }
 }
 
-fn start_engine(store_file: &StoreFile, file: FileBackend, cache_bytes: usize) -> Result<Database> {
+fn start_engine(
+    store_file: &StoreFile,
+    disk: WatchedFile,
+    cache_bytes: usize,
+) -> Result<OpenedFile> {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
-    builder.create_with_backend(file).map_err(|error| store_file.engine_error(error))
+    let database = builder.create_with_backend(disk.clone());
+    let database = database.map_err(|error| store_file.engine_error(error))?;
+    Ok(OpenedFile { database, disk })
 }
 
 /// Creates a store under another name in the same directory, and gives it its own name when it is
 /// complete: a crash leaves either no store or one that opens.
-fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<OpenedFile> {
     match create_named(store_file, cache_bytes, |_| Ok(()))? {
-        Some(database) => Ok(database),
+        Some(opened) => Ok(opened),
         // Another process has created the store meanwhile.
         None => open_without_creating(store_file, cache_bytes),
     }
@@ -103,29 +135,29 @@ pub(super) fn create_filled_store(
 }
 
 /// Creates a store with the contents that `fill` writes, gives it its name when it is complete, and
-/// returns the open database. Returns `None` if the name is taken.
+/// returns the open file. Returns `None` if the name is taken.
 fn create_named(
     store_file: &StoreFile,
     cache_bytes: usize,
     fill: impl FnOnce(&mut Database) -> Result<()>,
-) -> Result<Option<Database>> {
+) -> Result<Option<OpenedFile>> {
     let name = NewFileName::choose_beside(store_file.path(), "new");
     let file = create_private_file(name.random());
     let file = file.map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
     let named = file.and_then(|file| {
-        let mut database = start_engine(store_file, file, cache_bytes)?;
-        initialize_store(store_file, &database)?;
-        fill(&mut database)?;
+        let mut opened = start_engine(store_file, WatchedFile::new(file), cache_bytes)?;
+        initialize_store(store_file, &opened.database)?;
+        fill(&mut opened.database)?;
         let given = name.give_own_name();
-        Ok((database, given.map_err(|error| store_file.opening_io_error(error))?))
+        Ok((opened, given.map_err(|error| store_file.opening_io_error(error))?))
     });
     // It is worth nothing after a failure, or if another file has the name.
     name.remove_unfinished();
     match named? {
-        (database, true) => {
+        (opened, true) => {
             name.sync_directory().map_err(|error| store_file.io_error(error))?;
-            Ok(Some(database))
+            Ok(Some(opened))
         }
         (_, false) => Ok(None),
     }

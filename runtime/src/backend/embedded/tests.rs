@@ -12,15 +12,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redb::{BackendError, Database, StorageBackend, backends::FileBackend};
+use redb::{BackendError, StorageBackend, backends::FileBackend};
 use tokio::sync::oneshot;
 
 use super::{
     Durability, Embedded, EmbeddedOptions,
     job::QueuedBatch,
-    open_file,
+    open_file::{self, OpenedFile},
     snapshot::{ReaderState, Snapshot},
     store_file::StoreFile,
+    watched_file::WatchedFile,
     writer_store::WriterStore,
 };
 use crate::{
@@ -36,9 +37,8 @@ const DELAY: Duration = Duration::from_millis(20);
 fn store(path: &Path) -> WriterStore {
     let file = StoreFile::new(path);
     let options = EmbeddedOptions::new().durability(Durability::Relaxed { delay: DELAY });
-    let database = open_file::open_or_create(&file, 1024 * 1024).unwrap();
-    let (mut store, _reader_state) =
-        WriterStore::new(file, database, options, Weak::new()).unwrap();
+    let opened = open_file::open_or_create(&file, 1024 * 1024).unwrap();
+    let (mut store, _reader_state) = WriterStore::new(file, opened, options, Weak::new()).unwrap();
     store.create_table("Staff").unwrap();
     store
 }
@@ -172,7 +172,7 @@ impl StorageBackend for FailingDisk {
 }
 
 /// Opens a store with the table Staff on a failing disk. Returns the accesses that the disk has left, too.
-fn open_on_failing_disk(path: &Path) -> (Database, Arc<AtomicI64>) {
+fn open_on_failing_disk(path: &Path) -> (OpenedFile, Arc<AtomicI64>) {
     store(path).sync_and_close_file().unwrap();
     let accesses_left = Arc::new(AtomicI64::new(i64::MAX));
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -181,14 +181,16 @@ fn open_on_failing_disk(path: &Path) -> (Database, Arc<AtomicI64>) {
     let mut engine = redb::Builder::new();
     // Without a cache, a snapshot reads from the disk.
     engine.set_cache_size(0);
-    (engine.create_with_backend(disk).unwrap(), accesses_left)
+    let disk = WatchedFile::new(disk);
+    let database = engine.create_with_backend(disk.clone()).unwrap();
+    (OpenedFile { database, disk }, accesses_left)
 }
 
 /// Returns a store with the tables Staff and Old on a failing disk, and the accesses that the disk has left.
 fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
-    let (database, accesses_left) = open_on_failing_disk(path);
+    let (opened, accesses_left) = open_on_failing_disk(path);
     let options = EmbeddedOptions::new().cache_bytes(0);
-    let opened = WriterStore::new(StoreFile::new(path), database, options, Weak::new());
+    let opened = WriterStore::new(StoreFile::new(path), opened, options, Weak::new());
     let (mut store, _reader_state) = opened.unwrap();
     store.create_table("Old").unwrap();
     (store, accesses_left)
@@ -254,9 +256,9 @@ const ROW: ReadRequest<'static> =
 
 /// Returns an idle store with the row (p, r), whose disk fails at the next access.
 async fn idle_store_on_failed_disk(path: &Path) -> Embedded {
-    let (database, left) = open_on_failing_disk(path);
+    let (opened, left) = open_on_failing_disk(path);
     let options = EmbeddedOptions::new().cache_bytes(0);
-    let store = Embedded::with_database(StoreFile::new(path), database, options).unwrap();
+    let store = Embedded::with_opened_file(StoreFile::new(path), opened, options).unwrap();
     let row = Row::build("p", "r").finish().unwrap();
     store.apply(&Batch::single("Staff", Operation::insert(row)).unwrap()).await.unwrap();
     // The writer thread syncs once more when it is idle. A failure then would open the file again.

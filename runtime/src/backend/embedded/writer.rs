@@ -65,6 +65,10 @@ fn run_job(store: &mut WriterStore, job: Job) {
         Job::Flush(answer) => answer.send(store.flush_commits()),
         Job::Compact(answer) => answer.send(store.compact_file()),
         Job::Verify(answer) => answer.send(store.verify_file_pages()),
+        Job::BeginCopy(target, answer) => {
+            drop(answer.send(store.begin_copy(target)));
+            Ok(())
+        }
         Job::ReopenAfterFailedRead => {
             store.reopen_after_failed_read();
             Ok(())

@@ -15,10 +15,11 @@ use super::{
     group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
     job::{BatchAnswer, FailedReadAlarm, Job, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
-    open_file,
+    open_file::{self, OpenedFile},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
+    watched_file::WatchedFile,
 };
 use crate::{
     backend::row_rules,
@@ -50,6 +51,8 @@ pub(super) struct WriterStore {
     /// The engine; `None` after a failure of the disk, until the next job or step of maintenance opens
     /// the file again.
     pub(super) database: Option<Database>,
+    /// The file that the engine writes, or wrote last.
+    pub(super) disk: WatchedFile,
     catalog: Arc<Catalog>,
     /// The ids of deleted tables whose rows still take space.
     pub(super) trash: Vec<u64>,
@@ -80,7 +83,7 @@ impl WriterStore {
     /// thread that calls this store.
     pub(super) fn new(
         file: StoreFile,
-        database: Database,
+        opened: OpenedFile,
         options: EmbeddedOptions,
         jobs: Weak<Sender<Job>>,
     ) -> Result<(Self, watch::Receiver<ReaderState>)> {
@@ -89,6 +92,7 @@ impl WriterStore {
             file,
             options,
             database: None,
+            disk: opened.disk.clone(),
             catalog: Arc::default(),
             trash: Vec::new(),
             names_being_deleted: HashMap::new(),
@@ -101,13 +105,14 @@ impl WriterStore {
             lost_writes: None,
             last_sync_duration: None,
         };
-        store.load_opened_file(database)?;
+        store.load_opened_file(opened)?;
         Ok((store, receiver))
     }
 
     /// Reads catalog, deleted tables and last Timestamp from a file that was opened, and publishes a
     /// snapshot.
-    fn load_opened_file(&mut self, database: Database) -> Result<()> {
+    fn load_opened_file(&mut self, opened: OpenedFile) -> Result<()> {
+        let OpenedFile { database, disk } = opened;
         let file = self.file.clone();
         let mut read = || -> Result<Catalog, redb::Error> {
             let transaction = database.begin_read()?;
@@ -128,6 +133,7 @@ impl WriterStore {
         let catalog = catch_panic(&mut read).map_err(|error| file.engine_error(error))?;
         self.catalog = Arc::new(catalog);
         self.database = Some(database);
+        self.disk = disk;
         self.alarm = self.alarm.for_next_opening();
         self.publish_snapshot()
     }
@@ -178,7 +184,7 @@ impl WriterStore {
         let opened = self
             .file
             .catch_panic(|| open_file::open_without_creating(&self.file, self.options.cache_bytes));
-        let result = opened.and_then(|database| self.load_opened_file(database));
+        let result = opened.and_then(|opened| self.load_opened_file(opened));
         if let Err(error) = &result {
             self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
         }

@@ -1,0 +1,158 @@
+//! The file beneath the engine. Passes reads and writes on, sees which commit each header makes the newest, and
+//! keeps the old bytes for copies that are being made.
+
+use std::{
+    io,
+    ops::Bound,
+    sync::{
+        Arc, PoisonError, RwLock, Weak,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+};
+
+use redb::{BackendError, StorageBackend};
+
+use super::{engine_header::newest_commit, file_copy::FileCopy};
+
+/// The file of an open engine. Clones share the file.
+#[derive(Debug, Clone)]
+pub(super) struct WatchedFile(Arc<Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    file: Box<dyn StorageBackend>,
+    /// The number of the newest commit in the last header that was written; 0 before the first.
+    written: AtomicU64,
+    /// The number of the newest commit that is on disk; 0 before the first.
+    synced: AtomicU64,
+    /// The least number that a header may make the newest.
+    least_commit: u64,
+    /// Copies that are being made, until their makers drop them.
+    copies: RwLock<Vec<Weak<FileCopy>>>,
+}
+
+impl WatchedFile {
+    pub(super) fn new(file: impl StorageBackend) -> Self {
+        Self::with_least_commit(file, 0)
+    }
+
+    /// Returns the file of an engine that must not go back to a commit before number `least_commit`. A header that
+    /// would do so is refused before it is written, so that the file stays as it is.
+    // The engine goes back to the commit before the newest one if the newest does not verify: it cannot know
+    // whether that commit was torn, and never acknowledged, or was damaged later.
+    pub(super) fn with_least_commit(file: impl StorageBackend, least_commit: u64) -> Self {
+        Self(Arc::new(Watched {
+            file: Box::new(file),
+            written: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            least_commit,
+            copies: RwLock::default(),
+        }))
+    }
+
+    /// Returns the number of the newest commit that is on disk; 0 if no header was written yet.
+    pub(super) fn newest_synced_commit(&self) -> u64 {
+        self.0.synced.load(SeqCst)
+    }
+
+    /// Lets `copy` have the bytes that are there now, also if the engine changes them before they are copied.
+    pub(super) fn keep_bytes_for(&self, copy: &Arc<FileCopy>) {
+        let mut copies = self.0.copies.write().unwrap_or_else(PoisonError::into_inner);
+        copies.retain(|copy| copy.strong_count() > 0);
+        copies.push(Arc::downgrade(copy));
+    }
+
+    /// Hands the bytes from `start` to `end`, which are about to change, to the copies that lack them.
+    fn save_for_copies(&self, start: u64, end: u64) {
+        let copies = self.0.copies.read().unwrap_or_else(PoisonError::into_inner);
+        for copy in copies.iter().filter_map(Weak::upgrade) {
+            copy.copy_range(self, start, end);
+        }
+    }
+
+    fn check_newest_commit(&self, number: u64) -> io::Result<()> {
+        if number >= self.0.least_commit {
+            return Ok(());
+        }
+        let least = self.0.least_commit;
+        let what =
+            format!("its newest commit has number {number}, and number {least} was on disk before");
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+}
+
+impl StorageBackend for WatchedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.save_for_copies(len, u64::MAX);
+        self.0.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let written = self.0.written.load(SeqCst);
+        self.0.file.sync_data()?;
+        self.0.synced.store(written, SeqCst);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let newest = if offset == 0 { newest_commit(data) } else { None };
+        if let Some(number) = newest {
+            self.check_newest_commit(number)?;
+        }
+        // A length always fits into 64 bits.
+        let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        self.save_for_copies(offset, offset.saturating_add(length));
+        self.0.file.write(offset, data)?;
+        if let Some(number) = newest {
+            self.0.written.store(number, SeqCst);
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        // What the next opening writes would be missed.
+        let copies = self.0.copies.read().unwrap_or_else(PoisonError::into_inner);
+        for copy in copies.iter().filter_map(Weak::upgrade) {
+            copy.give_up(io::Error::other(
+                "the store was closed, compacted or opened again while its file was copied",
+            ));
+        }
+        self.0.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.0.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.file.query_lock_range(start, end)
+    }
+}
