@@ -56,9 +56,11 @@ impl From<Error> for Failure {
             ErrorKind::Conflict | ErrorKind::PreconditionFailed | ErrorKind::UniqueViolation => {
                 CONFLICT
             }
-            ErrorKind::Corrupt | ErrorKind::Decode | ErrorKind::TooLarge | ErrorKind::Invalid => {
-                BAD_DATA
-            }
+            ErrorKind::Corrupt
+            | ErrorKind::RolledBack
+            | ErrorKind::Decode
+            | ErrorKind::TooLarge
+            | ErrorKind::Invalid => BAD_DATA,
             _ => FAILED,
         };
         Self::new(code, &format!("{:?}", error.kind()), with_cause(&error))

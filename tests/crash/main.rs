@@ -11,6 +11,7 @@
 
 mod adversary;
 mod image;
+mod header;
 mod kill;
 mod relaxed;
 mod rows;

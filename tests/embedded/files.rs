@@ -60,7 +60,7 @@ async fn nothing_is_left_beside_a_new_store() {
     let mut names: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|f| f.unwrap().path()).collect();
     names.sort();
-    assert_eq!(names, [path, other.clone()]);
+    assert_eq!(names, [path.clone(), path.with_extension("db.mark"), other.clone()]);
     assert_eq!(
         fs::read_to_string(other).unwrap(),
         "not a store",

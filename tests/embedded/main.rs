@@ -12,6 +12,7 @@ mod data;
 mod disk;
 mod durability;
 mod files;
+mod marks;
 mod processes;
 mod space;
 mod tasks;

@@ -50,6 +50,8 @@ pub enum ErrorKind {
     Denied,
     /// Another process has the store's file open.
     Locked,
+    /// The store's file is older than it was: acknowledged writes are missing.
+    RolledBack,
     /// Stored bytes are damaged or have an unknown format.
     Corrupt,
     /// The backend failed: disk, network, or the service itself.

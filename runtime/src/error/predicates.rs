@@ -58,6 +58,8 @@ predicates! {
     is_denied => Denied;
     /// Returns whether another process has the store's file open.
     is_locked => Locked;
+    /// Returns whether the store's file is older than it was, so that acknowledged writes are missing.
+    is_rolled_back => RolledBack;
     /// Returns whether stored bytes are damaged or have an unknown format.
     is_corrupt => Corrupt;
     /// Returns whether disk, network or the service itself failed.

@@ -44,6 +44,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt => true,
         }
     }
@@ -75,6 +76,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt => false,
         }
     }
@@ -105,6 +107,7 @@ impl Error {
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
             | ErrorKind::Stale
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt => RetryChance::Never,
             ErrorKind::Conflict
             | ErrorKind::UnrecognizedEntity
@@ -144,6 +147,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt
             | ErrorKind::Backend => false,
         }
@@ -175,6 +179,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt
             | ErrorKind::Backend => false,
         }
@@ -213,6 +218,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt
             | ErrorKind::Backend => false,
         }
@@ -245,6 +251,7 @@ impl Error {
             | ErrorKind::Lossy
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Backend => false,
         }
     }
@@ -276,6 +283,7 @@ impl Error {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Backend => false,
         }
     }
@@ -340,7 +348,7 @@ mod tests {
         (error.retry_chance(), rest)
     }
 
-    const ANSWERS: [(ErrorKind, RetryChance, [u8; 8]); 24] = [
+    const ANSWERS: [(ErrorKind, RetryChance, [u8; 8]); 25] = [
         // kind, retry, [is_certainly_not_executed, is_answer_lost, lost_race, lost_race_or_table, ends_move,
         // concerns_one_row, concerns_one_entity, refuses_one_row]
         (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1, 0, 0, 1]),
@@ -365,6 +373,7 @@ mod tests {
         (ErrorKind::Stale, Never, [1, 0, 0, 0, 0, 0, 1, 0]),
         (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0, 0, 0, 0]),
         (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (ErrorKind::RolledBack, Never, [1, 0, 0, 0, 0, 0, 0, 0]),
         (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0, 0, 1, 1]),
         (ErrorKind::Backend, PassesAlone, [0, 1, 0, 0, 0, 0, 0, 0]),
     ];

@@ -17,6 +17,7 @@ use super::{
     backup,
     frozen::{self, FrozenStore},
     job::{Job, QueuedBatch},
+    mark,
     open_file::{self, OpenedFile},
     options::EmbeddedOptions,
     scan,
@@ -106,6 +107,7 @@ impl Embedded {
     /// * `is_not_found`: the directory does not exist;
     /// * `is_denied`: the file or its directory cannot be written;
     /// * `is_corrupt`: the file is not a store, or is damaged;
+    /// * `is_rolled_back`: acknowledged writes are missing, and [`accept_older`](EmbeddedOptions::accept_older) was not set;
     /// * `is_unsupported`: a newer version of this crate wrote it;
     /// * `is_backend`: the disk is full or fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -137,7 +139,8 @@ impl Embedded {
         }
         let file = StoreFile::new(path);
         let opened = file.catch_panic(|| {
-            let mut opened = open_file::open_or_create(&file, options.cache_bytes)?;
+            let mark = if options.accepts_older { None } else { mark::read_mark(path) };
+            let mut opened = open_file::open_or_create(&file, options.cache_bytes, mark)?;
             let size = path.metadata().map_err(|error| file.io_error(error))?.len();
             if size <= options.verify_up_to {
                 open_file::verify_pages(&file, &mut opened.database)?;

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::verify_copy::BegunCopy;
+use super::{file_copy::FileCopy, watched_file::WatchedFile};
 use crate::{
     batch::{Deadline, Operation, Written},
     error::{Error, Result},
@@ -68,6 +68,14 @@ impl FailedReadAlarm {
     pub(super) fn is_raised(&self) -> bool {
         self.has_failed.load(SeqCst)
     }
+}
+
+/// A copy of a file that was begun by the writer thread, between two commits.
+pub(super) struct BegunCopy {
+    pub(super) copy: Arc<FileCopy>,
+    pub(super) source: WatchedFile,
+    /// The number of the newest commit in the file at that moment.
+    pub(super) newest_commit: u64,
 }
 
 /// A batch that waits for the writer thread.

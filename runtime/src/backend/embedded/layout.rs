@@ -30,6 +30,9 @@ pub(super) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static
 /// The rows of one entity table, open for the writer.
 pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
+/// A random number that a store gets when its file is created. A backup is another store.
+pub(super) type StoreId = [u8; 16];
+
 /// The names of the facts in [`META`].
 pub(super) mod meta {
     /// Name of the entry with the version of the file format, a `u32`:
@@ -37,6 +40,8 @@ pub(super) mod meta {
     pub(crate) const FORMAT: &str = "format";
     /// Name of the entry with a time, as `i64` ticks, that no Timestamp written so far exceeds.
     pub(crate) const TICK: &str = "tick";
+    /// Name of the entry with the [`StoreId`](super::StoreId). A store without it has no [mark](crate::backend::embedded::mark).
+    pub(crate) const STORE: &str = "store";
     /// Name of the entry with the id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
 }

@@ -11,10 +11,10 @@ use redb::{Database, StorageBackend};
 
 use super::{
     file_copy::FileCopy,
+    job::BegunCopy,
     layout::{RowsDefinition, TRASH, rows_table_name},
     open_file,
     snapshot::{self, ReaderState},
-    verify_copy::BegunCopy,
     writer_store::{CommitMode, WriterStore},
 };
 use crate::error::{ErrorKind, Result};

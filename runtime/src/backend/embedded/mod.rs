@@ -10,6 +10,8 @@ mod options;
 mod engine_header;
 mod file_copy;
 mod watched_file;
+mod overlay;
+mod mark;
 
 mod catalog;
 mod unfinished_file;

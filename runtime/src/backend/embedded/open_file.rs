@@ -5,10 +5,13 @@ use std::{
     io::{self, Read},
 };
 
-use redb::{Builder, Database, ReadableDatabase, backends::FileBackend};
+use redb::{Builder, Database, ReadableDatabase, WriteTransaction, backends::FileBackend};
+use uuid::Uuid;
 
 use super::{
-    layout::{CATALOG, FORMAT, META, TRASH, meta},
+    layout::{CATALOG, FORMAT, META, StoreId, TRASH, meta},
+    mark::{Mark, path_of_mark},
+    overlay::Overlay,
     store_file::StoreFile,
     unfinished_file::empty_unfinished_file,
     watched_file::WatchedFile,
@@ -30,9 +33,15 @@ pub(super) struct OpenedFile {
 
 /// Opens the store in a file. Creates a new store if there is no file or an empty one. Also begins anew in a
 /// file that was empty and in which a crash has interrupted the creation of a store.
-pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<OpenedFile> {
-    match OpenOptions::new().read(true).write(true).open(store_file.path()) {
-        Ok(file) => open_existing(store_file, file, cache_bytes),
+///
+/// Fails with `is_rolled_back`, and leaves the file as it is, if the store is older than `mark`.
+pub(super) fn open_or_create(
+    store_file: &StoreFile,
+    cache_bytes: usize,
+    mark: Option<Mark>,
+) -> Result<OpenedFile> {
+    match open_for_writing(store_file) {
+        Ok(file) => open_existing(store_file, file, cache_bytes, mark),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_store(store_file, cache_bytes)
         }
@@ -44,22 +53,38 @@ pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Resu
 pub(super) fn open_without_creating(
     store_file: &StoreFile,
     cache_bytes: usize,
+    mark: Option<Mark>,
 ) -> Result<OpenedFile> {
-    let file = OpenOptions::new().read(true).write(true).open(store_file.path());
-    open_existing(
-        store_file,
-        file.map_err(|error| store_file.opening_io_error(error))?,
-        cache_bytes,
-    )
+    let file = open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error))?;
+    open_existing(store_file, file, cache_bytes, mark)
 }
 
-fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<OpenedFile> {
+fn open_for_writing(store_file: &StoreFile) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(store_file.path())
+}
+
+fn open_existing(
+    store_file: &StoreFile,
+    file: File,
+    cache_bytes: usize,
+    mark: Option<Mark>,
+) -> Result<OpenedFile> {
     let may_be_store = is_empty_or_has_magic(store_file, &file)?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
     if !may_be_store && !empty_unfinished_file(store_file, &file)? {
         return Err(no_store_error(store_file));
     }
-    let opened = start_engine(store_file, WatchedFile::new(file), cache_bytes)?;
+    let least_commit = mark.map_or(0, |mark| mark.commit);
+    let disk = WatchedFile::with_least_commit(file, least_commit);
+    let opened = match start_engine(store_file, disk.clone(), cache_bytes) {
+        Err(error) => match (mark, disk.refused_commit()) {
+            (Some(mark), Some(found)) => {
+                return open_older(store_file, cache_bytes, mark, found);
+            }
+            _ => return Err(error),
+        },
+        Ok(opened) => opened,
+    };
     // The engine makes an empty file its own before the store writes its first tables. A crash in
     // between leaves a file that is as good as empty.
     if is_unused(&opened.database).map_err(|error| store_file.engine_error(error))? {
@@ -68,6 +93,57 @@ fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resu
         check_format(store_file, &opened.database)?;
     }
     Ok(opened)
+}
+
+/// Opens a file whose newest commit has a smaller number than the mark, if the mark belongs to another store. Otherwise
+/// fails with `is_rolled_back`, and leaves the file as it is.
+fn open_older(
+    store_file: &StoreFile,
+    cache_bytes: usize,
+    mark: Mark,
+    found: u64,
+) -> Result<OpenedFile> {
+    let file = || open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error));
+    let looked_at = FileBackend::new(file()?).map_err(|error| store_file.engine_error(error))?;
+    let looked_at = Overlay::new(looked_at).map_err(|error| store_file.io_error(error))?;
+    let opened = start_engine(store_file, WatchedFile::new(looked_at), cache_bytes)?;
+    let store = read_store_id(&opened.database).map_err(|error| store_file.engine_error(error))?;
+    drop(opened);
+    if store != Some(mark.store) {
+        return open_existing(store_file, file()?, cache_bytes, None);
+    }
+    Err(store_file.error_of_kind(
+        ErrorKind::RolledBack,
+        &format!(
+            "acknowledged writes are missing: the newest commit that opens is number {found}, and `{}` says that \
+             number {} was on disk; its last commit is damaged, or an older file was put in its place; restore a \
+             backup, or open the file with `accept_older(true)` or without the mark to go on without these writes",
+            path_of_mark(store_file.path()).display(),
+            mark.commit,
+        ),
+    ))
+}
+
+/// Returns the id of a store. `None` if the file has none.
+pub(super) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb::Error> {
+    let facts = match database.begin_read()?.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        facts => facts?,
+    };
+    Ok(facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok()))
+}
+
+/// Gives the store in an open file a new id, so that no mark of the store that it was copied from belongs to it.
+pub(super) fn renew_store_id(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    write_store_id(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
+fn write_store_id(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    let id: StoreId = Uuid::new_v4().into_bytes();
+    transaction.open_table(META)?.insert(meta::STORE, &id[..])?;
+    Ok(())
 }
 
 /// Opens a copy of a store, and checks every page of it against its checksum. Fails with `is_corrupt` if the copy
@@ -120,7 +196,7 @@ fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<OpenedFile
     match create_named(store_file, cache_bytes, |_| Ok(()))? {
         Some(opened) => Ok(opened),
         // Another process has created the store meanwhile.
-        None => open_without_creating(store_file, cache_bytes),
+        None => open_without_creating(store_file, cache_bytes, None),
     }
 }
 
@@ -220,6 +296,7 @@ fn initialize_store(store_file: &StoreFile, database: &Database) -> Result<()> {
     let write = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
         transaction.open_table(META)?.insert(meta::FORMAT, &FORMAT.to_le_bytes()[..])?;
+        write_store_id(&transaction)?;
         // Opening creates the tables: a transaction that only reads fails if they do not exist.
         transaction.open_table(CATALOG)?;
         transaction.open_table(TRASH)?;

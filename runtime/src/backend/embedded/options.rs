@@ -46,6 +46,7 @@ pub struct EmbeddedOptions {
     pub(super) durability: Durability,
     pub(super) cache_bytes: usize,
     pub(super) verify_up_to: u64,
+    pub(super) accepts_older: bool,
     pub(super) deleting_takes: Duration,
     pub(super) clock: Arc<dyn Clock>,
     /// Time that each commit to disk waits in addition, as on a slower disk.
@@ -62,6 +63,7 @@ impl Default for EmbeddedOptions {
             durability: Durability::Sync,
             cache_bytes: 64 * MIB,
             verify_up_to: 64 * MIB as u64,
+            accepts_older: false,
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
             #[cfg(feature = "conformance")]
@@ -98,6 +100,30 @@ impl EmbeddedOptions {
     /// checked when they are read.
     pub fn verify_up_to(mut self, bytes: u64) -> Self {
         self.verify_up_to = bytes;
+        self
+    }
+
+    /// Sets whether a file opens that is older than it was: acknowledged writes are missing in it. Without this, opening it
+    /// fails with `is_rolled_back`. The mark beside the file, which tells, is set back to what the file has.
+    ///
+    /// Say so once, after you have put an older copy of the file in its place, or if you have no backup of a file whose
+    /// last commit is damaged.
+    ///
+    /// ```
+    /// use entable::backend::Embedded;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// # drop(Embedded::open(&path)?);
+    /// let store = match Embedded::open(&path) {
+    ///     Err(error) if error.is_rolled_back() => Embedded::options().accept_older(true).open(&path)?,
+    ///     opened => opened?,
+    /// };
+    /// # drop(store);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn accept_older(mut self, accepts: bool) -> Self {
+        self.accepts_older = accepts;
         self
     }
 

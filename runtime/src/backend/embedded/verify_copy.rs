@@ -13,14 +13,12 @@ use tokio::sync::oneshot;
 
 use super::{
     catalog::Catalog,
-    file_copy::FileCopy,
     handle::Embedded,
-    job::{FailedReadAlarm, Job},
+    job::{BegunCopy, FailedReadAlarm, Job},
     layout::{self, CATALOG, CatalogEntry},
     open_file::{self, OpenedFile},
     snapshot::Snapshot,
     store_file::StoreFile,
-    watched_file::WatchedFile,
 };
 use crate::{
     backend::BoxFuture,
@@ -118,7 +116,8 @@ impl<'s> VerifyCopy<'s> {
         let verifying = thread.spawn(move || {
             let is_wanted = || !sender.is_closed();
             let on_progress = self.on_progress.as_deref();
-            let mut work = Work { store_file, path, progress, on_progress, is_wanted: &is_wanted };
+            let is_wanted = &is_wanted;
+            let mut work = Work { store_file, path, is_kept, progress, on_progress, is_wanted };
             let verified = work.run(begun, file);
             let verified = verified.and_then(|report| {
                 if is_kept { copy.keep(&work.path).map(|()| report) } else { Ok(report) }
@@ -163,14 +162,6 @@ fn taken_error(path: &Path) -> Error {
     StoreFile::new(path).error_of_kind(ErrorKind::Conflict, what)
 }
 
-/// A copy of a file that was begun by the writer thread, between two commits.
-pub(super) struct BegunCopy {
-    pub(super) copy: Arc<FileCopy>,
-    pub(super) source: WatchedFile,
-    /// The number of the newest commit in the file at that moment.
-    pub(super) newest_commit: u64,
-}
-
 /// The file of a copy, which is deleted when this is dropped, unless it has got its own name.
 struct UnfinishedCopy {
     name: NewFileName,
@@ -198,6 +189,7 @@ struct Work<'w> {
     store_file: StoreFile,
     /// The path of the copy.
     path: StoreFile,
+    is_kept: bool,
     progress: VerifyProgress,
     on_progress: Option<&'w Listener>,
     is_wanted: &'w dyn Fn() -> bool,
@@ -212,7 +204,12 @@ impl Work<'_> {
         let store_file = self.store_file.clone();
         store_file.catch_panic(|| {
             let opened = open_file::open_copy(&store_file, file, newest_commit, CACHE_BYTES)?;
-            self.check_rows(&opened)
+            let report = self.check_rows(&opened)?;
+            if self.is_kept {
+                let renewed = open_file::renew_store_id(&opened.database);
+                renewed.map_err(|error| self.path.engine_error(error))?;
+            }
+            Ok(report)
         })
     }
 
@@ -271,7 +268,7 @@ impl Work<'_> {
             self.progress.rows += 1;
             let row = layout::read_row(key, value.value()).filter(|_| is_in_order);
             // Decoding every value finds what a checksum cannot: a row that was written wrong.
-            if !row.is_some_and(|row| row.check().is_ok()) {
+            if row.is_none_or(|row| row.check().is_err()) {
                 Damage::note(damage, || {
                     self.store_file.damaged_row_error(key).in_table(&entry.name)
                 });

@@ -26,7 +26,9 @@ struct Watched {
     /// The number of the newest commit that is on disk; 0 before the first.
     synced: AtomicU64,
     /// The least number that a header may make the newest.
-    least_commit: u64,
+    least_commit: AtomicU64,
+    /// The number that a refused header would have made the newest; `u64::MAX` if none was refused.
+    refused: AtomicU64,
     /// Copies that are being made, until their makers drop them.
     copies: RwLock<Vec<Weak<FileCopy>>>,
 }
@@ -45,7 +47,8 @@ impl WatchedFile {
             file: Box::new(file),
             written: AtomicU64::new(0),
             synced: AtomicU64::new(0),
-            least_commit,
+            least_commit: AtomicU64::new(least_commit),
+            refused: AtomicU64::new(u64::MAX),
             copies: RwLock::default(),
         }))
     }
@@ -53,6 +56,16 @@ impl WatchedFile {
     /// Returns the number of the newest commit that is on disk; 0 if no header was written yet.
     pub(super) fn newest_synced_commit(&self) -> u64 {
         self.0.synced.load(SeqCst)
+    }
+
+    /// Refuses from now on to go back to a commit before number `least_commit`.
+    pub(super) fn raise_least_commit(&self, least_commit: u64) {
+        self.0.least_commit.fetch_max(least_commit, SeqCst);
+    }
+
+    /// Returns the number of the commit that the engine wanted to go back to, if that was refused.
+    pub(super) fn refused_commit(&self) -> Option<u64> {
+        Some(self.0.refused.load(SeqCst)).filter(|number| *number != u64::MAX)
     }
 
     /// Lets `copy` have the bytes that are there now, also if the engine changes them before they are copied.
@@ -71,10 +84,11 @@ impl WatchedFile {
     }
 
     fn check_newest_commit(&self, number: u64) -> io::Result<()> {
-        if number >= self.0.least_commit {
+        let least = self.0.least_commit.load(SeqCst);
+        if number >= least {
             return Ok(());
         }
-        let least = self.0.least_commit;
+        self.0.refused.store(number, SeqCst);
         let what =
             format!("its newest commit has number {number}, and number {least} was on disk before");
         Err(io::Error::new(io::ErrorKind::InvalidData, what))

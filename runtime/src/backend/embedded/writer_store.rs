@@ -14,7 +14,8 @@ use super::{
     catalog::{self, Catalog},
     group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
     job::{BatchAnswer, FailedReadAlarm, Job, QueuedBatch},
-    layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
+    layout::{self, CATALOG, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
+    mark::{Mark, MarkWriter},
     open_file::{self, OpenedFile},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
@@ -53,6 +54,9 @@ pub(super) struct WriterStore {
     pub(super) database: Option<Database>,
     /// The file that the engine writes, or wrote last.
     pub(super) disk: WatchedFile,
+    /// The id of the store in the open file; `None` if it has none.
+    id: Option<StoreId>,
+    mark: MarkWriter,
     catalog: Arc<Catalog>,
     /// The ids of deleted tables whose rows still take space.
     pub(super) trash: Vec<u64>,
@@ -88,11 +92,14 @@ impl WriterStore {
         jobs: Weak<Sender<Job>>,
     ) -> Result<(Self, watch::Receiver<ReaderState>)> {
         let (reader_state, receiver) = watch::channel(ReaderState::Paused);
+        let mark = MarkWriter::new(file.path());
         let mut store = Self {
             file,
             options,
             database: None,
             disk: opened.disk.clone(),
+            id: None,
+            mark,
             catalog: Arc::default(),
             trash: Vec::new(),
             names_being_deleted: HashMap::new(),
@@ -106,6 +113,10 @@ impl WriterStore {
             last_sync_duration: None,
         };
         store.load_opened_file(opened)?;
+        if store.options.accepts_older {
+            // The next opening must not find the commits missing that the user does without.
+            store.write_mark();
+        }
         Ok((store, receiver))
     }
 
@@ -115,6 +126,7 @@ impl WriterStore {
         let OpenedFile { database, disk } = opened;
         let file = self.file.clone();
         let mut read = || -> Result<Catalog, redb::Error> {
+            self.id = open_file::read_store_id(&database)?;
             let transaction = database.begin_read()?;
             let facts = transaction.open_table(META)?;
             let tick = facts.get(meta::TICK)?.and_then(|bytes| bytes.value().try_into().ok());
@@ -181,9 +193,10 @@ impl WriterStore {
             ));
         }
         self.opens_quickly = true;
-        let opened = self
-            .file
-            .catch_panic(|| open_file::open_without_creating(&self.file, self.options.cache_bytes));
+        let opened = self.file.catch_panic(|| {
+            let mark = self.mark.newest();
+            open_file::open_without_creating(&self.file, self.options.cache_bytes, mark)
+        });
         let result = opened.and_then(|opened| self.load_opened_file(opened));
         if let Err(error) = &result {
             self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
@@ -331,13 +344,25 @@ impl WriterStore {
         Ok((answers, applied.into_summary()))
     }
 
-    /// Notes whether all commits are on disk, after a commit in the given mode.
+    /// Notes whether all commits are on disk, after a commit in the given mode. If so, marks that they are.
     fn note_commit(&mut self, mode: CommitMode) {
         match mode {
             CommitMode::Unsynced => _ = self.unsynced.get_or_insert_with(Instant::now),
-            CommitMode::Synced | CommitMode::SyncedQuickRepair => self.unsynced = None,
+            CommitMode::Synced | CommitMode::SyncedQuickRepair => {
+                self.unsynced = None;
+                self.write_mark();
+            }
         }
         self.opens_quickly = mode == CommitMode::SyncedQuickRepair;
+    }
+
+    /// Marks the newest commit that is on disk. Neither this opening of the file nor a later one goes back behind it.
+    fn write_mark(&mut self) {
+        let commit = self.disk.newest_synced_commit();
+        if let Some(store) = self.id {
+            self.mark.write(Mark { store, commit });
+            self.disk.raise_least_commit(commit);
+        }
     }
 
     /// Opens the file again after a failed transaction, and returns the error for its caller. The error

@@ -53,6 +53,7 @@ impl Failure {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt => match code {
                 // A server that stopped waiting may have carried the request out before.
                 Some(code) if code.status() == 408 => Self::Unknown,
@@ -88,6 +89,7 @@ impl Failure {
             | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
+            | ErrorKind::RolledBack
             | ErrorKind::Corrupt => has_passing_status.unwrap_or(false),
         }
     }

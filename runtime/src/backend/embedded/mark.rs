@@ -1,0 +1,210 @@
+//! The mark beside a store's file: the number of the newest commit that was on disk.
+//!
+//! A file that is older than its mark lost acknowledged writes: an older copy was put in its place, or its newest
+//! commit is damaged, which the engine takes for one that a crash tore. The mark is written after each commit is on
+//! disk, and never synced: what a crash leaves of it is the mark of that commit or of an earlier one, or no mark.
+//! A mark that is missing, damaged or of another store says nothing.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use super::layout::StoreId;
+use crate::private_file::{NewFileName, create_private_file};
+
+/// The first bytes of a mark, with the version of its format.
+const MAGIC: [u8; 8] = *b"entmark1";
+/// Bytes of a mark: the first bytes, the store's id, the number and a checksum.
+const BYTES: usize = 36;
+
+/// What a mark says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The store that the mark belongs to.
+    pub(super) store: StoreId,
+    /// The number of a commit that was on disk. The store has a commit of this or a greater number.
+    pub(super) commit: u64,
+}
+
+impl Mark {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = [&MAGIC[..], &self.store, &self.commit.to_le_bytes()].concat();
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (bytes, checksum) = bytes.split_last_chunk()?;
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (store, commit) = rest.split_first_chunk()?;
+        let is_whole = crc32fast::hash(bytes).to_le_bytes() == *checksum && *magic == MAGIC;
+        let commit = u64::from_le_bytes(commit.try_into().ok()?);
+        is_whole.then_some(Self { store: *store, commit })
+    }
+}
+
+/// Returns the path of the mark of the store at `store`.
+pub(super) fn path_of_mark(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push(".mark");
+    path.into()
+}
+
+/// Reads the mark of the store at `store`. Returns `None` if there is none, or none that can be read.
+pub(super) fn read_mark(store: &Path) -> Option<Mark> {
+    let found = read_file(&path_of_mark(store)).ok().flatten()?;
+    Mark::decode(&found)
+}
+
+/// Reads the first bytes of a file, more than a mark has if the file is longer. Returns `None` if there is no file.
+fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // Looked at before it is opened, since opening a pipe would wait.
+    match path.symlink_metadata() {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(io::ErrorKind::InvalidInput.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let mut found = Vec::with_capacity(BYTES + 1);
+    let most = u64::try_from(BYTES + 1).map_err(io::Error::other)?;
+    File::open(path)?.take(most).read_to_end(&mut found)?;
+    Ok(Some(found))
+}
+
+/// Writes the mark of an open store.
+#[derive(Debug)]
+pub(super) struct MarkWriter {
+    path: PathBuf,
+    /// The newest mark, also if it could not be written. `None` before the first, and for a store without an id.
+    newest: Option<Mark>,
+    file: Option<File>,
+    /// Whether the mark cannot be written: the directory may not be, or a file of somebody else has the name.
+    has_failed: bool,
+}
+
+impl MarkWriter {
+    pub(super) fn new(store: &Path) -> Self {
+        Self { path: path_of_mark(store), newest: None, file: None, has_failed: false }
+    }
+
+    /// Returns the newest mark of this opening of the store.
+    pub(super) const fn newest(&self) -> Option<Mark> {
+        self.newest
+    }
+
+    /// Writes that a commit is on disk. A failure is ignored: a store without a mark is as good as before there were
+    /// marks.
+    pub(super) fn write(&mut self, mark: Mark) {
+        if self.newest == Some(mark) {
+            return;
+        }
+        self.newest = Some(mark);
+        if !self.has_failed && self.try_write(&mark.encode()).is_err() {
+            self.has_failed = true;
+            self.file = None;
+        }
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.seek(SeekFrom::Start(0))?;
+            return file.write_all(bytes);
+        }
+        self.refuse_foreign_file()?;
+        // A new file in place of an earlier mark, so that no link is followed.
+        let name = NewFileName::choose_beside(&self.path, "new");
+        let created = create_private_file(name.random()).and_then(|mut file| {
+            file.write_all(bytes)?;
+            fs::rename(name.random(), name.own())?;
+            Ok(file)
+        });
+        if created.is_err() {
+            name.remove_unfinished();
+        }
+        self.file = Some(created?);
+        Ok(())
+    }
+
+    /// Fails if the name of the mark is taken by what is no mark.
+    fn refuse_foreign_file(&self) -> io::Result<()> {
+        match read_file(&self.path)? {
+            // A crash can leave a mark whose bytes have not reached the disk.
+            Some(found) if found.iter().any(|byte| *byte != 0) && !found.starts_with(&MAGIC) => {
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: Mark = Mark { store: [7; 16], commit: 1234 };
+
+    #[test]
+    fn a_mark_with_a_changed_bit_says_nothing() {
+        let bytes = MARK.encode();
+        assert_eq!((bytes.len(), Mark::decode(&bytes)), (BYTES, Some(MARK)));
+        for bit in 0..BYTES * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Mark::decode(&changed), None, "bit {bit}");
+        }
+        for length in 0..BYTES {
+            assert_eq!(Mark::decode(&bytes[..length]), None, "{length} bytes");
+        }
+        assert_eq!(Mark::decode(&[&*bytes, &[0]].concat()), None, "one byte more");
+    }
+
+    #[test]
+    fn a_mark_replaces_a_mark_and_no_other_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("store.db");
+        let path = path_of_mark(&store);
+        let damaged = [&MAGIC[..], b"damaged"].concat();
+        for earlier in
+            [None, Some(MARK.encode()), Some(damaged), Some(Vec::new()), Some(vec![0; BYTES])]
+        {
+            match &earlier {
+                Some(bytes) => fs::write(&path, bytes).unwrap(),
+                None => assert!(!path.exists()),
+            }
+            let mut writer = MarkWriter::new(&store);
+            for commit in [3, 4] {
+                let mark = Mark { commit, ..MARK };
+                writer.write(mark);
+                assert_eq!(read_mark(&store), Some(mark), "{earlier:?}");
+            }
+        }
+        for foreign in [&b"of another program"[..], &[0, 0, 1]] {
+            fs::write(&path, foreign).unwrap();
+            let mut writer = MarkWriter::new(&store);
+            writer.write(MARK);
+            assert_eq!((read_mark(&store), writer.newest()), (None, Some(MARK)));
+            assert_eq!(fs::read(&path).unwrap(), foreign);
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_mark_is_private_and_follows_no_link() {
+        use std::os::unix::fs::{MetadataExt, symlink};
+
+        let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("store.db");
+        let victim = directory.path().join("victim");
+        fs::write(&victim, MARK.encode()).unwrap();
+        symlink(&victim, path_of_mark(&store)).unwrap();
+        assert_eq!(read_mark(&store), None);
+        MarkWriter::new(&store).write(Mark { commit: 5000, ..MARK });
+        assert_eq!(fs::read(&victim).unwrap(), MARK.encode());
+        fs::remove_file(path_of_mark(&store)).unwrap();
+        MarkWriter::new(&store).write(MARK);
+        assert_eq!(fs::metadata(path_of_mark(&store)).unwrap().mode() & 0o777, 0o600);
+    }
+}
