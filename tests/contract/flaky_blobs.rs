@@ -195,6 +195,9 @@ impl ObjectStore for Flaky {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        if self.meet("list", prefix.map_or("", AsRef::as_ref)).is_some() {
+            return Err(lost());
+        }
         self.inner.list_with_delimiter(prefix).await
     }
 

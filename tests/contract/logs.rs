@@ -111,6 +111,33 @@ async fn records_of_one_time_stay_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
+async fn a_window_of_centuries_lists_the_months_of_years_with_blobs() {
+    let (blobs, log) = in_memory();
+    let writer = log.writer(Flush::buffered());
+    let (late, early) = (datetime!(2016-02-29 23:30 UTC), datetime!(1999-12-31 4:00 UTC));
+    for at in [SIX + time::Duration::HOUR * 30, SIX, late, early] {
+        writer.append(LogRecord::new(at, ["info", "x"])).await.unwrap();
+    }
+    writer.close().await.unwrap();
+    // Blobs of other programs beside the years and in them.
+    for other in ["queue/notes", "queue/now/x.log", "queue/2014/07/notes"] {
+        put(&*blobs, other, "").await;
+    }
+    let all = datetime!(1700-01-01 0:00 UTC)..datetime!(2300-01-01 0:00 UTC);
+    blobs.take_requests();
+    let found = log.read(all).collect().await.unwrap();
+    let times: Vec<_> = found.iter().map(LogRecord::at).collect();
+    assert_eq!(times, [early, SIX, SIX + time::Duration::HOUR * 30, late]);
+    let lists = blobs.take_requests().into_iter().filter(|one| one.starts_with("list"));
+    assert_eq!(lists.count(), 1 + 3 * 12, "the years, and the months of three");
+    // A day of hours is one folder.
+    let day = datetime!(2014-07-31 0:00 UTC)..datetime!(2014-08-01 0:00 UTC);
+    assert_eq!(log.read(day).collect().await.unwrap().len(), 1);
+    let lists = blobs.take_requests().into_iter().filter(|one| one.starts_with("list"));
+    assert_eq!(lists.collect::<Vec<_>>(), ["list queue/2014/07/31"]);
+}
+
+#[tokio::test]
 async fn each_record_is_stored_before_append_returns() {
     let (blobs, log) = in_memory();
     let writer = log.writer(Flush::each());

@@ -1,7 +1,7 @@
 //! Defines [`Hour`], the period of one folder of a log, and [`TimeWindow`], the times that a reader asks
 //! for.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use time::OffsetDateTime;
 
@@ -9,6 +9,8 @@ use crate::edm::Ticks;
 
 /// Ticks in one hour.
 const PER_HOUR: i64 = 3600 * Ticks::PER_SECOND;
+
+const HOURS_OF_DAY: i64 = 24;
 
 /// An hour in UTC, counted from 0001-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +25,59 @@ impl Hour {
     /// Returns the time at which the hour begins.
     pub(super) fn start_time(self) -> Ticks {
         Ticks::new(self.0.saturating_mul(PER_HOUR)).unwrap_or(Ticks::MAX)
+    }
+}
+
+/// A folder of a log: all hours of a month or of a day, or one hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Folder {
+    /// The first hour in the folder.
+    pub(super) first: Hour,
+    pub(super) span: Span,
+}
+
+/// The time of which a folder has all hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Span {
+    Hour,
+    Day,
+    Month,
+}
+
+impl Folder {
+    /// Returns the folder of one hour.
+    pub(super) const fn of_hour(hour: Hour) -> Self {
+        Self { first: hour, span: Span::Hour }
+    }
+
+    /// Returns the largest folder that begins with an hour and ends before `end`.
+    fn largest_at(first: Hour, end: Hour) -> Self {
+        let is_midnight = first.0 % HOURS_OF_DAY == 0;
+        let is_first_day = OffsetDateTime::from(first.start_time()).day() == 1;
+        let month = Self { first, span: Span::Month };
+        let day = Self { first, span: Span::Day };
+        match (is_midnight, is_first_day) {
+            (true, true) if first.0 + month.hours() <= end.0 => month,
+            (true, _) if first.0 + day.hours() <= end.0 => day,
+            _ => Self::of_hour(first),
+        }
+    }
+
+    /// Returns the number of hours in the folder.
+    fn hours(self) -> i64 {
+        match self.span {
+            Span::Hour => 1,
+            Span::Day => HOURS_OF_DAY,
+            Span::Month => {
+                let start = OffsetDateTime::from(self.first.start_time());
+                i64::from(start.month().length(start.year())) * HOURS_OF_DAY
+            }
+        }
+    }
+
+    /// Returns the year that the folder is in.
+    pub(super) fn year(self) -> i32 {
+        OffsetDateTime::from(self.first.start_time()).year()
     }
 }
 
@@ -63,35 +118,66 @@ impl TimeWindow {
         start >= self.start && start.saturating_add(PER_HOUR) <= self.end
     }
 
-    /// Returns the hours that the window has a part of.
-    pub(super) fn hours(self) -> impl Iterator<Item = Hour> + Send {
+    /// Returns the folders that hold the hours of which the window has a part, and no other hours: months, days
+    /// and hours, each as large as it can be.
+    pub(super) fn folders(self) -> impl Iterator<Item = Folder> + Send {
         // The end is outside of the window, so an hour that begins there is outside too.
-        let last = if self.start < self.end { (self.end - 1) / PER_HOUR } else { -1 };
-        let hours: RangeInclusive<i64> = self.start / PER_HOUR..=last;
-        hours.map(Hour)
+        let end = if self.start < self.end { (self.end - 1) / PER_HOUR + 1 } else { 0 };
+        let mut next = self.start / PER_HOUR;
+        std::iter::from_fn(move || {
+            let folder = (next < end).then(|| Folder::largest_at(Hour(next), Hour(end)))?;
+            next += folder.hours();
+            Some(folder)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use time::macros::datetime;
+    use time::{OffsetDateTime, macros::datetime};
 
     use super::{Hour, TimeWindow, clamped_ticks};
+    use crate::blob::log::name::folder_name;
+
+    fn folders(from: OffsetDateTime, until: OffsetDateTime) -> Vec<String> {
+        let folders = TimeWindow::new(from..until).folders();
+        folders.map(|folder| folder_name("q", folder)).collect()
+    }
 
     #[test]
     fn a_window_has_the_hours_that_it_touches_and_no_other() {
-        let hours = |a, b| {
-            TimeWindow::new(a..b).hours().map(|h| h.start_time().to_string()).collect::<Vec<_>>()
-        };
         let at = datetime!(2014-07-31 23:59:59.9999999 UTC);
-        assert_eq!(hours(at, datetime!(2014-08-01 0:00 UTC)), ["2014-07-31T23:00:00Z"]);
+        assert_eq!(folders(at, datetime!(2014-08-01 0:00 UTC)), ["q/2014/07/31/2300"]);
         assert_eq!(
-            hours(at, datetime!(2014-08-01 0:00:00.0000001 UTC)),
-            ["2014-07-31T23:00:00Z", "2014-08-01T00:00:00Z"]
+            folders(at, datetime!(2014-08-01 0:00:00.0000001 UTC)),
+            ["q/2014/07/31/2300", "q/2014/08/01/0000"]
         );
-        assert!(hours(at, at).is_empty());
-        assert!(hours(at, datetime!(2014-07-31 18:00 UTC)).is_empty(), "ends before it begins");
-        assert_eq!(hours(datetime!(2014-08-01 1:30 +2), datetime!(2014-08-01 1:31 +2)).len(), 1);
+        assert!(folders(at, at).is_empty());
+        assert!(folders(at, datetime!(2014-07-31 18:00 UTC)).is_empty(), "ends before it begins");
+        assert_eq!(folders(datetime!(2014-08-01 1:30 +2), datetime!(2014-08-01 1:31 +2)).len(), 1);
+    }
+
+    #[test]
+    fn whole_days_and_months_are_one_folder_each() {
+        let (from, until) = (datetime!(2015-12-30 22:30 UTC), datetime!(2016-03-02 1:00:01 UTC));
+        assert_eq!(
+            folders(from, until),
+            [
+                "q/2015/12/30/2200",
+                "q/2015/12/30/2300",
+                "q/2015/12/31",
+                "q/2016/01",
+                "q/2016/02",
+                "q/2016/03/01",
+                "q/2016/03/02/0000",
+                "q/2016/03/02/0100"
+            ]
+        );
+        // A touched hour is listed whole, and so is a day of which each hour is touched.
+        let (from, until) = (datetime!(2016-02-29 0:59 UTC), datetime!(2016-02-29 23:01 UTC));
+        assert_eq!(folders(from, until), ["q/2016/02/29"]);
+        let all = TimeWindow::new(datetime!(0001-01-01 0:00 UTC)..datetime!(9999-12-31 23:59 UTC));
+        assert_eq!(all.folders().count(), 9999 * 12);
     }
 
     #[test]

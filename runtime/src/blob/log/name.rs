@@ -5,7 +5,7 @@ use std::fmt;
 use object_store::path::Path;
 use time::OffsetDateTime;
 
-use super::hour::Hour;
+use super::hour::{Folder, Hour, Span};
 use crate::{
     edm::Ticks,
     error::{Error, ErrorKind, Result},
@@ -72,15 +72,20 @@ impl LogName {
 
 impl fmt::Display for LogName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:06}.log", folder_of_hour(&self.log, self.hour), self.number)
+        let folder = folder_name(&self.log, Folder::of_hour(self.hour));
+        write!(f, "{folder}/{:06}.log", self.number)
     }
 }
 
-/// Returns the folder that has the blobs of one hour, without a slash at its end.
-pub(super) fn folder_of_hour(log: &str, hour: Hour) -> String {
-    let start = OffsetDateTime::from(hour.start_time());
+/// Returns the name of a folder of a log, without a slash at its end.
+pub(super) fn folder_name(log: &str, folder: Folder) -> String {
+    let start = OffsetDateTime::from(folder.first.start_time());
     let (year, month, day) = (start.year(), u8::from(start.month()), start.day());
-    format!("{log}/{year:04}/{month:02}/{day:02}/{:02}00", start.hour())
+    match folder.span {
+        Span::Month => format!("{log}/{year:04}/{month:02}"),
+        Span::Day => format!("{log}/{year:04}/{month:02}/{day:02}"),
+        Span::Hour => format!("{log}/{year:04}/{month:02}/{day:02}/{:02}00", start.hour()),
+    }
 }
 
 /// Checks the name of a log. Upper case is refused, since a file system that ignores case would mix

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use time::OffsetDateTime;
 
 use super::{
-    hour::TimeWindow,
+    hour::{Folder, TimeWindow},
     name::LogName,
     record::{LineFault, LogRecord, RecordsInText, time_of_first_record, time_of_last_record},
     source::LogBlobs,
@@ -15,6 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The number of blobs that are asked for their metadata at a time.
 const ASKED_AT_ONCE: usize = 8;
+
+/// The most folders that are listed without knowing which years have blobs.
+const UNLISTED_FOLDERS: usize = 24;
 
 /// The number of bytes that hold the first record's time, and likely the whole last record.
 const EDGE: u64 = 4096;
@@ -84,16 +87,21 @@ impl LogReader {
     /// that was deleted meanwhile gives an `is_not_found` error item. After both, the rest of that
     /// blob is skipped and the next blobs follow. The error of any other request is the last item.
     ///
-    /// Costs one list for each hour and at most one read of each blob. In an hour that is only
+    /// Costs one list for each whole month, each further whole day and each further hour of the window, and at
+    /// most one read of each blob. A window of more than 24 such folders costs one list more, and none for years
+    /// without blobs. In an hour that is only
     /// partly in the window, each blob costs one or two more small requests, to find out whether
     /// the blob has to be read.
     pub fn stream(&self) -> LogRecords {
         let (lists, asks, reads) = (self.clone(), self.clone(), self.clone());
-        let found = stream::iter(self.window.hours())
-            .then(move |hour| {
-                let source = lists.source.clone();
+        let source = lists.source.clone();
+        let found = stream::once(async move { lists.folders_to_list().await })
+            .map_ok(|folders| stream::iter(folders).map(Ok))
+            .try_flatten()
+            .and_then(move |folder| {
+                let source = source.clone();
                 async move {
-                    let found = source.list_blobs_of_hour(hour).await?;
+                    let found = source.list_blobs_of(folder).await?;
                     let found = found.into_iter().map(|(name, size)| Ok(FoundBlob { name, size }));
                     Ok::<_, Error>(stream::iter(found))
                 }
@@ -129,6 +137,16 @@ impl LogReader {
     /// The first error of the [stream](Self::stream).
     pub async fn collect(&self) -> Result<Vec<LogRecord>> {
         self.stream().try_collect().await
+    }
+
+    /// Returns the folders that may have blobs of the window, in the order of their hours. Lists the years of
+    /// the log first if there are many folders.
+    async fn folders_to_list(&self) -> Result<Vec<Folder>> {
+        if self.window.folders().nth(UNLISTED_FOLDERS).is_none() {
+            return Ok(self.window.folders().collect());
+        }
+        let years = self.source.list_years().await?;
+        Ok(self.window.folders().filter(|folder| years.contains(&folder.year())).collect())
     }
 
     /// Returns whether the blob may have records of the window.

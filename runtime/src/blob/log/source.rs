@@ -1,6 +1,7 @@
 //! Sends the requests of one log to the store of blobs.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -14,8 +15,8 @@ use object_store::{
 
 use super::{
     buffer::HourLines,
-    hour::Hour,
-    name::{LogName, check_log_name, folder_of_hour},
+    hour::{Folder, Hour},
+    name::{LogName, check_log_name, folder_name},
 };
 use crate::{
     edm::Ticks,
@@ -88,10 +89,10 @@ impl LogBlobs {
         LogName::new(&self.log, hour, number)
     }
 
-    /// Returns the log's blobs of one hour with their sizes in bytes, in the order of their numbers. Leaves
-    /// out blobs whose names are not those of a log's blobs.
-    pub(super) async fn list_blobs_of_hour(&self, hour: Hour) -> Result<Vec<(LogName, u64)>> {
-        let folder = folder_of_hour(&self.log, hour);
+    /// Returns the log's blobs in a folder with their sizes in bytes, in the order of their hours and numbers.
+    /// Leaves out blobs whose names are not those of a log's blobs.
+    pub(super) async fn list_blobs_of(&self, folder: Folder) -> Result<Vec<(LogName, u64)>> {
+        let folder = folder_name(&self.log, folder);
         let found: Result<Vec<ObjectMeta>, _> =
             self.blob_store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
         let found = found.map_err(|error| request_error(&folder, "listed", error))?;
@@ -101,8 +102,17 @@ impl LogBlobs {
             Some((name, blob.size))
         });
         let mut named: Vec<_> = named.collect();
-        named.sort_unstable_by_key(|(name, _)| name.number());
+        named.sort_unstable_by_key(|(name, _)| (name.hour, name.number()));
         Ok(named)
+    }
+
+    /// Returns the years that the log has folders of.
+    pub(super) async fn list_years(&self) -> Result<BTreeSet<i32>> {
+        let folder = Path::from(self.log.as_str());
+        let listed = self.blob_store()?.list_with_delimiter(Some(&folder)).await;
+        let listed = listed.map_err(|error| request_error(&self.log, "listed", error))?;
+        let folders = listed.common_prefixes.iter();
+        Ok(folders.filter_map(|folder| folder.filename()?.parse().ok()).collect())
     }
 
     /// Stores a part as the blob with the number `number`. Stores nothing and returns

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     buffer::HourLines,
-    hour::Hour,
+    hour::{Folder, Hour},
     source::{LogBlobs, PutAnswer},
 };
 use crate::{
@@ -109,7 +109,7 @@ pub(super) async fn store_part(
                 // instead of sending the whole part under each taken number.
                 if !is_known || taken > 1 {
                     let last = source
-                        .list_blobs_of_hour(part.hour)
+                        .list_blobs_of(Folder::of_hour(part.hour))
                         .await?
                         .last()
                         .map(|(name, _)| name.number());
