@@ -141,7 +141,7 @@
 //! | `blob` | lists, logs and archived entities in blobs, through `object_store` |
 //! | `keyvault` | keyrings as secrets of Azure Key Vault |
 //! | `legacy-encryption` | reading of rows that older storage libraries encrypted |
-//! | `chrono`, `rust_decimal` | types of these crates as properties |
+//! | `chrono`, `jiff`, `rust_decimal` | types of these crates as properties |
 //! | `metrics` | figures of requests and workers for dashboards |
 //! | `conformance` | the service's behaviour as a test suite for backends |
 //!

@@ -317,6 +317,56 @@ mod with_chrono {
     }
 }
 
+#[cfg(feature = "jiff")]
+mod with_jiff {
+    use jiff::{Timestamp, ToSpan, civil::Date};
+
+    use super::*;
+
+    /// The last time that a `Timestamp` holds, cut to ticks.
+    fn last() -> Ticks {
+        Ticks::try_from(Timestamp::MAX).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_ticks_as_time(ticks in ticks(), nanos in 0_i64..100) {
+            prop_assume!(ticks < last());
+            let time = Timestamp::try_from(ticks).unwrap();
+            round_trip(&time);
+            let stored = (time + nanos.nanoseconds()).to_edm().unwrap().into_value();
+            prop_assert_eq!(stored, Value::DateTime(ticks));
+            prop_assert_eq!(Ticks::try_from(time), Ok(ticks));
+            let date = OffsetDateTime::from(ticks).date();
+            let midnight = Ticks::try_from(date.midnight().assume_utc()).unwrap();
+            let of_jiff = Date::try_from(midnight).unwrap();
+            prop_assert_eq!(of_jiff.to_string(), date.to_string());
+            if midnight >= Ticks::MIN_PROPERTY {
+                round_trip(&of_jiff);
+                prop_assert_eq!(of_jiff.to_edm().unwrap().into_value(), Value::DateTime(midnight));
+            }
+        }
+
+        #[test]
+        fn any_time_is_stored_or_refused(seconds in Timestamp::MIN.as_second()..=Timestamp::MAX.as_second()) {
+            let time = Timestamp::from_second(seconds).unwrap();
+            let year = jiff::tz::TimeZone::UTC.to_datetime(time).date();
+            prop_assert_eq!(time.to_edm().is_ok(), (1601..=9999).contains(&year.year()));
+            prop_assert_eq!(year.to_edm().is_ok(), (1601..=9999).contains(&year.year()));
+        }
+    }
+
+    #[test]
+    fn the_last_hours_of_the_calendar_are_refused_and_not_wrapped() {
+        assert!(Timestamp::try_from(last()).is_ok());
+        let error = Timestamp::try_from(last().next()).unwrap_err();
+        assert!(error.to_string().contains("9999-12-30T22:00:00"), "{error}");
+        assert!(Timestamp::from_edm(ValueRef::DateTime(Ticks::MAX)).is_err());
+        let not_midnight = "2014-07-31T00:00:00.0000001Z".parse::<Ticks>().unwrap();
+        assert!(Date::try_from(not_midnight).is_err());
+    }
+}
+
 #[cfg(feature = "rust_decimal")]
 mod with_decimal {
     use rust_decimal::Decimal;

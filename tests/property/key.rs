@@ -413,3 +413,42 @@ mod with_chrono {
         }
     }
 }
+
+#[cfg(feature = "jiff")]
+mod with_jiff {
+    use jiff::{Timestamp, civil::Date};
+
+    use super::*;
+
+    fn of(time: OffsetDateTime) -> Timestamp {
+        let ticks = Ticks::try_from(time).unwrap();
+        Timestamp::try_from(ticks).unwrap_or(Timestamp::MAX)
+    }
+
+    fn date_of(time: OffsetDateTime) -> Date {
+        Date::try_from(Ticks::try_from(time.replace_time(time::Time::MIDNIGHT)).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_those_of_time(a in times(), b in times()) {
+            prop_assume!(of(a) < Timestamp::MAX && of(b) < Timestamp::MAX);
+            check_plain(&of(a), &of(b));
+            check_descending(&of(a), &of(b));
+            check_plain(&date_of(a), &date_of(b));
+            check_descending(&date_of(a), &date_of(b));
+            prop_assert_eq!(written(|out| of(a).encode(out)), written(|out| a.encode(out)));
+            prop_assert_eq!(
+                written(|out| date_of(a).encode(out)),
+                written(|out| a.date().encode(out))
+            );
+        }
+
+        #[test]
+        fn dates_of_any_year_never_panic(year in -9999_i16..=9999, month in 1_i8..=12, day in 1_i8..=28) {
+            let mut out = String::new();
+            let is_held = Date::new(year, month, day).unwrap().encode(&mut out).is_ok();
+            prop_assert_eq!(is_held, (1..=9999).contains(&year));
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod json;
 mod std_types;
 #[cfg(feature = "chrono")]
 mod with_chrono;
+#[cfg(feature = "jiff")]
+mod with_jiff;
 #[cfg(feature = "rust_decimal")]
 mod with_decimal;
 
@@ -21,3 +23,5 @@ pub use out_of_range::{KeyOnlyValue, Side};
 pub use property::{Input, Property};
 pub use ticks::{ParseTicksError, Ticks};
 pub use value::{EdmType, Value, ValueRef};
+#[cfg(feature = "jiff")]
+pub(crate) use with_jiff::midnight_of;

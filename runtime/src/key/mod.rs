@@ -22,6 +22,8 @@ mod write;
 mod draft;
 #[cfg(feature = "chrono")]
 mod with_chrono;
+#[cfg(feature = "jiff")]
+mod with_jiff;
 
 pub use collide::{families_may_collide, templates_may_collide};
 pub use date::{

@@ -44,9 +44,9 @@ macro_rules! sorted {
     };
 }
 
-/// Implements the key traits for a type of points in time.
+/// Implements the key traits for a type of points in time, given the time at given ticks.
 macro_rules! instant {
-    ($type:ty) => {
+    ($type:ty, |$ticks:ident| $time:expr) => {
         $crate::key::time::sorted!($type);
 
         impl $crate::key::KeyPart for $type {
@@ -73,8 +73,8 @@ macro_rules! instant {
                 })
             }
 
-            fn from_ticks(ticks: $crate::edm::Ticks) -> Result<Self, $crate::edm::InvalidValue> {
-                Ok(ticks.into())
+            fn from_ticks($ticks: $crate::edm::Ticks) -> Result<Self, $crate::edm::InvalidValue> {
+                $time
             }
         }
     };
@@ -115,8 +115,8 @@ macro_rules! day {
 }
 
 pub(super) use sorted;
-#[cfg(feature = "chrono")]
+#[cfg(any(feature = "chrono", feature = "jiff"))]
 pub(super) use {day, instant};
 
-instant!(OffsetDateTime);
+instant!(OffsetDateTime, |ticks| Ok(ticks.into()));
 day!(Date, |day| OffsetDateTime::new_utc(day, Time::MIDNIGHT), |ticks| ticks.date_at_midnight());

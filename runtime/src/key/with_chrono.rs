@@ -7,5 +7,5 @@ use super::{
     time::{day, instant},
 };
 
-instant!(DateTime<Utc>);
+instant!(DateTime<Utc>, |ticks| Ok(ticks.into()));
 day!(NaiveDate, |day| day.and_time(NaiveTime::MIN).and_utc(), |ticks| ticks.try_into());
